@@ -1,0 +1,141 @@
+//! The key of an object within its kind: namespace and name.
+//!
+//! One shared allocation, cheap to clone, because keys are copied through queues, stores and indices.
+//! In client-go: the `ns/name` strings of `cache.MetaNamespaceKeyFunc`.
+
+use std::{fmt, hash::Hash, str::FromStr, sync::Arc};
+
+/// Names an object within its kind: `ns/name`, or `name` for cluster-scoped kinds.
+///
+/// ```
+/// use klient_core::ObjectKey;
+///
+/// let key = ObjectKey::namespaced("default", "web");
+/// assert_eq!(key.to_string(), "default/web");
+/// assert_eq!("default/web".parse(), Ok(key.clone()));
+/// assert_eq!((key.namespace(), key.name()), (Some("default"), "web"));
+/// ```
+#[doc(alias = "MetaNamespaceKeyFunc")]
+#[doc(alias = "NamespacedName")]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    // `namespace/name`, or `name` alone.
+    text: Arc<str>,
+    // Length of the namespace; 0 when there is none, since a namespace is never empty.
+    namespace_len: u32,
+}
+
+impl ObjectKey {
+    /// Key of an object in a namespace. An empty namespace gives the key of a cluster-scoped object.
+    pub fn namespaced(namespace: &str, name: &str) -> Self {
+        if namespace.is_empty() {
+            return Self::cluster(name);
+        }
+        let mut text = String::with_capacity(namespace.len() + 1 + name.len());
+        text.push_str(namespace);
+        text.push('/');
+        text.push_str(name);
+        Self { text: text.into(), namespace_len: u32::try_from(namespace.len()).unwrap_or(u32::MAX) }
+    }
+
+    /// Key of a cluster-scoped object.
+    pub fn cluster(name: &str) -> Self {
+        Self { text: name.into(), namespace_len: 0 }
+    }
+
+    /// Key of the object that this metadata belongs to; an absent name is empty.
+    pub fn of<K: crate::Resource>(object: &K) -> Self {
+        let metadata = object.metadata();
+        Self::namespaced(
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// The namespace, if the object lives in one.
+    pub fn namespace(&self) -> Option<&str> {
+        self.text.get(..self.namespace_len as usize).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        match self.namespace_len as usize {
+            0 => &self.text,
+            len => self.text.get(len + 1..).unwrap_or_default(),
+        }
+    }
+
+    /// The `ns/name` form.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, f)
+    }
+}
+
+impl FromStr for ObjectKey {
+    type Err = ParseObjectKeyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
+        };
+        if name.is_empty() || name.contains('/') || namespace == Some("") {
+            return Err(ParseObjectKeyError { text: text.to_owned() });
+        }
+        Ok(namespace.map_or_else(|| Self::cluster(name), |namespace| Self::namespaced(namespace, name)))
+    }
+}
+
+/// A text that is neither `name` nor `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseObjectKeyError {
+    text: String,
+}
+
+impl fmt::Display for ParseObjectKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object key {:?} is neither `name` nor `namespace/name`", self.text)
+    }
+}
+
+impl std::error::Error for ParseObjectKeyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_and_parses_both_forms() {
+        for (text, namespace, name) in [("web", None, "web"), ("default/web", Some("default"), "web")] {
+            let key: ObjectKey = text.parse().unwrap();
+            assert_eq!((key.namespace(), key.name()), (namespace, name));
+            assert_eq!(key.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn rejects_what_is_not_a_key() {
+        for text in ["", "/", "/web", "default/", "a/b/c"] {
+            let error = text.parse::<ObjectKey>().unwrap_err();
+            assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn tells_a_cluster_scoped_key_from_a_namespaced_one() {
+        assert_ne!(ObjectKey::cluster("a/b"), ObjectKey::namespaced("a", "b"));
+        assert_eq!(ObjectKey::namespaced("", "node-1"), ObjectKey::cluster("node-1"));
+    }
+}
