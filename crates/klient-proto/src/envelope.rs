@@ -1,0 +1,83 @@
+//! The envelope around protobuf objects on the wire: four magic bytes, then a `runtime.Unknown` message.
+
+use crate::{
+    error::Problem,
+    runtime::{Reader, Result, Writer},
+};
+
+/// What every protobuf body of Kubernetes starts with.
+pub(crate) const MAGIC: &[u8; 4] = b"k8s\0";
+
+/// An opened envelope: what is inside, and its kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// The `apiVersion` of the content.
+    pub api_version: &'a str,
+    /// The `kind` of the content.
+    pub kind: &'a str,
+    /// The content: a bare message.
+    pub raw: &'a [u8],
+    /// Where the content starts, for errors that count from the start of the body.
+    pub(crate) raw_offset: usize,
+}
+
+impl<'a> Envelope<'a> {
+    /// Opens a body.
+    ///
+    /// # Errors
+    ///
+    /// If the magic bytes are missing, the message is malformed, or the content is not plain protobuf.
+    pub fn open(body: &'a [u8]) -> Result<Self> {
+        let Some(unknown) = body.strip_prefix(MAGIC) else {
+            return Err(crate::DecodeError::new(Problem::NoEnvelope, 0));
+        };
+        let mut envelope = Self::default();
+        let mut content_type = "";
+        let mut encoding = "";
+        let mut reader = Reader::new(unknown);
+        let outcome = reader.each_remaining_field(|number, wire, r| {
+            match number {
+                1 => r.each_field(wire, |number, wire, r| {
+                    match number {
+                        1 => envelope.api_version = r.str(wire)?,
+                        2 => envelope.kind = r.str(wire)?,
+                        _ => r.skip(wire)?,
+                    }
+                    Ok(())
+                })?,
+                2 => {
+                    envelope.raw = r.bytes(wire)?;
+                    envelope.raw_offset = MAGIC.len() + r.offset() - envelope.raw.len();
+                }
+                3 => encoding = r.str(wire)?,
+                4 => content_type = r.str(wire)?,
+                _ => r.skip(wire)?,
+            }
+            Ok(())
+        });
+        outcome.map_err(|error| error.shifted(MAGIC.len()))?;
+        if !encoding.is_empty() || !(content_type.is_empty() || content_type == "application/vnd.kubernetes.protobuf") {
+            let found = format!("{} {}", shorten(content_type), shorten(encoding));
+            return Err(crate::DecodeError::new(Problem::WrongKind(found), 0));
+        }
+        Ok(envelope)
+    }
+
+    /// Wraps a bare message.
+    pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        let mut w = Writer::new();
+        // Go's servers and clients write the empty content encoding and type too; their readers do not need them.
+        w.bytes_field(2, raw);
+        w.message(1, |w| {
+            w.bytes_field(2, kind.as_bytes());
+            w.bytes_field(1, api_version.as_bytes());
+        });
+        w.bytes(MAGIC);
+        w.finish()
+    }
+}
+
+/// At most as much of a foreign text as an error should carry.
+pub(crate) fn shorten(text: &str) -> String {
+    text.chars().take(80).collect()
+}

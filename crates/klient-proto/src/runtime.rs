@@ -1,0 +1,101 @@
+//! What the generated codecs are made of: a reader, a writer, and how each Rust type sits in a field.
+//!
+//! Invariants: no input makes these panic, recurse without limit, or allocate out of proportion to its length.
+
+mod collections;
+mod reader;
+mod scalars;
+mod schema;
+mod special;
+mod writer;
+
+pub(crate) use collections::{read_string_list, read_string_list_map, write_string_list, write_string_list_map};
+pub(crate) use reader::{Reader, WireType};
+pub(crate) use scalars::read_unless_zero;
+pub(crate) use writer::Writer;
+
+use crate::{descriptor::Descriptor, error::DecodeError};
+
+pub(crate) type Result<T> = std::result::Result<T, DecodeError>;
+
+/// A struct with a protobuf form.
+pub(crate) trait Message: Sized {
+    /// Whether an empty message means that there is none, as for Go's zero time.
+    const EMPTY_IS_ABSENT: bool = false;
+
+    /// The message without any field.
+    fn new() -> Self;
+
+    /// Reads the value of one field; an unknown one is skipped.
+    fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()>;
+
+    /// Writes all fields, highest number first.
+    fn write(&self, w: &mut Writer);
+
+    /// The shape of the message.
+    fn descriptor() -> &'static Descriptor;
+}
+
+impl<T: Message> Message for Box<T> {
+    fn new() -> Self {
+        Self::new(T::new())
+    }
+
+    fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
+        (**self).merge_field(number, wire, r)
+    }
+
+    fn write(&self, w: &mut Writer) {
+        (**self).write(w);
+    }
+
+    fn descriptor() -> &'static Descriptor {
+        T::descriptor()
+    }
+}
+
+/// A Rust type as the value of a field.
+pub(crate) trait FieldValue: Sized {
+    /// The value before anything was read.
+    fn empty() -> Self;
+
+    /// Reads one occurrence of the field.
+    fn read_field(&mut self, wire: WireType, r: &mut Reader<'_>) -> Result<()>;
+
+    /// Writes the field: once, never, or once per item.
+    fn write_field(&self, number: u32, w: &mut Writer);
+}
+
+impl<T: Message> FieldValue for T {
+    fn empty() -> Self {
+        T::new()
+    }
+
+    fn read_field(&mut self, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
+        r.each_field(wire, |number, wire, r| self.merge_field(number, wire, r))
+    }
+
+    fn write_field(&self, number: u32, w: &mut Writer) {
+        w.message(number, |w| self.write(w));
+    }
+}
+
+/// The codec of a message without fields, whose Rust type is a newtype around a JSON value.
+macro_rules! empty_message {
+    ($ty:ty, $name:literal) => {
+        impl Message for $ty {
+            fn new() -> Self {
+                Self(serde_json::Value::Object(serde_json::Map::new()))
+            }
+            fn merge_field(&mut self, _: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
+                r.skip(wire)
+            }
+            fn write(&self, _: &mut Writer) {}
+            fn descriptor() -> &'static Descriptor {
+                static DESCRIPTOR: Descriptor = Descriptor { name: $name, fields: &[] };
+                &DESCRIPTOR
+            }
+        }
+    };
+}
+pub(crate) use empty_message;

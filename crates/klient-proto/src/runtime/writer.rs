@@ -1,0 +1,94 @@
+//! Writes protobuf from the last byte to the first.
+//!
+//! Written backwards, a message's length is known when its prefix is due: one pass, and no second function per type
+//! that only computes lengths.
+
+/// A buffer that grows towards its front.
+pub(crate) struct Writer {
+    buffer: Vec<u8>,
+    /// Where the written bytes start in `buffer`.
+    start: usize,
+}
+
+impl Writer {
+    pub(crate) fn new() -> Self {
+        Self { buffer: Vec::new(), start: 0 }
+    }
+
+    /// How much is written.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Puts bytes before what is written.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        if self.start < bytes.len() {
+            self.grow(bytes.len());
+        }
+        let start = self.start - bytes.len();
+        self.buffer[start..self.start].copy_from_slice(bytes);
+        self.start = start;
+    }
+
+    /// Puts a varint before what is written.
+    pub(crate) fn varint(&mut self, mut value: u64) {
+        let mut bytes = [0u8; 10];
+        let mut len = 0;
+        loop {
+            bytes[len] = (value & 0x7f) as u8;
+            value >>= 7;
+            len += 1;
+            if value == 0 {
+                break;
+            }
+            bytes[len - 1] |= 0x80;
+        }
+        self.bytes(&bytes[..len]);
+    }
+
+    /// A varint field.
+    pub(crate) fn int_field(&mut self, number: u32, value: u64) {
+        self.varint(value);
+        self.varint(u64::from(number) << 3);
+    }
+
+    /// A double field.
+    pub(crate) fn double_field(&mut self, number: u32, value: f64) {
+        self.bytes(&value.to_le_bytes());
+        self.varint(u64::from(number) << 3 | 1);
+    }
+
+    /// A length-delimited field.
+    pub(crate) fn bytes_field(&mut self, number: u32, value: &[u8]) {
+        self.bytes(value);
+        self.length_prefix(number, value.len());
+    }
+
+    /// A nested message, whose fields `write` writes last to first.
+    pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
+        let before = self.len();
+        write(self);
+        self.length_prefix(number, self.len() - before);
+    }
+
+    /// What is written, front to back.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.buffer.drain(..self.start);
+        self.buffer
+    }
+
+    fn length_prefix(&mut self, number: u32, len: usize) {
+        self.varint(len as u64);
+        self.varint(u64::from(number) << 3 | 2);
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let len = self.len();
+        let capacity = (len + needed).next_power_of_two().max(256);
+        let mut buffer = vec![0; capacity];
+        buffer[capacity - len..].copy_from_slice(&self.buffer[self.start..]);
+        self.start = capacity - len;
+        self.buffer = buffer;
+    }
+}

@@ -1,0 +1,116 @@
+//! Typed objects to and from protobuf, bare or in their envelope.
+
+use k8s_openapi::{ListableResource, Resource, apimachinery::pkg::apis::meta::v1::ListMeta};
+
+use crate::{
+    Codec, DecodeError, Envelope, Problem, codec,
+    envelope::shorten,
+    runtime::{FieldValue as _, Reader, Result},
+};
+
+/// Whether `metadata.managedFields` is decoded.
+///
+/// It is half of a typical object and costs more to decode than the rest: its Rust form is a tree of JSON values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManagedFields {
+    /// Decode them.
+    #[default]
+    Keep,
+    /// Leave them out.
+    Drop,
+}
+
+/// Decodes a bare message, as lists and raw objects hold it.
+///
+/// # Errors
+///
+/// If the bytes are malformed, naming the field, or if `K` has no protobuf form.
+pub fn decode<K: Resource + 'static>(message: &[u8], managed_fields: ManagedFields) -> Result<K> {
+    let codec = codec_of::<K>()?;
+    let mut reader = Reader::new(message);
+    if managed_fields == ManagedFields::Drop {
+        reader = reader.without_managed_fields();
+    }
+    codec.decode(&mut reader)
+}
+
+/// Decodes a body: an envelope with one object.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+///
+/// let mut config = ConfigMap::default();
+/// config.metadata.name = Some("settings".into());
+/// let body = klient_proto::encode_body(&config)?;
+/// assert_eq!(klient_proto::decode_body::<ConfigMap>(&body)?, config);
+/// # Ok::<(), klient_proto::DecodeError>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`decode`], and if the envelope holds another kind.
+pub fn decode_body<K: Resource + 'static>(body: &[u8]) -> Result<K> {
+    let envelope = Envelope::open(body)?;
+    check_kind(&envelope, K::API_VERSION, K::KIND)?;
+    decode(envelope.raw, ManagedFields::Keep).map_err(|error| error.shifted(envelope.raw_offset))
+}
+
+/// Decodes a body that holds a list.
+///
+/// # Errors
+///
+/// As [`decode_body`]. The splitters of this crate go on past a bad item instead, and hold one object at a time.
+pub fn decode_list_body<K: ListableResource + 'static>(body: &[u8]) -> Result<(ListMeta, Vec<K>)> {
+    let envelope = Envelope::open(body)?;
+    check_kind(&envelope, K::API_VERSION, K::LIST_KIND)?;
+    let codec = codec_of::<K>()?;
+    let (mut metadata, mut items) = (ListMeta::default(), Vec::new());
+    let outcome = Reader::new(envelope.raw).each_remaining_field(|number, wire, r| {
+        match number {
+            1 => metadata.read_field(wire, r)?,
+            2 => {
+                let bytes = r.bytes(wire)?;
+                let start = r.offset() - bytes.len();
+                items.push(codec.decode(&mut Reader::new(bytes)).map_err(|error| error.shifted(start))?);
+            }
+            _ => r.skip(wire)?,
+        }
+        Ok(())
+    });
+    outcome.map_err(|error| error.shifted(envelope.raw_offset))?;
+    Ok((metadata, items))
+}
+
+/// Encodes an object as a bare message.
+///
+/// # Errors
+///
+/// If `K` has no protobuf form.
+pub fn encode<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
+    Ok(codec_of::<K>()?.encode(object))
+}
+
+/// Encodes an object as a body: a message in its envelope.
+///
+/// # Errors
+///
+/// If `K` has no protobuf form.
+pub fn encode_body<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
+    Ok(Envelope::wrap(K::API_VERSION, K::KIND, &encode(object)?))
+}
+
+fn codec_of<K: Resource + 'static>() -> Result<&'static Codec> {
+    Codec::of::<K>().ok_or_else(|| codec::no_codec(K::API_VERSION, K::KIND))
+}
+
+fn check_kind(envelope: &Envelope<'_>, api_version: &str, kind: &str) -> Result<()> {
+    if envelope.api_version == api_version && envelope.kind == kind {
+        return Ok(());
+    }
+    let found = format!(
+        "{} {} where {api_version} {kind} was expected",
+        shorten(envelope.api_version),
+        shorten(envelope.kind)
+    );
+    Err(DecodeError::new(Problem::WrongKind(found), 0))
+}

@@ -1,0 +1,4 @@
+//! Behaviour tests of the wire forms, through the public API.
+
+mod corpus;
+mod kinds;
