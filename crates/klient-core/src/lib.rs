@@ -8,6 +8,10 @@ mod field_path;
 mod object_key;
 mod resource;
 
+mod quantity;
+
 pub use field_path::{FieldPath, ParseFieldPathError, PathSegment};
 pub use object_key::{ObjectKey, ParseObjectKeyError};
 pub use resource::{ClusterScope, DynamicScope, NamespaceScope, Resource, Scope};
+
+pub use quantity::{ParseQuantityError, Quantity, QuantityFormat};
