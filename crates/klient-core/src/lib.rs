@@ -8,10 +8,17 @@ mod field_path;
 mod object_key;
 mod resource;
 
+mod label_syntax;
 mod quantity;
+mod selector;
 
 pub use field_path::{FieldPath, ParseFieldPathError, PathSegment};
 pub use object_key::{ObjectKey, ParseObjectKeyError};
 pub use resource::{ClusterScope, DynamicScope, NamespaceScope, Resource, Scope};
 
+pub use label_syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 pub use quantity::{ParseQuantityError, Quantity, QuantityFormat};
+pub use selector::{
+    FieldOperator, FieldRequirement, FieldSelector, InvalidSelectorError, LabelOperator, LabelRequirement,
+    LabelSelector, ParseFieldSelectorError, ParseLabelSelectorError, UnrepresentableSelectorError,
+};

@@ -1,7 +1,7 @@
 //! Reading quantities: accepts what the Kubernetes API server accepts, which is more than its documentation says.
 //!
-//! The oddest case: where a number is missing, as in `m` or `.`, the server reads zero. So do we, since such texts are
-//! stored in real clusters and must stay readable.
+//! The oddest case: where a number is missing, as in `m` or `.`, the server reads zero. So do we, since what the server
+//! stores it also hands out, and one odd text must not make an object unreadable.
 
 use std::{fmt, str::FromStr};
 
