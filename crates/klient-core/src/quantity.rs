@@ -16,7 +16,7 @@ mod tests;
 
 pub use parse::ParseQuantityError;
 
-/// An amount of a resource: an exact decimal number and the suffix family to print it with.
+/// An amount of a resource: an exact decimal number and a suffix family.
 ///
 /// Printing gives Kubernetes' canonical form: no fraction, the largest suffix that keeps the number whole.
 ///
@@ -106,7 +106,9 @@ impl Quantity {
         self.mantissa < 0
     }
 
-    /// The number in whole units, rounded away from zero; what an `i64` cannot hold is capped.
+    /// The number in whole units, rounded away from zero.
+    ///
+    /// What an `i64` cannot hold is capped.
     ///
     /// ```
     /// use klient_core::Quantity;
@@ -120,13 +122,13 @@ impl Quantity {
         self.scaled_value(0)
     }
 
-    /// The number in thousandths, rounded away from zero; what an `i64` cannot hold is capped.
+    /// The number in thousandths, rounded and capped like [`value`](Self::value).
     #[doc(alias = "MilliValue")]
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(-3)
     }
 
-    /// The number in units of `10^scale`, rounded away from zero; what an `i64` cannot hold is capped.
+    /// The number in units of `10^scale`, rounded and capped like [`value`](Self::value).
     #[doc(alias = "ScaledValue")]
     pub fn scaled_value(&self, scale: i32) -> i64 {
         let shift = i64::from(self.exponent) - i64::from(scale);

@@ -11,7 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 use super::{InvalidSelectorError, LabelOperator, LabelRequirement, LabelSelector, label::Part};
 
 impl LabelSelector {
-    /// The selector of an optional field: absent matches nothing, as the API has it, while empty matches everything.
+    /// The selector of an optional field of an API object.
+    ///
+    /// As the API has it, an absent one matches nothing, while an empty one matches everything.
     ///
     /// # Errors
     ///

@@ -85,7 +85,9 @@ impl FieldSelector {
         self.with(FieldRequirement::new(field, FieldOperator::NotEquals, value))
     }
 
-    /// Whether fields match, given a lookup from field name to value. An absent field counts as empty.
+    /// Whether fields match, given a lookup from field name to value.
+    ///
+    /// An absent field counts as empty.
     pub fn matches<V: AsRef<str>>(&self, mut lookup: impl FnMut(&str) -> Option<V>) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = lookup(&requirement.field);

@@ -85,9 +85,9 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether it asks for a label to be both there and absent, so that no object can match.
+    /// Whether it asks for a label to be both there and absent.
     ///
-    /// Other contradictions, such as `a=1,a=2`, are not looked for.
+    /// Then no object can match. Other contradictions, such as `a=1,a=2`, are not looked for.
     #[doc(alias = "MatchesNothing")]
     pub fn is_nothing(&self) -> bool {
         let with = |operator| self.requirements.iter().filter(move |requirement| requirement.operator == operator);
@@ -174,7 +174,7 @@ impl LabelSelector {
         self.matches(|key| labels?.get(key))
     }
 
-    /// The one value that the label must have, if the selector's first requirement on it says so.
+    /// The one value that the label must have, if its first requirement says so.
     #[doc(alias = "RequiresExactMatch")]
     pub fn exact_value(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;

@@ -7,7 +7,9 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp, civil, tz::Offset};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 
-/// Reads a [`Time`], such as `2026-07-01T12:00:00Z`; offsets and fractions of seconds are understood.
+/// Reads a [`Time`], such as `2026-07-01T12:00:00Z`.
+///
+/// Offsets and fractions of seconds are understood.
 ///
 /// ```
 /// use klient_core::{format_time, parse_time};
@@ -25,7 +27,9 @@ pub fn parse_time(text: &str) -> Result<Time, ParseTimeError> {
     parse(text, Fraction::Optional).map(Time)
 }
 
-/// Reads a [`MicroTime`], such as `2026-07-01T12:00:00.000000Z`; the six digits are required.
+/// Reads a [`MicroTime`], such as `2026-07-01T12:00:00.000000Z`.
+///
+/// The fraction must have six digits.
 ///
 /// # Errors
 ///
