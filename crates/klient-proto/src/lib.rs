@@ -5,6 +5,8 @@ pub mod descriptor;
 mod envelope;
 mod error;
 mod generated;
+mod json;
+pub mod raw;
 mod runtime;
 mod typed;
 
@@ -12,4 +14,5 @@ pub use codec::Codec;
 pub(crate) use codec::no_codec;
 pub use envelope::Envelope;
 pub use error::{DecodeError, Problem};
+pub use raw::RawObject;
 pub use typed::{ManagedFields, decode, decode_body, decode_list_body, encode, encode_body};

@@ -77,7 +77,8 @@ impl Writer {
         self.buffer
     }
 
-    fn length_prefix(&mut self, number: u32, len: usize) {
+    /// The key and length of a length-delimited field.
+    pub(crate) fn length_prefix(&mut self, number: u32, len: usize) {
         self.varint(len as u64);
         self.varint(u64::from(number) << 3 | 2);
     }

@@ -1,0 +1,22 @@
+//! Finds its way through JSON text without parsing it: where a value ends, and what members an object has.
+//!
+//! Values are delimited, not validated: brackets are counted and strings are honoured, no more. What is inside is
+//! checked when somebody decodes it. Nothing here recurses, so nesting costs no stack.
+
+mod blocks;
+mod members;
+mod scanner;
+
+pub(crate) use members::{Elements, Members};
+pub(crate) use scanner::{ValueScanner, skip_whitespace, value_end};
+
+use std::borrow::Cow;
+
+/// The text of a JSON string, given with its quotes; `None` if it is not a well-formed string.
+pub(crate) fn unquote(quoted: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if memchr::memchr(b'\\', inner).is_none() {
+        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
+    }
+    serde_json::from_slice(quoted).ok().map(Cow::Owned)
+}
