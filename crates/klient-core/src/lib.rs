@@ -11,9 +11,14 @@ mod resource;
 mod api_resource;
 mod dynamic;
 mod gvk;
+mod json_pointer;
 mod list;
+pub mod media_type;
+mod object_ref;
 mod options;
+mod owner;
 mod partial;
+mod patch;
 mod query;
 mod resource_version;
 mod status;
@@ -28,12 +33,16 @@ pub use resource::{ClusterScope, DynamicScope, NamespaceScope, Resource, Scope};
 pub use api_resource::{ApiResource, StaticScope};
 pub use dynamic::{ConvertObjectError, DynamicObject};
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, ParseGroupVersionError};
+pub use json_pointer::{JsonPointer, ParseJsonPointerError};
 pub use list::List;
+pub use object_ref::ObjectRef;
 pub use options::{
     ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, FieldValidation, GetOptions,
     InvalidOptionError, ListOptions, PatchOptions, Preconditions, PropagationPolicy, UpdateOptions, WatchOptions,
 };
+pub use owner::{OwnerRefError, controller_of, controller_owner_ref, is_controlled_by, is_owner_of_kind, owner_ref};
 pub use partial::PartialObjectMeta;
+pub use patch::{JsonPatchOperation, Patch, PatchKind};
 pub use query::Query;
 pub use resource_version::{ResourceVersion, VersionMatch};
 pub use status::{Outcome, Status, StatusCause, StatusDetails, StatusReason};
