@@ -20,6 +20,7 @@ mod owner;
 mod partial;
 mod patch;
 mod query;
+mod request;
 mod resource_version;
 mod status;
 mod type_meta;
@@ -44,8 +45,9 @@ pub use owner::{OwnerRefError, controller_of, controller_owner_ref, is_controlle
 pub use partial::PartialObjectMeta;
 pub use patch::{JsonPatchOperation, Patch, PatchKind};
 pub use query::Query;
+pub use request::{BuildRequestError, RequestBuilder, Target, Verb, subresource};
 pub use resource_version::{ResourceVersion, VersionMatch};
-pub use status::{Outcome, Status, StatusCause, StatusDetails, StatusReason};
+pub use status::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
 pub use type_meta::TypeMeta;
 pub use version_order::compare_versions;
 pub use watch_event::{Bookmark, WatchEvent};

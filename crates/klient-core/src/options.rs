@@ -1,7 +1,8 @@
 //! What a request may ask for besides its object: one struct for each verb.
 //!
-//! Every option is checked before a request is made from it, by the rules of a real server, so that a mistake is named
-//! where it was made and never sent. Fields are for reading; set them with the methods of the same names.
+//! Every option is checked before a request is made from it, so that a mistake is named where it was made and never
+//! sent: by the rules of a real server, and where one would ignore an option or do what nobody means by it.
+//! Fields are for reading; set them with the methods of the same names.
 
 mod apply;
 mod create;

@@ -40,7 +40,7 @@ pub use self::{cause::StatusCause, reason::StatusReason};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// Whether the request succeeded.
-    pub outcome: Outcome,
+    pub outcome: StatusOutcome,
     /// The HTTP status code; 0 if not said.
     pub code: i32,
     /// The cause of a failure, for machines.
@@ -57,7 +57,7 @@ pub struct Status {
 /// Whether a request succeeded. A server that does not say so means failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive on purpose: the API has these two.
-pub enum Outcome {
+pub enum StatusOutcome {
     /// It did not.
     #[default]
     Failure,
@@ -89,7 +89,6 @@ pub struct StatusDetails {
     pub retry_after_seconds: i32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(number: &i32) -> bool {
     *number == 0
 }
@@ -104,7 +103,7 @@ impl Status {
 
     /// Whether the request succeeded.
     pub fn is_success(&self) -> bool {
-        self.outcome == Outcome::Success
+        self.outcome == StatusOutcome::Success
     }
 
     /// The code, if it is one that HTTP can carry.
@@ -265,8 +264,8 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.message.is_empty(), self.outcome) {
             (false, _) => f.write_str(&self.message)?,
-            (true, Outcome::Success) => f.write_str("success")?,
-            (true, Outcome::Failure) => write!(f, "request failed: {} (code {})", self.reason, self.code)?,
+            (true, StatusOutcome::Success) => f.write_str("success")?,
+            (true, StatusOutcome::Failure) => write!(f, "request failed: {} (code {})", self.reason, self.code)?,
         }
         match &self.details {
             Some(details) if !details.name.is_empty() && !self.message.contains(&details.name) => {

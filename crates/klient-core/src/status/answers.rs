@@ -5,7 +5,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::{Outcome, Status, StatusCause, StatusDetails, StatusReason, quote::Quoted};
+use super::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason, quote::Quoted};
 use crate::{GroupKind, GroupResource};
 
 /// What real servers answer.
@@ -17,7 +17,7 @@ impl Status {
 
     /// 200: done, and there is no object to show.
     pub fn success() -> Self {
-        Self { outcome: Outcome::Success, ..Self::default() }
+        Self { outcome: StatusOutcome::Success, ..Self::default() }
     }
 
     /// 404: no object of that name.

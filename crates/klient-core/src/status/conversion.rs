@@ -6,7 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeStruct};
 
-use super::{Outcome, Status, StatusCause, StatusDetails, StatusReason};
+use super::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
 
 impl<'de> Deserialize<'de> for Status {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -64,7 +64,7 @@ impl Serialize for Status {
     }
 }
 
-impl Outcome {
+impl StatusOutcome {
     fn as_str(self) -> &'static str {
         match self {
             Self::Success => "Success",
@@ -76,7 +76,11 @@ impl Outcome {
 impl From<meta::Status> for Status {
     fn from(status: meta::Status) -> Self {
         Self {
-            outcome: if status.status.as_deref() == Some("Success") { Outcome::Success } else { Outcome::Failure },
+            outcome: if status.status.as_deref() == Some("Success") {
+                StatusOutcome::Success
+            } else {
+                StatusOutcome::Failure
+            },
             code: status.code.unwrap_or_default(),
             reason: status.reason.as_deref().unwrap_or_default().into(),
             message: status.message.unwrap_or_default(),

@@ -235,7 +235,7 @@ prop_compose! {
         token in prop::option::of("[a-z]{1,4}"),
     ) -> Status {
         Status {
-            outcome: if success { Outcome::Success } else { Outcome::Failure },
+            outcome: if success { StatusOutcome::Success } else { StatusOutcome::Failure },
             code,
             reason: reason.as_str().into(),
             message,
