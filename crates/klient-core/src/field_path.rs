@@ -55,7 +55,10 @@ impl FromStr for FieldPath {
             } else {
                 let len = rest.find(['.', '[', ']', '\'', '"']).unwrap_or(rest.len());
                 if len == 0 {
-                    return Err(fail(at, if rest.is_empty() { "expected a field name" } else { "unexpected character" }));
+                    return Err(fail(
+                        at,
+                        if rest.is_empty() { "expected a field name" } else { "unexpected character" },
+                    ));
                 }
                 segments.push(PathSegment::Field(rest[..len].to_owned()));
                 at += len;
@@ -125,7 +128,8 @@ mod tests {
 
     #[test]
     fn prints_what_it_parsed() {
-        for text in ["spec.nodeName", "spec.containers[0].image", "metadata.labels['a.b/c']", "['it.s'][3][\"a'b\"].x"] {
+        for text in ["spec.nodeName", "spec.containers[0].image", "metadata.labels['a.b/c']", "['it.s'][3][\"a'b\"].x"]
+        {
             assert_eq!(text.parse::<FieldPath>().unwrap().to_string(), text);
         }
         assert_eq!(".spec.x".parse::<FieldPath>().unwrap().to_string(), "spec.x");

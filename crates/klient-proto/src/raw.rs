@@ -243,9 +243,7 @@ impl RawObject {
     /// If the bytes on the way are malformed, or if they are protobuf and `K` has no protobuf form.
     pub fn value_at<K: Resource>(&self, path: &FieldPath) -> Result<Option<Value>> {
         match self.encoding {
-            Encoding::Json => {
-                field::json_at(&self.bytes, path)?.map_or(Ok(None), |text| json::parse(text).map(Some))
-            }
+            Encoding::Json => field::json_at(&self.bytes, path)?.map_or(Ok(None), |text| json::parse(text).map(Some)),
             _ => match field::protobuf_at(&self.bytes, self.descriptor_of::<K>()?, path)? {
                 Some(found) => transcode::found_to_value(&found),
                 None => Ok(None),

@@ -107,10 +107,7 @@ fn check_kind(envelope: &Envelope<'_>, api_version: &str, kind: &str) -> Result<
     if envelope.api_version == api_version && envelope.kind == kind {
         return Ok(());
     }
-    let found = format!(
-        "{} {} where {api_version} {kind} was expected",
-        shorten(envelope.api_version),
-        shorten(envelope.kind)
-    );
+    let found =
+        format!("{} {} where {api_version} {kind} was expected", shorten(envelope.api_version), shorten(envelope.kind));
     Err(DecodeError::new(Problem::WrongKind(found), 0))
 }

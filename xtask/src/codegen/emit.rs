@@ -88,7 +88,10 @@ fn message_body(out: &mut String, name: &str, message: &MergedMessage) -> Result
     let writer = if write.is_empty() { "_" } else { "w" };
     writeln!(out, "    fn write(&self, {writer}: &mut Writer) {{\n{write}    }}")?;
     writeln!(out, "    fn descriptor() -> &'static Descriptor {{")?;
-    writeln!(out, "        static DESCRIPTOR: Descriptor = Descriptor {{ name: {name:?}, fields: &[\n{describe}        ] }};")?;
+    writeln!(
+        out,
+        "        static DESCRIPTOR: Descriptor = Descriptor {{ name: {name:?}, fields: &[\n{describe}        ] }};"
+    )?;
     writeln!(out, "        &DESCRIPTOR\n    }}")?;
     Ok(())
 }

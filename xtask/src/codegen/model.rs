@@ -29,7 +29,10 @@ pub(crate) struct Message {
 pub(crate) enum Item {
     Field(Field),
     /// A message whose fields belong to the outer struct.
-    Embedded { number: u32, items: Vec<Item> },
+    Embedded {
+        number: u32,
+        items: Vec<Item>,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -264,7 +267,10 @@ pub(crate) fn merge(minors: &[(u32, BTreeMap<String, Message>)]) -> Result<BTree
         let having: Vec<(u32, &Message)> =
             minors.iter().filter_map(|(minor, messages)| Some((*minor, messages.get(path)?))).collect();
         let (_, newest) = having[having.len() - 1];
-        if having.iter().any(|(_, message)| (message.empty_json, &message.resource) != (newest.empty_json, &newest.resource)) {
+        if having
+            .iter()
+            .any(|(_, message)| (message.empty_json, &message.resource) != (newest.empty_json, &newest.resource))
+        {
             bail!("{path} changes its nature between minors");
         }
         let items: Vec<(u32, &[Item])> = having.iter().map(|(minor, message)| (*minor, &*message.items)).collect();

@@ -152,11 +152,7 @@ fn inside<'a, 's>(ty: Type, value: Wire<'a>, segments: &'s [PathSegment]) -> Res
 }
 
 /// The field with this JSON name, and the message that holds it: this one, or one embedded in it.
-fn locate<'a>(
-    message: &'a [u8],
-    fields: &'static [Field],
-    name: &str,
-) -> Result<Option<(&'static Field, &'a [u8])>> {
+fn locate<'a>(message: &'a [u8], fields: &'static [Field], name: &str) -> Result<Option<(&'static Field, &'a [u8])>> {
     for field in fields {
         match field.ty {
             Type::Embedded(inner) if contains(inner, name) => {

@@ -46,7 +46,12 @@ pub(crate) fn corpus() -> BTreeMap<(String, String), Entry> {
 /// Go prints its zero time as `null` in `disruptedPods`, where k8s-openapi has no room for a missing time: its JSON
 /// decoder fails, ours gives the epoch.
 fn zero_times_to_epoch(json: &mut Value) {
-    for time in json.pointer_mut("/status/disruptedPods").and_then(Value::as_object_mut).into_iter().flat_map(|map| map.values_mut()) {
+    for time in json
+        .pointer_mut("/status/disruptedPods")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(|map| map.values_mut())
+    {
         *time = Value::from("1970-01-01T00:00:00Z");
     }
 }

@@ -1,0 +1,360 @@
+//! Names of kinds and of resources: group, version, kind or plural, and what is left when one part is not known.
+//!
+//! The core group is the empty string. Fields are `Cow<'static, str>`, so that names which come from constants of a
+//! type cost nothing to make, copy and drop. Nothing here checks that a name exists on a server.
+//! In client-go: `runtime/schema`.
+
+use std::{any::Any, borrow::Cow, fmt, str::FromStr};
+
+use crate::{DynamicObject, Resource};
+
+type Name = Cow<'static, str>;
+
+/// An API group and one of its versions: `apps/v1`, or `v1` for the core group.
+///
+/// ```
+/// use klient_core::GroupVersion;
+///
+/// let apps: GroupVersion = "apps/v1".parse()?;
+/// assert_eq!((&*apps.group, &*apps.version), ("apps", "v1"));
+/// assert_eq!(apps.to_string(), "apps/v1");
+/// assert_eq!(GroupVersion::new("", "v1").to_string(), "v1");
+/// # Ok::<(), klient_core::ParseGroupVersionError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersion {
+    /// The group; empty for the core group.
+    pub group: Name,
+    /// The version, such as `v1` or `v1beta1`.
+    pub version: Name,
+}
+
+/// A kind in one version of its group: what an object says it is.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use klient_core::GroupVersionKind;
+///
+/// let gvk = GroupVersionKind::of::<Deployment>();
+/// assert_eq!(gvk, GroupVersionKind::new("apps", "v1", "Deployment"));
+/// assert_eq!(gvk.group_version().to_string(), "apps/v1");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersionKind {
+    /// The group; empty for the core group.
+    pub group: Name,
+    /// The version.
+    pub version: Name,
+    /// The kind, in camel case: `Deployment`.
+    pub kind: Name,
+}
+
+/// A resource in one version of its group: what a request path names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersionResource {
+    /// The group; empty for the core group.
+    pub group: Name,
+    /// The version.
+    pub version: Name,
+    /// The plural in lower case: `deployments`.
+    pub resource: Name,
+}
+
+/// A kind whatever its version: how owners are matched and validation errors are titled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupKind {
+    /// The group; empty for the core group.
+    pub group: Name,
+    /// The kind, in camel case.
+    pub kind: Name,
+}
+
+/// A resource whatever its version, printed as `deployments.apps`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupResource {
+    /// The group; empty for the core group.
+    pub group: Name,
+    /// The plural in lower case.
+    pub resource: Name,
+}
+
+impl GroupVersion {
+    /// Names a version of a group; the core group is empty.
+    pub fn new(group: impl Into<Name>, version: impl Into<Name>) -> Self {
+        Self { group: group.into(), version: version.into() }
+    }
+
+    /// The kind of that name in this version.
+    pub fn with_kind(self, kind: impl Into<Name>) -> GroupVersionKind {
+        GroupVersionKind { group: self.group, version: self.version, kind: kind.into() }
+    }
+
+    /// The resource of that plural in this version.
+    pub fn with_resource(self, resource: impl Into<Name>) -> GroupVersionResource {
+        GroupVersionResource { group: self.group, version: self.version, resource: resource.into() }
+    }
+}
+
+impl GroupVersionKind {
+    /// Names a kind; the core group is empty.
+    pub fn new(group: impl Into<Name>, version: impl Into<Name>, kind: impl Into<Name>) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// The kind that a type stands for; all parts are empty for [`DynamicObject`], see [`of_object`](Self::of_object).
+    pub fn of<K: k8s_openapi::Resource>() -> Self {
+        Self::new(K::GROUP, K::VERSION, K::KIND)
+    }
+
+    /// The kind of one object: its type's, or for a [`DynamicObject`] what it says about itself.
+    ///
+    /// Nothing, if the type does not know its kind and the object does not say it in a readable way.
+    #[doc(alias = "GVKForObject")]
+    pub fn of_object<K: Resource>(object: &K) -> Option<Self> {
+        if !K::KIND.is_empty() {
+            return Some(Self::of::<K>());
+        }
+        let dynamic = (object as &dyn Any).downcast_ref::<DynamicObject>()?;
+        dynamic.types.as_ref()?.gvk().ok().filter(|gvk| !gvk.kind.is_empty() && !gvk.version.is_empty())
+    }
+
+    /// The group and version.
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion { group: self.group.clone(), version: self.version.clone() }
+    }
+
+    /// The kind without its version.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
+    }
+
+    /// The `apiVersion` that objects of this kind carry.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version).into_owned()
+    }
+}
+
+impl GroupVersionResource {
+    /// Names a resource by its plural; the core group is empty.
+    pub fn new(group: impl Into<Name>, version: impl Into<Name>, resource: impl Into<Name>) -> Self {
+        Self { group: group.into(), version: version.into(), resource: resource.into() }
+    }
+
+    /// The group and version.
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion { group: self.group.clone(), version: self.version.clone() }
+    }
+
+    /// The resource without its version.
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource { group: self.group.clone(), resource: self.resource.clone() }
+    }
+}
+
+impl GroupKind {
+    /// Names a kind; the core group is empty.
+    pub fn new(group: impl Into<Name>, kind: impl Into<Name>) -> Self {
+        Self { group: group.into(), kind: kind.into() }
+    }
+
+    /// This kind in one version.
+    pub fn with_version(self, version: impl Into<Name>) -> GroupVersionKind {
+        GroupVersionKind { group: self.group, version: version.into(), kind: self.kind }
+    }
+}
+
+impl GroupResource {
+    /// Names a resource by its plural; the core group is empty.
+    pub fn new(group: impl Into<Name>, resource: impl Into<Name>) -> Self {
+        Self { group: group.into(), resource: resource.into() }
+    }
+
+    /// This resource in one version.
+    pub fn with_version(self, version: impl Into<Name>) -> GroupVersionResource {
+        GroupVersionResource { group: self.group, version: version.into(), resource: self.resource }
+    }
+
+    /// Whether this names nothing, as in an error that is about no resource in particular.
+    pub fn is_empty(&self) -> bool {
+        self.group.is_empty() && self.resource.is_empty()
+    }
+}
+
+impl FromStr for GroupVersion {
+    type Err = ParseGroupVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (group, version) = text.split_once('/').unwrap_or(("", text));
+        let why = if text.is_empty() {
+            "expected `version` or `group/version`"
+        } else if version.contains('/') {
+            "more than one `/`"
+        } else if version.is_empty() {
+            "the version is empty"
+        } else if group.is_empty() && text.contains('/') {
+            "the group before `/` is empty"
+        } else {
+            return Ok(Self::new(group.to_owned(), version.to_owned()));
+        };
+        Err(ParseGroupVersionError { text: text.to_owned(), why })
+    }
+}
+
+/// Parses `deployments.apps` or `pods`; every text is one of these.
+impl From<&str> for GroupResource {
+    fn from(text: &str) -> Self {
+        let (resource, group) = text.split_once('.').unwrap_or((text, ""));
+        Self::new(group.to_owned(), resource.to_owned())
+    }
+}
+
+/// Parses `Deployment.apps` or `Pod`; every text is one of these.
+impl From<&str> for GroupKind {
+    fn from(text: &str) -> Self {
+        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
+        Self::new(group.to_owned(), kind.to_owned())
+    }
+}
+
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&api_version(&self.group, &self.version))
+    }
+}
+
+/// Prints `apps/v1, Kind=Deployment`, as Kubernetes' own messages do.
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)
+    }
+}
+
+/// Prints `apps/v1, Resource=deployments`, as Kubernetes' own messages do.
+impl fmt::Display for GroupVersionResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}, Resource={}", self.group, self.version, self.resource)
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_qualified(f, &self.kind, &self.group)
+    }
+}
+
+impl fmt::Display for GroupResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_qualified(f, &self.resource, &self.group)
+    }
+}
+
+impl From<GroupVersionKind> for GroupKind {
+    fn from(gvk: GroupVersionKind) -> Self {
+        Self { group: gvk.group, kind: gvk.kind }
+    }
+}
+
+impl From<GroupVersionKind> for GroupVersion {
+    fn from(gvk: GroupVersionKind) -> Self {
+        Self { group: gvk.group, version: gvk.version }
+    }
+}
+
+impl From<GroupVersionResource> for GroupResource {
+    fn from(gvr: GroupVersionResource) -> Self {
+        Self { group: gvr.group, resource: gvr.resource }
+    }
+}
+
+impl From<GroupVersionResource> for GroupVersion {
+    fn from(gvr: GroupVersionResource) -> Self {
+        Self { group: gvr.group, version: gvr.version }
+    }
+}
+
+/// `group/version`, or the version alone for the core group.
+pub(crate) fn api_version<'a>(group: &str, version: &'a str) -> Cow<'a, str> {
+    if group.is_empty() { Cow::Borrowed(version) } else { Cow::Owned(format!("{group}/{version}")) }
+}
+
+fn write_qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result {
+    if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
+}
+
+/// A text that is neither `version` nor `group/version`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseGroupVersionError {
+    text: String,
+    why: &'static str,
+}
+
+impl fmt::Display for ParseGroupVersionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "API version {:?}: {}", self.text, self.why)
+    }
+}
+
+impl std::error::Error for ParseGroupVersionError {}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::TypeMeta;
+
+    #[test]
+    fn prints_what_it_parsed() {
+        for text in ["v1", "apps/v1", "networking.k8s.io/v1beta1"] {
+            assert_eq!(text.parse::<GroupVersion>().unwrap().to_string(), text);
+        }
+        for text in ["pods", "deployments.apps", "ingresses.networking.k8s.io"] {
+            assert_eq!(GroupResource::from(text).to_string(), text);
+            assert_eq!(GroupKind::from(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn says_why_a_text_is_no_group_version() {
+        for (text, why) in [
+            ("", "expected `version` or `group/version`"),
+            ("/", "the version is empty"),
+            ("apps/", "the version is empty"),
+            ("/v1", "the group before `/` is empty"),
+            ("a/b/c", "more than one `/`"),
+        ] {
+            let error = text.parse::<GroupVersion>().unwrap_err();
+            assert_eq!(error.to_string(), format!("API version {text:?}: {why}"));
+        }
+    }
+
+    #[test]
+    fn prints_kinds_as_kubernetes_does() {
+        assert_eq!(GroupVersionKind::of::<Deployment>().to_string(), "apps/v1, Kind=Deployment");
+        assert_eq!(GroupVersionKind::of::<Pod>().to_string(), "/v1, Kind=Pod");
+        assert_eq!(GroupVersionResource::new("apps", "v1", "deployments").to_string(), "apps/v1, Resource=deployments");
+        assert_eq!(GroupVersionKind::of::<Deployment>().group_kind().to_string(), "Deployment.apps");
+        assert_eq!(GroupVersionKind::of::<Pod>().api_version(), "v1");
+    }
+
+    #[test]
+    fn finds_the_kind_of_an_object_that_only_it_knows() {
+        let mut object = DynamicObject::default();
+        assert_eq!(GroupVersionKind::of_object(&object), None);
+        object.types = Some(TypeMeta::new("example.com/v1", "Widget"));
+        assert_eq!(GroupVersionKind::of_object(&object), Some(GroupVersionKind::new("example.com", "v1", "Widget")));
+        object.types = Some(TypeMeta::new("not/a/version", "Widget"));
+        assert_eq!(GroupVersionKind::of_object(&object), None);
+        assert_eq!(GroupVersionKind::of_object(&Pod::default()), Some(GroupVersionKind::new("", "v1", "Pod")));
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics_and_prints_back(text in ".{0,20}") {
+            if let Ok(parsed) = text.parse::<GroupVersion>() {
+                prop_assert_eq!(parsed.to_string(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A reference to one object of any kind.
+//!
+//! Names the object by kind and key; with a UID, it names that very object and not a later one of the same name.
+//! In client-go: `corev1.ObjectReference` and `tools/reference`.
+
+use std::fmt;
+
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
+
+use crate::{ApiResource, GroupKind, GroupVersion, GroupVersionKind, ObjectKey, ParseGroupVersionError, Resource};
+
+/// Which object: kind, key, and UID if known.
+///
+/// ```
+/// use klient_core::{GroupVersionKind, ObjectKey, ObjectRef};
+///
+/// let web = ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::namespaced("default", "web"));
+/// assert_eq!(web.to_string(), "Deployment.apps default/web");
+/// ```
+#[doc(alias = "ObjectReference")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct ObjectRef {
+    /// The kind.
+    pub gvk: GroupVersionKind,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The UID, if known.
+    pub uid: Option<String>,
+}
+
+impl ObjectRef {
+    /// Refers to the object of that kind and key.
+    pub fn new(gvk: GroupVersionKind, key: ObjectKey) -> Self {
+        Self { gvk, key, uid: None }
+    }
+
+    /// Refers to the object of that resource and key.
+    pub fn of_resource(resource: &ApiResource, key: ObjectKey) -> Self {
+        Self::new(resource.gvk(), key)
+    }
+
+    /// Refers to an object that is at hand; nothing, if it does not say its kind.
+    #[doc(alias = "GetReference")]
+    pub fn of<K: Resource>(object: &K) -> Option<Self> {
+        let uid = object.metadata().uid.clone().filter(|uid| !uid.is_empty());
+        Some(Self { gvk: GroupVersionKind::of_object(object)?, key: ObjectKey::of(object), uid })
+    }
+
+    /// Refers to the owner of an object.
+    ///
+    /// An owner is in the namespace of what it owns, or cluster-scoped, which the reference does not tell: pass the
+    /// namespace only if the owner's kind has one.
+    ///
+    /// # Errors
+    ///
+    /// If the `apiVersion` of the reference is not one.
+    pub fn of_owner(owner: &OwnerReference, namespace: Option<&str>) -> Result<Self, ParseGroupVersionError> {
+        Ok(Self {
+            gvk: owner.api_version.parse::<GroupVersion>()?.with_kind(owner.kind.clone()),
+            key: ObjectKey::namespaced(namespace.unwrap_or_default(), &owner.name),
+            uid: Some(owner.uid.clone()).filter(|uid| !uid.is_empty()),
+        })
+    }
+
+    /// Sets the UID.
+    #[must_use]
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = Some(uid.into());
+        self
+    }
+
+    /// The kind without its version.
+    pub fn group_kind(&self) -> GroupKind {
+        self.gvk.group_kind()
+    }
+}
+
+/// Prints kind, group and key: `Deployment.apps default/web`.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.group_kind(), self.key)
+    }
+}
+
+impl From<&ObjectRef> for ObjectReference {
+    fn from(object: &ObjectRef) -> Self {
+        Self {
+            api_version: Some(object.gvk.api_version()),
+            kind: Some(object.gvk.kind.to_string()),
+            name: Some(object.key.name().to_owned()),
+            namespace: object.key.namespace().map(str::to_owned),
+            uid: object.uid.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Absent parts are empty.
+impl TryFrom<&ObjectReference> for ObjectRef {
+    type Error = ParseGroupVersionError;
+
+    fn try_from(reference: &ObjectReference) -> Result<Self, Self::Error> {
+        let version: GroupVersion = reference.api_version.as_deref().unwrap_or_default().parse()?;
+        Ok(Self {
+            gvk: version.with_kind(reference.kind.clone().unwrap_or_default()),
+            key: ObjectKey::namespaced(
+                reference.namespace.as_deref().unwrap_or_default(),
+                reference.name.as_deref().unwrap_or_default(),
+            ),
+            uid: reference.uid.clone().filter(|uid| !uid.is_empty()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+
+    use super::*;
+    use crate::DynamicObject;
+
+    #[test]
+    fn refers_to_objects_and_their_owners() {
+        let metadata = ObjectMeta { name: Some("n1".into()), uid: Some("u1".into()), ..ObjectMeta::default() };
+        let node = Node { metadata, ..Node::default() };
+        let reference = ObjectRef::of(&node).unwrap();
+        assert_eq!(reference.to_string(), "Node n1");
+        assert_eq!(reference.uid.as_deref(), Some("u1"));
+        assert_eq!(ObjectRef::of(&DynamicObject::default()), None);
+
+        let owner = crate::owner_ref(&node).unwrap();
+        assert_eq!(ObjectRef::of_owner(&owner, None), Ok(reference));
+        let owner = OwnerReference { api_version: "a/b/c".into(), ..owner };
+        assert!(ObjectRef::of_owner(&owner, None).is_err());
+    }
+
+    #[test]
+    fn converts_to_an_object_reference_and_back() {
+        let reference =
+            ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::namespaced("default", "web"))
+                .uid("u");
+        let core = ObjectReference::from(&reference);
+        assert_eq!(core.api_version.as_deref(), Some("apps/v1"));
+        assert_eq!(core.namespace.as_deref(), Some("default"));
+        assert_eq!(ObjectRef::try_from(&core), Ok(reference));
+        assert!(ObjectRef::try_from(&ObjectReference::default()).is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! Options of deleting an object. They travel in the body, since not all of them fit in a query.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+
+use super::whole_seconds;
+use crate::{InvalidOptionError, ResourceVersion};
+
+/// Options of deleting an object.
+///
+/// ```
+/// use klient_core::{DeleteOptions, PropagationPolicy};
+///
+/// let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Foreground).uid("1234");
+/// let body = serde_json::to_value(options.to_openapi()?).unwrap();
+/// assert_eq!(body, serde_json::json!({
+///     "apiVersion": "v1", "kind": "DeleteOptions",
+///     "preconditions": {"uid": "1234"}, "propagationPolicy": "Foreground",
+/// }));
+/// # Ok::<(), klient_core::InvalidOptionError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeleteOptions {
+    /// What the object must still be, or it is not deleted.
+    pub preconditions: Preconditions,
+    /// What happens to the objects it owns; otherwise its finalizers and its kind decide.
+    pub propagation_policy: Option<PropagationPolicy>,
+    /// How long the object has to stop; zero for at once, unset for as long as it asks for itself.
+    pub grace_period: Option<Duration>,
+    /// Whether to do everything but delete.
+    pub dry_run: bool,
+    /// The old form of the policy: `true` is `Orphan`. Not together with it.
+    pub orphan_dependents: Option<bool>,
+    /// Whether to delete an object that cannot even be read from the store, running no finalizer. It can break a cluster.
+    #[doc(alias = "IgnoreStoreReadErrorWithClusterBreakingPotential")]
+    pub ignore_store_read_error: bool,
+}
+
+/// What an object must be for a delete to happen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Preconditions {
+    /// It has this UID: it is the object that was looked at, not another of the same name.
+    pub uid: Option<String>,
+    /// It has this version: nobody has changed it since.
+    pub resource_version: Option<ResourceVersion>,
+}
+
+/// What happens to the objects that a deleted object owns.
+#[doc(alias = "DeletionPropagation")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PropagationPolicy {
+    /// They stay, without their owner.
+    Orphan,
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted first, as far as they block the owner.
+    Foreground,
+}
+
+impl PropagationPolicy {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Orphan => "Orphan",
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+        }
+    }
+}
+
+impl DeleteOptions {
+    /// Deletes only the object with this UID.
+    #[must_use]
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.preconditions.uid = Some(uid.into());
+        self
+    }
+
+    /// Deletes only this version of the object.
+    #[must_use]
+    pub fn resource_version(mut self, version: impl Into<ResourceVersion>) -> Self {
+        self.preconditions.resource_version = Some(version.into());
+        self
+    }
+
+    /// Sets what happens to the objects it owns.
+    #[must_use]
+    pub fn propagation_policy(mut self, policy: PropagationPolicy) -> Self {
+        self.propagation_policy = Some(policy);
+        self
+    }
+
+    /// Sets how long the object has to stop; parts of a second count as a whole one.
+    #[must_use]
+    pub fn grace_period(mut self, period: Duration) -> Self {
+        self.grace_period = Some(period);
+        self
+    }
+
+    /// Sets whether to do everything but delete.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets the old form of the policy.
+    #[must_use]
+    pub fn orphan_dependents(mut self, orphan: bool) -> Self {
+        self.orphan_dependents = Some(orphan);
+        self
+    }
+
+    /// Sets whether to delete even what cannot be read.
+    #[must_use]
+    pub fn ignore_store_read_error(mut self, ignore: bool) -> Self {
+        self.ignore_store_read_error = ignore;
+        self
+    }
+
+    /// Whether nothing is asked for, so that no body need be sent.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The body of the request, to be encoded in any form.
+    ///
+    /// # Errors
+    ///
+    /// If options exclude each other: the policy and its old form, or either, a grace period or preconditions with
+    /// deleting what cannot be read; or if a precondition is empty.
+    pub fn to_openapi(&self) -> Result<meta::DeleteOptions, InvalidOptionError> {
+        self.validate()?;
+        let Preconditions { uid, resource_version } = self.preconditions.clone();
+        let preconditions = meta::Preconditions { uid, resource_version: resource_version.map(String::from) };
+        Ok(meta::DeleteOptions {
+            api_version: Some("v1".to_owned()),
+            kind: Some("DeleteOptions".to_owned()),
+            dry_run: self.dry_run.then(|| vec!["All".to_owned()]),
+            grace_period_seconds: self.grace_period.map(whole_seconds),
+            ignore_store_read_error_with_cluster_breaking_potential: self.ignore_store_read_error.then_some(true),
+            orphan_dependents: self.orphan_dependents,
+            preconditions: (preconditions != meta::Preconditions::default()).then_some(preconditions),
+            propagation_policy: self.propagation_policy.map(|policy| policy.as_str().to_owned()),
+        })
+    }
+
+    fn validate(&self) -> Result<(), InvalidOptionError> {
+        let fail = |option, why| Err(InvalidOptionError::new(option, why));
+        if self.orphan_dependents.is_some() && self.propagation_policy.is_some() {
+            return fail("propagationPolicy", "cannot be set together with orphanDependents");
+        }
+        if self.preconditions.uid.as_deref() == Some("") {
+            return fail("preconditions.uid", "is empty, as in an object that was never stored");
+        }
+        if self.preconditions.resource_version.as_ref().is_some_and(ResourceVersion::is_empty) {
+            return fail("preconditions.resourceVersion", "is empty, as in an object that was never stored");
+        }
+        if self.ignore_store_read_error {
+            let others = [
+                (self.propagation_policy.is_some(), "cannot be set together with propagationPolicy"),
+                (self.orphan_dependents.is_some(), "cannot be set together with orphanDependents"),
+                (self.grace_period.is_some(), "cannot be set together with gracePeriodSeconds"),
+                (self.preconditions != Preconditions::default(), "cannot be set together with preconditions"),
+            ];
+            if let Some((_, why)) = others.into_iter().find(|(set, _)| *set) {
+                return fail("ignoreStoreReadErrorWithClusterBreakingPotential", why);
+            }
+        }
+        Ok(())
+    }
+}

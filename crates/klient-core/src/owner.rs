@@ -1,0 +1,151 @@
+//! Owners of objects: how to name one, and how to find the one that controls.
+//!
+//! An owner is identified by its UID. Group and kind tell which controller may care; the version in a reference is just
+//! the one its writer used, and never decides. In client-go: `metav1.NewControllerRef` and `GetControllerOf`.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use crate::{GroupKind, GroupVersion, GroupVersionKind, Resource, TypeMeta};
+
+/// A reference to an owner that does not control: the object is deleted when its last owner is.
+///
+/// # Errors
+///
+/// If the owner has no name, no UID or no known kind: servers refuse such references. An object has a UID once it is
+/// stored.
+pub fn owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError> {
+    let missing = |what| OwnerRefError { what };
+    let types = TypeMeta::from(&GroupVersionKind::of_object(owner).ok_or(missing("a kind"))?);
+    let present = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let metadata = owner.metadata();
+    Ok(OwnerReference {
+        api_version: types.api_version,
+        kind: types.kind,
+        name: present(&metadata.name).ok_or(missing("a name"))?,
+        uid: present(&metadata.uid).ok_or(missing("a UID: it is not stored yet"))?,
+        ..OwnerReference::default()
+    })
+}
+
+/// A reference to the owner that controls the object, of which there is at most one. It blocks the owner's foreground
+/// deletion until the object is gone.
+///
+/// ```
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+/// use klient_core::{controller_of, controller_owner_ref, is_controlled_by};
+///
+/// let mut owner = Deployment::default();
+/// owner.metadata.name = Some("web".to_owned());
+/// owner.metadata.uid = Some("1234".to_owned());
+/// let mut config = ConfigMap::default();
+/// config.metadata.owner_references = Some(vec![controller_owner_ref(&owner)?]);
+///
+/// assert_eq!(controller_of(&config.metadata).unwrap().name, "web");
+/// assert!(is_controlled_by(&config.metadata, "1234"));
+/// # Ok::<(), klient_core::OwnerRefError>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`owner_ref`].
+#[doc(alias = "NewControllerRef")]
+pub fn controller_owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError> {
+    Ok(OwnerReference { controller: Some(true), block_owner_deletion: Some(true), ..owner_ref(owner)? })
+}
+
+/// The owner that controls an object, if one does.
+#[doc(alias = "GetControllerOf")]
+pub fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// Whether the object with that UID controls this one.
+pub fn is_controlled_by(metadata: &ObjectMeta, uid: &str) -> bool {
+    // No object has an empty UID, so two of them do not make a match.
+    !uid.is_empty() && controller_of(metadata).is_some_and(|owner| owner.uid == uid)
+}
+
+/// Whether an owner is of that kind, in whichever version.
+pub fn is_owner_of_kind(owner: &OwnerReference, kind: &GroupKind) -> bool {
+    owner.kind == kind.kind
+        && owner.api_version.parse::<GroupVersion>().is_ok_and(|version| version.group == kind.group)
+}
+
+/// An object that cannot be an owner: says what it lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerRefError {
+    what: &'static str,
+}
+
+impl fmt::Display for OwnerRefError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an owner needs {}", self.what)
+    }
+}
+
+impl std::error::Error for OwnerRefError {}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+
+    use super::*;
+    use crate::DynamicObject;
+
+    fn deployment(name: &str, uid: &str) -> Deployment {
+        let metadata = ObjectMeta { name: Some(name.into()), uid: Some(uid.into()), ..ObjectMeta::default() };
+        Deployment { metadata, ..Deployment::default() }
+    }
+
+    #[test]
+    fn names_an_owner_as_servers_want_it() {
+        let owner = controller_owner_ref(&deployment("web", "u")).unwrap();
+        assert_eq!((owner.api_version.as_str(), owner.kind.as_str()), ("apps/v1", "Deployment"));
+        assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
+        assert_eq!(owner_ref(&deployment("web", "u")).unwrap().controller, None);
+        let mut dynamic = DynamicObject::from_typed(&deployment("web", "u")).unwrap();
+        assert_eq!(controller_owner_ref(&dynamic), Ok(owner));
+        dynamic.types = None;
+        assert_eq!(owner_ref(&dynamic).unwrap_err().to_string(), "an owner needs a kind");
+    }
+
+    #[test]
+    fn an_object_that_is_not_stored_cannot_own() {
+        let error = owner_ref(&deployment("web", "")).unwrap_err();
+        assert_eq!(error.to_string(), "an owner needs a UID: it is not stored yet");
+        assert_eq!(owner_ref(&deployment("", "u")).unwrap_err().to_string(), "an owner needs a name");
+    }
+
+    #[test]
+    fn finds_the_one_owner_that_controls() {
+        let plain = owner_ref(&deployment("a", "1")).unwrap();
+        let controller = controller_owner_ref(&deployment("b", "2")).unwrap();
+        let owned = |owners| ObjectMeta { owner_references: owners, ..ObjectMeta::default() };
+        assert_eq!(controller_of(&owned(None)), None);
+        assert_eq!(controller_of(&owned(Some(vec![plain.clone()]))), None);
+        let metadata = owned(Some(vec![plain, controller.clone()]));
+        assert_eq!(controller_of(&metadata), Some(&controller));
+        assert!(is_controlled_by(&metadata, "2") && !is_controlled_by(&metadata, "1"));
+        let nobody = owned(Some(vec![OwnerReference { uid: String::new(), ..controller }]));
+        assert!(!is_controlled_by(&nobody, ""));
+    }
+
+    #[test]
+    fn matches_owners_by_group_and_kind_in_any_version() {
+        let kind = GroupKind::new("apps", "Deployment");
+        for (api_version, name, expected) in [
+            ("apps/v1", "Deployment", true),
+            ("apps/v1beta2", "Deployment", true),
+            ("extensions/v1beta1", "Deployment", false),
+            ("v1", "Deployment", false),
+            ("apps/v1", "ReplicaSet", false),
+            ("apps/v1/x", "Deployment", false),
+        ] {
+            let owner =
+                OwnerReference { api_version: api_version.into(), kind: name.into(), ..OwnerReference::default() };
+            assert_eq!(is_owner_of_kind(&owner, &kind), expected, "{api_version} {name}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The status of an answer that is not one: a proxy's error page, or a body that cannot be read.
+//!
+//! The texts are those that client-go's users know from their logs (`errors.NewGenericServerResponse`).
+
+use super::{Status, StatusCause, StatusReason, quote::Quoted};
+
+/// More of a foreign body than this is not kept.
+const MAX_TEXT_BYTES: usize = 2048;
+
+impl Status {
+    /// The status that an HTTP error answer stands for: the one in the body, or else one made from the code.
+    ///
+    /// Of a body that is not a status, at most 2 KiB are kept, as a cause.
+    ///
+    /// ```
+    /// use klient_core::Status;
+    ///
+    /// let status = Status::from_http(503, "<html>upstream connect error</html>");
+    /// assert!(status.is_service_unavailable() && status.is_unexpected_response());
+    /// assert_eq!(status.message, "the server is currently unable to handle the request");
+    /// ```
+    #[doc(alias = "NewGenericServerResponse")]
+    pub fn from_http(code: u16, body: &str) -> Self {
+        if let Some(mut status) = parse(body) {
+            if status.code == 0 {
+                status.code = code.into();
+            }
+            return status;
+        }
+        let text = match cap(body.trim()) {
+            "" => "unknown",
+            text => text,
+        };
+        let (reason, message) = generic(code, text);
+        let mut status = Self::failure(reason, code, message);
+        let cause = StatusCause::new(StatusCause::UNEXPECTED_SERVER_RESPONSE, "", text);
+        status.details.get_or_insert_default().causes.push(cause);
+        status
+    }
+}
+
+/// A body that says it is a status; other JSON objects would read as an empty one.
+fn parse(body: &str) -> Option<Status> {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    let kind: Kind = serde_json::from_str(body).ok()?;
+    if kind.kind != "Status" {
+        return None;
+    }
+    serde_json::from_str(body).ok()
+}
+
+fn cap(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
+}
+
+fn generic(code: u16, text: &str) -> (StatusReason, String) {
+    let (reason, message) = match code {
+        400 => (StatusReason::BadRequest, "the server rejected our request for an unknown reason"),
+        401 => (StatusReason::Unauthorized, "the server has asked for the client to provide credentials"),
+        // These three say in the body what would be right.
+        403 => (StatusReason::Forbidden, text),
+        406 if text == "unknown" => (
+            StatusReason::NotAcceptable,
+            "the server was unable to respond with a content type that the client supports",
+        ),
+        406 => (StatusReason::NotAcceptable, text),
+        415 => (StatusReason::UnsupportedMediaType, text),
+        404 => (StatusReason::NotFound, "the server could not find the requested resource"),
+        405 => (StatusReason::MethodNotAllowed, "the server does not allow this method on the requested resource"),
+        409 => (StatusReason::Conflict, "the server reported a conflict"),
+        422 => (StatusReason::Invalid, "the server rejected our request due to an error in our request"),
+        429 => (
+            StatusReason::TooManyRequests,
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => (StatusReason::ServiceUnavailable, "the server is currently unable to handle the request"),
+        504 => (
+            StatusReason::Timeout,
+            "the server was unable to return a response in the time allotted, but may still be processing the request",
+        ),
+        500.. => {
+            let message =
+                format!("an error on the server ({}) has prevented the request from succeeding", Quoted(text));
+            return (StatusReason::InternalError, message);
+        }
+        _ => {
+            let message =
+                format!("the server responded with the status code {code} but did not return more information");
+            return (StatusReason::Unknown, message);
+        }
+    };
+    (reason, message.to_owned())
+}
