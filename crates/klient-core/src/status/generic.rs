@@ -3,6 +3,7 @@
 //! The texts are those that client-go's users know from their logs (`errors.NewGenericServerResponse`).
 
 use super::{Status, StatusCause, StatusReason, quote::Quoted};
+use crate::{GroupResource, Verb};
 
 /// More of a foreign body than this is not kept.
 const MAX_TEXT_BYTES: usize = 2048;
@@ -36,6 +37,26 @@ impl Status {
         let cause = StatusCause::new(StatusCause::UNEXPECTED_SERVER_RESPONSE, "", text);
         status.details.get_or_insert_default().causes.push(cause);
         status
+    }
+
+    /// Says what was asked for, where the server did not: in the message, in the details, and in the reason of a
+    /// conflict, which for a create is a name that is taken. A server's own status stays as it is.
+    #[must_use]
+    pub fn about_request(mut self, verb: Verb, resource: &GroupResource, name: &str) -> Self {
+        if !self.is_unexpected_response() {
+            return self;
+        }
+        if self.reason == StatusReason::Conflict && verb == Verb::Create {
+            self.reason = StatusReason::AlreadyExists;
+        }
+        let method = verb.method().as_str().to_lowercase();
+        let separator = if name.is_empty() { "" } else { " " };
+        self.message = format!("{} ({method} {resource}{separator}{name})", self.message);
+        let details = self.details.get_or_insert_default();
+        details.name = name.to_owned();
+        details.group = resource.group.to_string();
+        details.kind = resource.resource.to_string();
+        self
     }
 }
 

@@ -28,9 +28,13 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// As far as the standard library can tell, which is all but the order of new Unicode versions.
+/// As far as the standard library can tell: its Unicode tables may be of another version than Go's.
 fn is_printable(c: char) -> bool {
-    c.is_ascii_graphic() || c == ' ' || !c.is_control() && !c.is_whitespace() && !c.escape_debug().any(|c| c == '{')
+    if c.is_ascii() {
+        return c.is_ascii_graphic() || c == ' ';
+    }
+    // Behind another character, since a combining mark is escaped only where it has nothing to combine with.
+    !c.is_whitespace() && !String::from_iter(['a', c]).escape_debug().any(|c| c == '{')
 }
 
 #[cfg(test)]
@@ -43,7 +47,7 @@ mod tests {
             ("web", r#""web""#),
             ("it's \"so\"", r#""it's \"so\"""#),
             ("a\\b\n\t\x00\x7f", r#""a\\b\n\t\x00\x7f""#),
-            ("é日{}", r#""é日{}""#),
+            ("é日{}\u{301}😀\u{fffd}", "\"é日{}\u{301}😀\u{fffd}\""),
             ("\u{85}\u{200b}\u{a0}", r#""\u0085\u200b\u00a0""#),
         ] {
             assert_eq!(Quoted(text).to_string(), quoted);
