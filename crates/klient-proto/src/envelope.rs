@@ -37,14 +37,7 @@ impl<'a> Envelope<'a> {
         let mut reader = Reader::new(unknown);
         let outcome = reader.each_remaining_field(|number, wire, r| {
             match number {
-                1 => r.each_field(wire, |number, wire, r| {
-                    match number {
-                        1 => envelope.api_version = r.str(wire)?,
-                        2 => envelope.kind = r.str(wire)?,
-                        _ => r.skip(wire)?,
-                    }
-                    Ok(())
-                })?,
+                1 => (envelope.api_version, envelope.kind) = type_meta(r.bytes(wire)?)?,
                 2 => {
                     envelope.raw = r.bytes(wire)?;
                     envelope.raw_offset = MAGIC.len() + r.offset() - envelope.raw.len();
@@ -56,10 +49,7 @@ impl<'a> Envelope<'a> {
             Ok(())
         });
         outcome.map_err(|error| error.shifted(MAGIC.len()))?;
-        if !encoding.is_empty() || !(content_type.is_empty() || content_type == "application/vnd.kubernetes.protobuf") {
-            let found = format!("{} {}", shorten(content_type), shorten(encoding));
-            return Err(crate::DecodeError::new(Problem::WrongKind(found), 0));
-        }
+        check_content(encoding, content_type)?;
         Ok(envelope)
     }
 
@@ -75,6 +65,29 @@ impl<'a> Envelope<'a> {
         w.bytes(MAGIC);
         w.finish()
     }
+}
+
+/// Reads a `TypeMeta` message: `apiVersion` and `kind`.
+pub(crate) fn type_meta(bytes: &[u8]) -> Result<(&str, &str)> {
+    let (mut api_version, mut kind) = ("", "");
+    Reader::new(bytes).each_remaining_field(|number, wire, r| {
+        match number {
+            1 => api_version = r.str(wire)?,
+            2 => kind = r.str(wire)?,
+            _ => r.skip(wire)?,
+        }
+        Ok(())
+    })?;
+    Ok((api_version, kind))
+}
+
+/// Rejects content that is compressed, or not protobuf at all.
+pub(crate) fn check_content(encoding: &str, content_type: &str) -> Result<()> {
+    if encoding.is_empty() && (content_type.is_empty() || content_type == "application/vnd.kubernetes.protobuf") {
+        return Ok(());
+    }
+    let found = format!("{} {}", shorten(content_type), shorten(encoding));
+    Err(crate::DecodeError::new(Problem::WrongKind(found), 0))
 }
 
 /// At most as much of a foreign text as an error should carry.

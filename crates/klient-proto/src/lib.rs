@@ -1,18 +1,25 @@
 //! Kubernetes wire forms: protobuf codecs for `k8s-openapi` types, objects kept as bytes, and streaming splitters.
 
+mod chunks;
 mod codec;
 pub mod descriptor;
 mod envelope;
 mod error;
 mod generated;
+mod gzip;
 mod json;
+mod list;
 pub mod raw;
 mod runtime;
 mod typed;
+mod watch;
 
 pub use codec::Codec;
 pub(crate) use codec::no_codec;
 pub use envelope::Envelope;
 pub use error::{DecodeError, Problem};
+pub use gzip::GzipDecoder;
+pub use list::{ListEnd, ListSplitter, SplitOptions};
 pub use raw::RawObject;
 pub use typed::{ManagedFields, decode, decode_body, decode_list_body, encode, encode_body};
+pub use watch::WatchSplitter;

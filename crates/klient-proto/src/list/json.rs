@@ -1,0 +1,214 @@
+//! A JSON list body: one object, whose member `items` is the array to split.
+//!
+//! Servers write the list's metadata before the items for built-in kinds and after them for custom resources.
+
+use super::{ListEnd, SplitOptions, check_list_kind};
+use crate::{
+    DecodeError, Problem, RawObject,
+    chunks::Carry,
+    json::{ValueScanner, unquote},
+    raw::Maker,
+    runtime::Result,
+};
+
+pub(super) struct JsonList {
+    state: State,
+    /// The key of the member that is being read, if it matters.
+    member: Member,
+    carry: Carry,
+    /// How many bytes of the body are used up.
+    offset: usize,
+    options: SplitOptions,
+    maker: Maker,
+    end: ListEnd,
+}
+
+enum State {
+    Start,
+    /// After `{` or, with `true`, after a comma: a key must follow.
+    Key { required: bool },
+    Colon,
+    MemberValue,
+    AfterMember,
+    /// After `[` or, with `true`, after a comma: an item must follow.
+    Item { required: bool },
+    AfterItem,
+    /// Inside a value, with what is to be done with it.
+    Value { scanner: ValueScanner, purpose: Purpose },
+    End,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Purpose {
+    Key,
+    Member,
+    Item,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Member {
+    Items,
+    Metadata,
+    ApiVersion,
+    Kind,
+    Other,
+}
+
+impl JsonList {
+    pub(super) fn new(options: SplitOptions) -> Self {
+        Self {
+            state: State::Start,
+            member: Member::Other,
+            carry: Carry::default(),
+            offset: 0,
+            options,
+            maker: Maker::new(options.managed_fields),
+            end: ListEnd::default(),
+        }
+    }
+
+    pub(super) fn push(&mut self, mut input: &[u8], sink: &mut impl FnMut(Result<RawObject>)) -> Result<()> {
+        loop {
+            if let State::Value { scanner, purpose } = &mut self.state {
+                let purpose = *purpose;
+                let Some(len) = scanner.feed(input) else {
+                    self.set_aside(input, purpose)?;
+                    return Ok(());
+                };
+                let (value, rest) = input.split_at(len);
+                input = rest;
+                self.complete(value, purpose, sink)?;
+                continue;
+            }
+            let trimmed = input.trim_ascii_start();
+            self.offset += input.len() - trimmed.len();
+            let Some(&byte) = trimmed.first() else { return Ok(()) };
+            input = trimmed;
+            if self.punctuation(byte)? {
+                self.offset += 1;
+                input = &input[1..];
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<ListEnd> {
+        if !matches!(self.state, State::End) {
+            return Err(DecodeError::new(Problem::Truncated, self.offset));
+        }
+        check_list_kind(&self.end.kind, 0)?;
+        Ok(self.end)
+    }
+
+    /// Takes the first byte of whatever comes next; says whether it is used up or starts a value.
+    fn punctuation(&mut self, byte: u8) -> Result<bool> {
+        self.state = match (&self.state, byte) {
+            (State::Start, b'{') => State::Key { required: false },
+            (State::Key { required: false }, b'}') | (State::AfterMember, b'}') => State::End,
+            (State::Key { .. }, b'"') => return self.begin(byte, Purpose::Key),
+            (State::Colon, b':') => State::MemberValue,
+            (State::MemberValue, b'[') if self.member == Member::Items => State::Item { required: false },
+            (State::MemberValue, b'n') if self.member == Member::Items => return self.begin(byte, Purpose::Member),
+            (State::MemberValue, _) if self.member != Member::Items => return self.begin(byte, Purpose::Member),
+            (State::AfterMember, b',') => State::Key { required: true },
+            (State::Item { required: false }, b']') | (State::AfterItem, b']') => State::AfterMember,
+            (State::AfterItem, b',') => State::Item { required: true },
+            (State::Item { .. }, _) => return self.begin(byte, Purpose::Item),
+            (state, _) => return Err(self.malformed(expected(state))),
+        };
+        Ok(true)
+    }
+
+    fn begin(&mut self, byte: u8, purpose: Purpose) -> Result<bool> {
+        let scanner = ValueScanner::starting_with(byte).ok_or_else(|| self.malformed("expected a value"))?;
+        self.state = State::Value { scanner, purpose };
+        Ok(false)
+    }
+
+    /// Keeps the beginning of a value, unless nobody wants it.
+    fn set_aside(&mut self, part: &[u8], purpose: Purpose) -> Result<()> {
+        if purpose == Purpose::Member && self.member == Member::Other {
+            self.offset += part.len();
+            return Ok(());
+        }
+        if self.carry.held().len() + part.len() > self.options.max_object {
+            return Err(DecodeError::new(Problem::TooLarge, self.offset));
+        }
+        self.carry.hold(part);
+        Ok(())
+    }
+
+    /// Uses a value whose last part is `part`.
+    fn complete(&mut self, part: &[u8], purpose: Purpose, sink: &mut impl FnMut(Result<RawObject>)) -> Result<()> {
+        self.set_aside_if_started(part)?;
+        let Self { carry, maker, end, .. } = self;
+        let value = if carry.is_empty() { part } else { carry.held() };
+        if value.len() > self.options.max_object {
+            return Err(DecodeError::new(Problem::TooLarge, self.offset));
+        }
+        let len = value.len();
+        self.state = match purpose {
+            Purpose::Key => {
+                self.member = match unquote(value).as_deref() {
+                    Some("items") => Member::Items,
+                    Some("metadata") => Member::Metadata,
+                    Some("apiVersion") => Member::ApiVersion,
+                    Some("kind") => Member::Kind,
+                    _ => Member::Other,
+                };
+                State::Colon
+            }
+            Purpose::Item => {
+                end.items += 1;
+                sink(maker.json(value).map_err(|error| error.shifted(self.offset)));
+                State::AfterItem
+            }
+            Purpose::Member => {
+                take_member(self.member, value, end).map_err(|error| error.shifted(self.offset))?;
+                State::AfterMember
+            }
+        };
+        self.carry.clear();
+        self.offset += len;
+        Ok(())
+    }
+
+    fn set_aside_if_started(&mut self, part: &[u8]) -> Result<()> {
+        if self.carry.is_empty() { Ok(()) } else { self.set_aside(part, Purpose::Item) }
+    }
+
+    #[cold]
+    fn malformed(&self, reason: &str) -> DecodeError {
+        DecodeError::new(Problem::Json(reason.to_owned()), self.offset)
+    }
+}
+
+fn take_member(member: Member, value: &[u8], end: &mut ListEnd) -> Result<()> {
+    let text = || unquote(value).map(std::borrow::Cow::into_owned).unwrap_or_default();
+    match member {
+        Member::Metadata => {
+            end.metadata = serde_json::from_slice(value)
+                .map_err(|error| DecodeError::new(Problem::Json(format!("list metadata: {error}")), 0))?;
+        }
+        Member::ApiVersion => end.api_version = text(),
+        Member::Kind => end.kind = text(),
+        // The only value of `items` that is not an array is `null`, which Go writes for no items.
+        Member::Items if value != b"null" => {
+            return Err(DecodeError::new(Problem::Json("items is not an array".to_owned()), 0));
+        }
+        Member::Items | Member::Other => {}
+    }
+    Ok(())
+}
+
+fn expected(state: &State) -> &'static str {
+    match state {
+        State::Start => "expected a list object",
+        State::Key { .. } => "expected a key",
+        State::Colon => "expected `:`",
+        State::MemberValue => "items is not an array",
+        State::AfterMember => "expected `,` or `}`",
+        State::Item { .. } | State::Value { .. } => "expected a value",
+        State::AfterItem => "expected `,` or `]`",
+        State::End => "unexpected text after the list",
+    }
+}

@@ -1,0 +1,227 @@
+//! Splits the body of a watch, chunk by chunk, into events.
+//!
+//! Holds at most one event and what is left of one chunk. An event whose object is malformed is an error on that event,
+//! and the rest goes on; broken framing ends the stream.
+
+use std::borrow::Cow;
+
+use klient_core::{Bookmark, Status, TypeMeta, WatchEvent};
+
+use crate::{
+    DecodeError, Envelope, Problem, RawObject, SplitOptions,
+    chunks::Carry,
+    envelope::shorten,
+    json::{Members, ValueScanner, unquote},
+    raw::Maker,
+    runtime::{Reader, Result},
+};
+
+/// Splits a watch body into events as its chunks arrive.
+///
+/// ```
+/// use klient_core::WatchEvent;
+/// use klient_proto::{SplitOptions, WatchSplitter};
+///
+/// let body = br#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}
+///                {"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
+/// let mut splitter = WatchSplitter::json(SplitOptions::default());
+/// let mut events = Vec::new();
+/// for chunk in body.chunks(7) {
+///     splitter.push(chunk, |event| events.push(event))?;
+/// }
+/// splitter.finish()?;
+/// assert!(matches!(&events[0], Ok(WatchEvent::Added(object)) if object.name() == "a"));
+/// assert!(matches!(&events[1], Ok(WatchEvent::Bookmark(mark)) if mark.resource_version.as_str() == "9"));
+/// # Ok::<(), klient_proto::DecodeError>(())
+/// ```
+pub struct WatchSplitter {
+    form: Form,
+    carry: Carry,
+    /// How many bytes of the body are used up.
+    offset: usize,
+    options: SplitOptions,
+    maker: Maker,
+}
+
+enum Form {
+    /// A stream of JSON objects, and the scan of the one that has begun.
+    Json(Option<ValueScanner>),
+    /// Frames with a big-endian length, and the length of the one that has begun.
+    Protobuf(Option<usize>),
+}
+
+impl WatchSplitter {
+    /// Splits a stream of JSON events.
+    pub fn json(options: SplitOptions) -> Self {
+        Self::new(Form::Json(None), options)
+    }
+
+    /// Splits a stream of length-delimited protobuf events.
+    pub fn protobuf(options: SplitOptions) -> Self {
+        Self::new(Form::Protobuf(None), options)
+    }
+
+    fn new(form: Form, options: SplitOptions) -> Self {
+        let maker = Maker::new(options.managed_fields);
+        Self { form, carry: Carry::default(), offset: 0, options, maker }
+    }
+
+    /// Takes a chunk and calls `sink` for each event that it completes.
+    ///
+    /// # Errors
+    ///
+    /// If the framing is broken or an event is larger than the limit: nothing more can be split.
+    pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
+        match self.form {
+            Form::Json(_) => self.push_json(chunk, &mut sink),
+            Form::Protobuf(_) => self.push_protobuf(chunk, &mut sink),
+        }
+    }
+
+    /// Ends the body.
+    ///
+    /// # Errors
+    ///
+    /// If it ends inside an event.
+    pub fn finish(self) -> Result<()> {
+        match self.form {
+            Form::Json(None) | Form::Protobuf(None) if self.carry.is_empty() => Ok(()),
+            _ => Err(DecodeError::new(Problem::Truncated, self.offset)),
+        }
+    }
+
+    fn push_json(&mut self, mut input: &[u8], sink: &mut impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
+        let Form::Json(current) = &mut self.form else { return Ok(()) };
+        loop {
+            let scanner = match current {
+                Some(scanner) => scanner,
+                None => {
+                    let trimmed = input.trim_ascii_start();
+                    self.offset += input.len() - trimmed.len();
+                    input = trimmed;
+                    match input.first() {
+                        None => return Ok(()),
+                        Some(b'{') => {}
+                        Some(_) => {
+                            let reason = "expected a watch event".to_owned();
+                            return Err(DecodeError::new(Problem::Json(reason), self.offset));
+                        }
+                    }
+                    let Some(scanner) = ValueScanner::starting_with(b'{') else { return Ok(()) };
+                    current.insert(scanner)
+                }
+            };
+            let end = scanner.feed(input);
+            let (part, rest) = input.split_at(end.unwrap_or(input.len()));
+            if self.carry.held().len() + part.len() > self.options.max_object {
+                return Err(DecodeError::new(Problem::TooLarge, self.offset));
+            }
+            if end.is_none() || !self.carry.is_empty() {
+                self.carry.hold(part);
+            }
+            if end.is_none() {
+                return Ok(());
+            }
+            input = rest;
+            *current = None;
+            let text = if self.carry.is_empty() { part } else { self.carry.held() };
+            sink(json_event(text, &mut self.maker).map_err(|error| error.shifted(self.offset)));
+            self.offset += text.len();
+            self.carry.clear();
+        }
+    }
+
+    fn push_protobuf(&mut self, mut input: &[u8], sink: &mut impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
+        let Self { form: Form::Protobuf(current), carry, maker, offset, options } = self else { return Ok(()) };
+        loop {
+            let Some(len) = *current else {
+                let read = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes) as usize;
+                let Some(len) = carry.take(&mut input, 4, read) else { return Ok(()) };
+                if len > options.max_object {
+                    return Err(DecodeError::new(Problem::TooLarge, *offset));
+                }
+                *offset += 4;
+                *current = Some(len);
+                continue;
+            };
+            let Some(event) = carry.take(&mut input, len, |bytes| protobuf_event(bytes, maker)) else {
+                return Ok(());
+            };
+            sink(event.map_err(|error| error.shifted(*offset)));
+            *offset += len;
+            *current = None;
+        }
+    }
+}
+
+fn json_event(text: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
+    let (mut event_type, mut object) = (None, None);
+    let mut members = Members::of(text);
+    while let Some(member) = members.next()? {
+        match &*member.key {
+            "type" => event_type = unquote(member.value),
+            "object" => object = Some((member.value_start, member.value)),
+            _ => {}
+        }
+    }
+    let (start, object) = object.unwrap_or((0, b"{}"));
+    let event_type = event_type.unwrap_or_default();
+    if event_type == "ERROR" {
+        let status: Status = serde_json::from_slice(object)
+            .map_err(|error| DecodeError::new(Problem::Json(format!("watch error status: {error}")), start))?;
+        return Ok(WatchEvent::Error(status));
+    }
+    let made = maker.json(object).map_err(|error| error.shifted(start))?;
+    let types = (event_type == "BOOKMARK").then(|| {
+        let text = |key| Members::of(object).find(key).ok().flatten().and_then(unquote).unwrap_or_default();
+        TypeMeta::new(text("apiVersion"), text("kind"))
+    });
+    event(&event_type, made, types)
+}
+
+fn protobuf_event(frame: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
+    let (mut event_type, mut object) = ("", None);
+    Reader::new(frame).each_remaining_field(|number, wire, r| {
+        match number {
+            1 => event_type = r.str(wire)?,
+            2 => r.each_field(wire, |number, wire, r| {
+                if number == 1 {
+                    let bytes = r.bytes(wire)?;
+                    object = Some((r.offset() - bytes.len(), bytes));
+                    return Ok(());
+                }
+                r.skip(wire)
+            })?,
+            _ => r.skip(wire)?,
+        }
+        Ok(())
+    })?;
+    let Some((start, body)) = object else { return Err(DecodeError::new(Problem::Truncated, frame.len())) };
+    let shifted = |error: DecodeError| error.shifted(start);
+    let envelope = Envelope::open(body).map_err(shifted)?;
+    if event_type == "ERROR" {
+        let status: k8s_openapi::apimachinery::pkg::apis::meta::v1::Status =
+            crate::decode_body(body).map_err(shifted)?;
+        return Ok(WatchEvent::Error(status.into()));
+    }
+    let made = maker.protobuf_body(body).map_err(shifted)?;
+    event(event_type, made, Some(TypeMeta::new(envelope.api_version, envelope.kind)))
+}
+
+fn event(event_type: &str, object: RawObject, types: Option<TypeMeta>) -> Result<WatchEvent<RawObject>> {
+    Ok(match event_type {
+        "ADDED" => WatchEvent::Added(object),
+        "MODIFIED" => WatchEvent::Modified(object),
+        "DELETED" => WatchEvent::Deleted(object),
+        "BOOKMARK" => WatchEvent::Bookmark(Bookmark {
+            resource_version: object.resource_version().map(Cow::into_owned).unwrap_or_default().into(),
+            initial_events_end: object.annotation("k8s.io/initial-events-end").as_deref() == Some("true"),
+            types: types.filter(|types| *types != TypeMeta::default()),
+        }),
+        // Not skipped: it may be a change that would then be missed.
+        other => {
+            let found = format!("watch event type {:?}", shorten(other));
+            return Err(DecodeError::new(Problem::WrongKind(found), 0));
+        }
+    })
+}
