@@ -30,8 +30,6 @@ use crate::{DecodeError, Problem, runtime::Result};
 pub struct GzipDecoder {
     /// The member that has begun.
     member: Option<Decompress>,
-    /// A finished decoder, to be used again.
-    spare: Option<Decompress>,
     output: Box<[u8]>,
     offset: usize,
 }
@@ -39,7 +37,7 @@ pub struct GzipDecoder {
 impl GzipDecoder {
     /// A decoder for one body.
     pub fn new() -> Self {
-        Self { member: None, spare: None, output: vec![0; OUTPUT_LEN].into(), offset: 0 }
+        Self { member: None, output: vec![0; OUTPUT_LEN].into(), offset: 0 }
     }
 
     /// Takes a chunk and calls `sink` with what it decompresses to, in pieces of bounded size.
@@ -54,10 +52,7 @@ impl GzipDecoder {
             let member = match &mut self.member {
                 Some(member) => member,
                 None if chunk.is_empty() => return Ok(()),
-                None => {
-                    let fresh = self.spare.take().unwrap_or_else(|| Decompress::new_gzip(WINDOW_BITS));
-                    self.member.insert(fresh)
-                }
+                None => self.member.insert(Decompress::new_gzip(WINDOW_BITS)),
             };
             let (read_before, written_before) = (member.total_in(), member.total_out());
             let status = member
@@ -71,10 +66,8 @@ impl GzipDecoder {
                 sink(self.output.get(..written).unwrap_or_default())?;
             }
             match status {
-                Status::StreamEnd => {
-                    // A gzip decoder cannot be reset to gzip, and a new one is only its window: keep nothing.
-                    self.member = None;
-                }
+                // A decoder cannot be reset to expect gzip again, so each member gets its own.
+                Status::StreamEnd => self.member = None,
                 Status::Ok | Status::BufError if read == 0 && written == 0 => {
                     if chunk.is_empty() {
                         return Ok(());

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     Codec, DecodeError, Envelope, ManagedFields, Problem,
+    meta::PartialObjectMetadata,
     runtime::{Message as _, Reader, Result},
 };
 
@@ -282,7 +283,7 @@ impl RawObject {
         kind: &str,
     ) -> Result<&'static crate::descriptor::Descriptor> {
         match codec {
-            _ if self.encoding == Encoding::ProtobufMetadata => Ok(&protobuf::PARTIAL_METADATA),
+            _ if self.encoding == Encoding::ProtobufMetadata => Ok(PartialObjectMetadata::descriptor()),
             Some(codec) => Ok((codec.descriptor)()),
             None => Err(crate::no_codec(api_version, kind)),
         }

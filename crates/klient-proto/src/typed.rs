@@ -5,7 +5,7 @@ use k8s_openapi::{ListableResource, Resource, apimachinery::pkg::apis::meta::v1:
 use crate::{
     Codec, DecodeError, Envelope, Problem, codec,
     envelope::shorten,
-    runtime::{FieldValue as _, Reader, Result},
+    runtime::{FieldValue as _, Reader, Result, Writer},
 };
 
 /// Whether `metadata.managedFields` is decoded.
@@ -97,6 +97,21 @@ pub fn encode<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
 /// If `K` has no protobuf form.
 pub fn encode_body<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
     Ok(Envelope::wrap(K::API_VERSION, K::KIND, &encode(object)?))
+}
+
+/// Encodes a list as a body, from the bare messages of its items.
+pub fn encode_list_body<'a>(
+    api_version: &str,
+    list_kind: &str,
+    metadata: &ListMeta,
+    items: impl DoubleEndedIterator<Item = &'a [u8]>,
+) -> Vec<u8> {
+    let mut w = Writer::new();
+    for item in items.rev() {
+        w.bytes_field(2, item);
+    }
+    metadata.write_field(1, &mut w);
+    Envelope::wrap(api_version, list_kind, &w.finish())
 }
 
 fn codec_of<K: Resource + 'static>() -> Result<&'static Codec> {

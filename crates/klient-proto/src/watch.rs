@@ -11,9 +11,9 @@ use crate::{
     DecodeError, Envelope, Problem, RawObject, SplitOptions,
     chunks::Carry,
     envelope::shorten,
-    json::{Members, ValueScanner, unquote},
+    json::{Members, ValueScanner, skip_whitespace, unquote},
     raw::Maker,
-    runtime::{Reader, Result},
+    runtime::{Reader, Result, Writer},
 };
 
 /// Splits a watch body into events as its chunks arrive.
@@ -96,9 +96,9 @@ impl WatchSplitter {
             let scanner = match current {
                 Some(scanner) => scanner,
                 None => {
-                    let trimmed = input.trim_ascii_start();
-                    self.offset += input.len() - trimmed.len();
-                    input = trimmed;
+                    let space = skip_whitespace(input, 0);
+                    self.offset += space;
+                    input = &input[space..];
                     match input.first() {
                         None => return Ok(()),
                         Some(b'{') => {}
@@ -152,6 +152,16 @@ impl WatchSplitter {
             *current = None;
         }
     }
+}
+
+/// Encodes a watch event as a length-delimited frame, from the body of its object.
+pub fn encode_watch_frame(event_type: &str, object_body: &[u8]) -> Vec<u8> {
+    let mut w = Writer::new();
+    w.message(2, |w| w.bytes_field(1, object_body));
+    w.bytes_field(1, event_type.as_bytes());
+    let len = u32::try_from(w.len()).unwrap_or(u32::MAX);
+    w.bytes(&len.to_be_bytes());
+    w.finish()
 }
 
 fn json_event(text: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {

@@ -6,7 +6,7 @@ use super::{ListEnd, SplitOptions, check_list_kind};
 use crate::{
     DecodeError, Problem, RawObject,
     chunks::Carry,
-    json::{ValueScanner, unquote},
+    json::{ValueScanner, skip_whitespace, unquote},
     raw::Maker,
     runtime::Result,
 };
@@ -26,15 +26,22 @@ pub(super) struct JsonList {
 enum State {
     Start,
     /// After `{` or, with `true`, after a comma: a key must follow.
-    Key { required: bool },
+    Key {
+        required: bool,
+    },
     Colon,
     MemberValue,
     AfterMember,
     /// After `[` or, with `true`, after a comma: an item must follow.
-    Item { required: bool },
+    Item {
+        required: bool,
+    },
     AfterItem,
     /// Inside a value, with what is to be done with it.
-    Value { scanner: ValueScanner, purpose: Purpose },
+    Value {
+        scanner: ValueScanner,
+        purpose: Purpose,
+    },
     End,
 }
 
@@ -80,10 +87,10 @@ impl JsonList {
                 self.complete(value, purpose, sink)?;
                 continue;
             }
-            let trimmed = input.trim_ascii_start();
-            self.offset += input.len() - trimmed.len();
-            let Some(&byte) = trimmed.first() else { return Ok(()) };
-            input = trimmed;
+            let space = skip_whitespace(input, 0);
+            self.offset += space;
+            input = &input[space..];
+            let Some(&byte) = input.first() else { return Ok(()) };
             if self.punctuation(byte)? {
                 self.offset += 1;
                 input = &input[1..];

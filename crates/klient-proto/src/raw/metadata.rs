@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::{Encoding, json::parse, protobuf::last_bytes};
+use super::{Encoding, json::parse, protobuf::{METADATA, last_bytes}};
 use crate::{
     json::{Elements, Members, unquote},
     runtime::{Message as _, Reader, WireType},
@@ -40,6 +40,20 @@ pub struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
+    /// Reads an object's bare protobuf message, as far as it takes.
+    ///
+    /// Malformed parts are empty; [`RawObject`](super::RawObject) is what checks.
+    pub fn of_protobuf(message: &'a [u8]) -> Self {
+        Self::from_protobuf(last_bytes(message, METADATA).unwrap_or_default())
+    }
+
+    /// Reads an object's JSON text, as far as it takes.
+    ///
+    /// Malformed parts are empty; [`RawObject`](super::RawObject) is what checks.
+    pub fn of_json(text: &'a [u8]) -> Self {
+        Self::from_json(member(text, "metadata").unwrap_or_default())
+    }
+
     pub(super) fn read(metadata: &'a [u8], encoding: Encoding) -> Self {
         match encoding {
             Encoding::Json => Self::from_json(metadata),

@@ -3,17 +3,7 @@
 use super::{Encoding, RawObject, Span};
 use crate::{
     DecodeError, ManagedFields, Problem,
-    descriptor::{Descriptor, Field, Type},
-    runtime::{Message as _, Reader, Result, WireType, Writer},
-};
-
-pub(super) static PARTIAL_METADATA: Descriptor = Descriptor {
-    name: "PartialObjectMetadata",
-    fields: &[Field::one(
-        METADATA,
-        "metadata",
-        Type::Message(k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta::descriptor),
-    )],
+    runtime::{Reader, Result, WireType, Writer},
 };
 
 /// The field of every kind's message that holds its metadata.

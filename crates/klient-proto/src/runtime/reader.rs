@@ -183,20 +183,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How often the field with this number follows at once, up to what is cheap to count: a good size for a list.
-    pub(crate) fn count_following(&self, number: u32) -> usize {
-        let mut ahead = Self { base: self.base, rest: self.rest, depth: 0, budget: 0, skip_managed_fields: false };
-        let mut count = 0;
-        while count < MAX_COUNTED_AHEAD
-            && let Ok(Some((next, WireType::Bytes))) = ahead.next_field()
-            && next == number
-            && ahead.bytes(WireType::Bytes).is_ok()
-        {
-            count += 1;
-        }
-        count
-    }
-
     /// Whether the innermost message is read to its end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
@@ -256,6 +242,5 @@ impl<'a> Reader<'a> {
 
 const MAX_FIELD_NUMBER: u32 = (1 << 29) - 1;
 const MAX_DEPTH: u8 = 100;
-const MAX_COUNTED_AHEAD: usize = 64;
 const MIN_BUDGET: usize = 64 << 20;
 const BUDGET_PER_BYTE: usize = 64;
