@@ -18,7 +18,8 @@ fn typed_decode(c: &mut Criterion) {
     let trimmed = RawObject::from_protobuf(message, ManagedFields::Drop).unwrap();
     let trimmed_json = RawObject::from_json(pods::POD_JSON, ManagedFields::Drop).unwrap();
     let mut group = c.benchmark_group("typed-decode");
-    group.bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<Pod>(black_box(pods::POD_JSON)).unwrap()));
+    group
+        .bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<Pod>(black_box(pods::POD_JSON)).unwrap()));
     group.bench_function("prost", |b| b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(message)).unwrap()));
     group.bench_function("klient", |b| {
         b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Drop).unwrap())

@@ -17,7 +17,17 @@ pub(crate) struct Member<'a> {
     pub(crate) value_start: usize,
 }
 
-/// The members of the object that is `text`, with optional white space around.
+/// The key of a member.
+pub(crate) struct Key<'a> {
+    /// The key, unescaped.
+    pub(crate) text: Cow<'a, str>,
+    /// Where its opening quote is.
+    pub(crate) start: usize,
+    /// Where the value starts.
+    pub(crate) value_start: usize,
+}
+
+/// The members of the object that `text` starts with, after optional white space.
 pub(crate) struct Members<'a> {
     text: &'a [u8],
     at: usize,
@@ -38,31 +48,52 @@ impl<'a> Members<'a> {
 
     /// The next member; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Member<'a>>, DecodeError> {
+        let Some(key) = self.next_key()? else { return Ok(None) };
+        let value = self.value(&key)?;
+        let Key { text, start, value_start } = key;
+        Ok(Some(Member { key: text, value, key_start: start, value_start }))
+    }
+
+    /// The next member's key, without looking for the end of its value; `None` after the last.
+    ///
+    /// Its value may be read in place; [`value`](Self::value) must be called before the next key.
+    pub(crate) fn next_key(&mut self) -> Result<Option<Key<'a>>, DecodeError> {
         if !step(self.text, &mut self.at, &mut self.state, (b'{', b'}'))? {
             return Ok(None);
         }
-        let key_start = self.at;
-        let key_end = match self.text.get(key_start) {
-            Some(b'"') => value_end(self.text, key_start),
+        let start = self.at;
+        let end = match self.text.get(start) {
+            Some(b'"') => value_end(self.text, start),
             _ => None,
         };
-        let key_end = key_end.ok_or_else(|| malformed("expected a key", key_start))?;
-        let key = unquote(&self.text[key_start..key_end]).ok_or_else(|| malformed("malformed key", key_start))?;
-        let colon = skip_whitespace(self.text, key_end);
+        let end = end.ok_or_else(|| malformed("expected a key", start))?;
+        let text = unquote(&self.text[start..end]).ok_or_else(|| malformed("malformed key", start))?;
+        let colon = skip_whitespace(self.text, end);
         if self.text.get(colon) != Some(&b':') {
             return Err(malformed("expected `:`", colon));
         }
-        let value_start = skip_whitespace(self.text, colon + 1);
-        let end = value_end(self.text, value_start).ok_or_else(|| malformed("expected a value", value_start))?;
+        Ok(Some(Key { text, start, value_start: skip_whitespace(self.text, colon + 1) }))
+    }
+
+    /// The value of the key that was just returned.
+    pub(crate) fn value(&mut self, key: &Key<'_>) -> Result<&'a [u8], DecodeError> {
+        let start = key.value_start;
+        let end = value_end(self.text, start).ok_or_else(|| malformed("expected a value", start))?;
         self.at = end;
-        Ok(Some(Member { key, value: &self.text[value_start..end], key_start, value_start }))
+        Ok(&self.text[start..end])
+    }
+
+    /// The position after the object, once all members were read.
+    pub(crate) fn end(&self) -> usize {
+        self.at + 1
     }
 
     /// The value of the first member with this key.
     pub(crate) fn find(mut self, key: &str) -> Result<Option<&'a [u8]>, DecodeError> {
-        while let Some(member) = self.next()? {
-            if member.key == key {
-                return Ok(Some(member.value));
+        while let Some(found) = self.next_key()? {
+            let value = self.value(&found)?;
+            if found.text == key {
+                return Ok(Some(value));
             }
         }
         Ok(None)

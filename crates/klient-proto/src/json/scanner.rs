@@ -79,13 +79,18 @@ impl ContainerScanner {
         if tail.is_empty() {
             return None;
         }
+        self.tail(tail).map(|end| blocks.len() * BLOCK + end)
+    }
+
+    /// Takes less than a block.
+    fn tail(&mut self, tail: &[u8]) -> Option<usize> {
         let mut block = [b' '; BLOCK];
         block[..tail.len()].copy_from_slice(tail);
-        self.block(masks(&block), tail.len()).map(|end| blocks.len() * BLOCK + end)
+        self.block(masks(&block), tail.len())
     }
 
     /// Takes a block of which the first `len` bytes count; returns the position after the last bracket, if it is here.
-    #[inline]
+    #[inline(always)]
     fn block(&mut self, masks: Masks, len: usize) -> Option<usize> {
         let quotes = masks.quotes & !self.escaped_bytes(masks.backslashes, len);
         let mut in_string = quotes;
@@ -96,7 +101,7 @@ impl ContainerScanner {
             in_string = !in_string;
         }
         self.in_string ^= quotes.count_ones() % 2 == 1;
-        let (opens, mut closes) = (masks.opens & !in_string, masks.closes & !in_string);
+        let (opens, closes) = (masks.opens & !in_string, masks.closes & !in_string);
         let closing = closes.count_ones() as usize;
         if closing < self.depth {
             // However they are ordered, these cannot close the outermost bracket.
@@ -104,6 +109,12 @@ impl ContainerScanner {
             self.depth -= closing;
             return None;
         }
+        self.last_bracket(opens, closes)
+    }
+
+    /// Goes through the closing brackets of a block that may hold the last one.
+    #[inline(never)]
+    fn last_bracket(&mut self, opens: u64, mut closes: u64) -> Option<usize> {
         let mut closed = 0;
         while closes != 0 {
             let at = closes.trailing_zeros();
@@ -119,7 +130,7 @@ impl ContainerScanner {
     }
 
     /// The bytes that a backslash before them takes the meaning from.
-    #[inline]
+    #[inline(always)]
     fn escaped_bytes(&mut self, backslashes: u64, len: usize) -> u64 {
         let mut escaped = u64::from(self.escaped);
         self.escaped = false;

@@ -13,26 +13,31 @@ use crate::{
 
 pub(super) fn make(text: &[u8], managed_fields: ManagedFields, scratch: &mut Vec<u8>) -> Result<RawObject> {
     let text = text.trim_ascii();
-    let mut metadata = None;
-    let mut members = Members::of(text);
-    // Stops at the metadata: it comes first in practice, and skipping the rest would cost more than everything else.
-    while let Some(member) = members.next()? {
-        if member.key == "metadata" && member.value != b"null" {
-            metadata = Some((member.value_start, member.value));
-            break;
-        }
-    }
-    let Some((start, metadata)) = metadata else { return finish(text, Span::default()) };
-    let managed = find_managed(metadata).map_err(|error| error.shifted(start))?;
+    let Some(start) = metadata_start(text)? else { return finish(text, Span::default()) };
+    let (managed, len) = find_managed(&text[start..]).map_err(|error| error.shifted(start))?;
     match managed {
         Some((from, to)) if managed_fields == ManagedFields::Drop => {
             scratch.clear();
             scratch.extend_from_slice(&text[..start + from]);
             scratch.extend_from_slice(&text[start + to..]);
-            finish(scratch, span(start, start + metadata.len() - (to - from))?)
+            finish(scratch, span(start, start + len - (to - from))?)
         }
-        _ => finish(text, span(start, start + metadata.len())?),
+        _ => finish(text, span(start, start + len)?),
     }
+}
+
+/// Where the value of `metadata` starts.
+///
+/// It comes first in practice; looking further for a second one would cost more than everything else.
+pub(super) fn metadata_start(text: &[u8]) -> Result<Option<usize>> {
+    let mut members = Members::of(text);
+    while let Some(key) = members.next_key()? {
+        if key.text == "metadata" && text.get(key.value_start) != Some(&b'n') {
+            return Ok(Some(key.value_start));
+        }
+        members.value(&key)?;
+    }
+    Ok(None)
 }
 
 fn finish(text: &[u8], metadata: Span) -> Result<RawObject> {
@@ -44,8 +49,9 @@ fn span(start: usize, end: usize) -> Result<Span> {
     Span::new(start, end).ok_or_else(|| DecodeError::new(Problem::TooLarge, start))
 }
 
-/// Checks the identifying members and finds the extent of the managed fields, with one of the commas beside them.
-fn find_managed(metadata: &[u8]) -> Result<Option<(usize, usize)>> {
+/// Checks the identifying members, finds the extent of the managed fields with one of the commas beside them, and how
+/// long the metadata is.
+fn find_managed(metadata: &[u8]) -> Result<(Option<(usize, usize)>, usize)> {
     let mut managed = None;
     let mut previous_end = None;
     let mut members = Members::of(metadata);
@@ -70,7 +76,7 @@ fn find_managed(metadata: &[u8]) -> Result<Option<(usize, usize)>> {
         }
         previous_end = Some(end);
     }
-    Ok(managed)
+    Ok((managed, members.end()))
 }
 
 pub(super) fn parse(text: &[u8]) -> Result<Value> {

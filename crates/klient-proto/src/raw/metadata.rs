@@ -8,7 +8,11 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::{Encoding, json::parse, protobuf::{METADATA, last_bytes}};
+use super::{
+    Encoding,
+    json::{metadata_start, parse},
+    protobuf::{METADATA, last_bytes},
+};
 use crate::{
     json::{Elements, Members, unquote},
     runtime::{Message as _, Reader, WireType},
@@ -51,7 +55,8 @@ impl<'a> Identity<'a> {
     ///
     /// Malformed parts are empty; [`RawObject`](super::RawObject) is what checks.
     pub fn of_json(text: &'a [u8]) -> Self {
-        Self::from_json(member(text, "metadata").unwrap_or_default())
+        let start = metadata_start(text).ok().flatten().unwrap_or(text.len());
+        Self::from_json(&text[start..])
     }
 
     pub(super) fn read(metadata: &'a [u8], encoding: Encoding) -> Self {

@@ -3,13 +3,13 @@
 use super::{Encoding, RawObject, Span};
 use crate::{
     DecodeError, ManagedFields, Problem,
-    runtime::{Reader, Result, WireType, Writer},
+    runtime::{Reader, Result, WireType},
 };
 
 /// The field of every kind's message that holds its metadata.
 pub(super) const METADATA: u32 = 1;
 const MANAGED_FIELDS: u32 = 17;
-/// A one-byte key, and a length of up to 35 bits.
+/// A one-byte key, and a length of up to 32 bits.
 const PREFIX_ROOM: usize = 6;
 
 pub(super) fn make(
@@ -37,11 +37,8 @@ pub(super) fn make(
         (Metadata::Several, policy) => join_metadata(message, policy, scratch)?,
     }
     let kept = scratch.len() - PREFIX_ROOM;
-    let mut prefix = Writer::new();
-    prefix.length_prefix(METADATA, kept);
-    let prefix = prefix.finish();
-    let start = PREFIX_ROOM.checked_sub(prefix.len()).ok_or_else(|| DecodeError::new(Problem::TooLarge, 0))?;
-    scratch[start..PREFIX_ROOM].copy_from_slice(&prefix);
+    let prefix = write_prefix(&mut scratch[..PREFIX_ROOM], kept)?;
+    let start = PREFIX_ROOM - prefix;
     match metadata {
         Metadata::One { key_start, end, .. } => {
             scratch.extend_from_slice(&message[..key_start]);
@@ -49,7 +46,24 @@ pub(super) fn make(
         }
         _ => copy_other_fields(message, scratch)?,
     }
-    finish(&scratch[start..], span(prefix.len(), prefix.len() + kept)?, encoding)
+    finish(&scratch[start..], span(prefix, prefix + kept)?, encoding)
+}
+
+/// Writes the key and length of the metadata at the end of `room`; says how long they are.
+fn write_prefix(room: &mut [u8], len: usize) -> Result<usize> {
+    let mut bytes = [0; PREFIX_ROOM];
+    bytes[0] = (METADATA << 3 | 2) as u8;
+    let mut left = u32::try_from(len).map_err(|_| DecodeError::new(Problem::TooLarge, 0))?;
+    let mut used = 1;
+    while left >= 0x80 {
+        bytes[used] = (left & 0x7f) as u8 | 0x80;
+        left >>= 7;
+        used += 1;
+    }
+    bytes[used] = left as u8;
+    let start = room.len() - used - 1;
+    room[start..].copy_from_slice(&bytes[..=used]);
+    Ok(used + 1)
 }
 
 fn finish(bytes: &[u8], metadata: Span, encoding: Encoding) -> Result<RawObject> {

@@ -1,0 +1,7 @@
+//! client-go for Rust: a Kubernetes client, informers, work queues and controllers.
+//!
+//! The vocabulary (keys, options, selectors, statuses) is [`klient_core`]'s and is re-exported at the root; objects in
+//! wire form are [`klient_proto`]'s, under [`wire`].
+
+pub use klient_core::*;
+pub use klient_proto as wire;
