@@ -1,8 +1,67 @@
 //! Code generation, checks and the steps of CI: one place for people and machines.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod bench;
+mod ci;
 mod codegen;
-fn main() -> anyhow::Result<()> {
-    codegen::run(
-        std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
-        std::env::args().any(|a| a == "--check"),
-    )
+mod fuzz;
+mod linked;
+mod run;
+#[cfg(test)]
+mod tidy;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  ci                   every check, as CI runs them
+  ci STEP              one of them; `cargo xtask ci --list` names them
+  codegen [--check]    write the generated code, or fail if it is out of date (needs Go)
+  fuzz [SECONDS]       run each fuzz target for so long (default 10)
+  linked               check that a binary holds only the codecs that it uses
+  bench-wire           benchmark the wire forms and print the ratios";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[&str]) -> Result<()> {
+    let root = root();
+    match arguments {
+        ["ci"] => ci::all(&root),
+        ["ci", "--list"] => {
+            ci::list();
+            Ok(())
+        }
+        ["ci", step] => ci::one(&root, step),
+        ["codegen"] => codegen::run(&root, false),
+        ["codegen", "--check"] => codegen::run(&root, true),
+        ["fuzz"] => fuzz::run(&root, 10),
+        ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?),
+        ["linked"] => linked::check(&root),
+        ["bench-wire"] => bench::wire(&root),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("no such command\n{USAGE}"),
+    }
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().map_or(manifest.clone(), PathBuf::from)
 }

@@ -5,3 +5,8 @@
 
 pub use klient_core::*;
 pub use klient_proto as wire;
+
+// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

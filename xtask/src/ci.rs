@@ -1,0 +1,96 @@
+//! The steps of CI. `.ci/run` calls these and nothing else, so that whoever runs `cargo xtask ci` sees what CI sees.
+
+use std::{path::Path, time::Instant};
+
+use anyhow::{Context, Result};
+
+use crate::{codegen, fuzz, linked, run::run};
+
+struct Step {
+    name: &'static str,
+    does: &'static str,
+    run: fn(&Path) -> Result<()>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", does: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
+    Step {
+        name: "clippy",
+        does: "lints on all targets",
+        run: |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+    },
+    Step {
+        name: "doc",
+        does: "documentation without warnings",
+        run: |root| {
+            let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
+            run(root, "cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+        },
+    },
+    Step {
+        name: "test",
+        does: "README's test command, tidy checks included",
+        run: |root| cargo(root, &["test", "--workspace", "--locked"]),
+    },
+    Step {
+        name: "runtime-half",
+        does: "klient without its HTTP half",
+        run: |root| {
+            let arguments = ["clippy", "-p", "klient", "--no-default-features", "--all-targets", "--locked"];
+            cargo(root, &[&arguments[..], &["--", "-D", "warnings"]].concat())?;
+            cargo(root, &["test", "-p", "klient", "--no-default-features", "--locked"])
+        },
+    },
+    Step { name: "codegen", does: "generated code is up to date", run: |root| codegen::run(root, true) },
+    Step { name: "oldest", does: "the oldest Kubernetes version", run: oldest },
+    Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 10) },
+    Step { name: "linked", does: "binaries hold only the codecs they use", run: linked::check },
+    Step { name: "examples", does: "README's first command", run: examples },
+];
+
+/// Runs every step.
+pub(crate) fn all(root: &Path) -> Result<()> {
+    let start = Instant::now();
+    for step in STEPS {
+        perform(root, step)?;
+    }
+    println!("\nall {} steps passed in {} s", STEPS.len(), start.elapsed().as_secs());
+    Ok(())
+}
+
+/// Runs one step.
+pub(crate) fn one(root: &Path, name: &str) -> Result<()> {
+    let step = STEPS.iter().find(|step| step.name == name).with_context(|| format!("no step is called {name}"))?;
+    perform(root, step)
+}
+
+/// Names the steps.
+pub(crate) fn list() {
+    for step in STEPS {
+        println!("{:14}{}", step.name, step.does);
+    }
+}
+
+fn perform(root: &Path, step: &Step) -> Result<()> {
+    println!("\n== {}: {}", step.name, step.does);
+    let start = Instant::now();
+    (step.run)(root).with_context(|| format!("step {}", step.name))?;
+    println!("== {} passed in {} s", step.name, start.elapsed().as_secs());
+    Ok(())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+    run(root, "cargo", arguments, &[])
+}
+
+/// The newest version is what every other step uses; another one needs a target folder of its own.
+fn oldest(root: &Path) -> Result<()> {
+    let arguments = ["test", "-p", "klient-core", "-p", "klient-proto", "--locked"];
+    let target = root.join("target/k8s-1.33");
+    let target = target.to_string_lossy();
+    run(root, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.33"), ("CARGO_TARGET_DIR", &target)])
+}
+
+fn examples(root: &Path) -> Result<()> {
+    cargo(root, &["run", "--release", "--locked", "-p", "klient-examples", "--example", "wire_objects"])
+}

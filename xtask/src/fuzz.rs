@@ -1,0 +1,51 @@
+//! Runs the fuzz targets of `fuzz/` on stable Rust, without cargo-fuzz: the same targets, corpus and engine.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::run::run as run_program;
+
+/// What cargo-fuzz passes, less what needs a nightly compiler.
+const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Builds all targets and runs each for so many seconds.
+pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
+    let folder = root.join("fuzz");
+    // With an explicit target, build scripts and macros are not instrumented.
+    let arguments = ["build", "--release", "--locked", "--target", TARGET];
+    run_program(&folder, "cargo", &arguments, &[("RUSTFLAGS", RUSTFLAGS)])?;
+    let mut targets = Vec::new();
+    for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {
+        let path = entry?.path();
+        targets.push(path.file_stem().context("a fuzz target without a name")?.to_string_lossy().into_owned());
+    }
+    targets.sort();
+    for target in targets {
+        println!("-- fuzzing {target} for {seconds} s");
+        let program = folder.join("target").join(TARGET).join("release").join(&target);
+        // What is found goes to a scratch folder; the committed corpus is only read.
+        let found = folder.join("target/found").join(&target);
+        let artifacts = folder.join("artifacts").join(&target);
+        std::fs::create_dir_all(&found)?;
+        std::fs::create_dir_all(&artifacts)?;
+        let corpus = folder.join("corpus").join(&target);
+        let arguments = [
+            format!("-max_total_time={seconds}"),
+            "-rss_limit_mb=2048".to_owned(),
+            "-timeout=10".to_owned(),
+            "-verbosity=0".to_owned(),
+            "-print_final_stats=0".to_owned(),
+            format!("-artifact_prefix={}/", artifacts.display()),
+            found.display().to_string(),
+            corpus.display().to_string(),
+        ];
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        run_program(&folder, &program.to_string_lossy(), &arguments, &[])
+            .with_context(|| format!("{target} failed; the input is in {}", artifacts.display()))?;
+    }
+    Ok(())
+}

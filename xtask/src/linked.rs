@@ -1,0 +1,29 @@
+//! Checks that an optimised binary holds only the codecs of the kinds that it names.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::run::{output, run};
+
+/// Builds an example that names pods only, and looks for the codecs of other kinds among its symbols.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let arguments = ["build", "--release", "--locked", "-p", "klient-examples", "--example", "wire_objects"];
+    run(root, "cargo", &arguments, &[])?;
+    let symbols = output(root, "nm", &["--demangle", "target/release/examples/wire_objects"])?;
+    let holds = |kind: &str| {
+        symbols
+            .lines()
+            .any(|line| line.contains("klient_proto::runtime::Message for") && line.contains(&format!("::{kind}>")))
+    };
+    if !holds("Container") {
+        bail!("the codec of Container is not where this check looks, so it checks nothing");
+    }
+    for kind in ["Deployment", "DeploymentSpec", "Ingress", "CustomResourceDefinition", "Node", "NodeStatus"] {
+        if holds(kind) {
+            bail!("an example that names only pods holds the codec of {kind}");
+        }
+    }
+    println!("an example that names only pods holds no other kind's codec");
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Rules about the tree that no compiler checks, as ordinary tests.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use crate::{root, run::output};
+
+/// A source file of ours, with its text.
+struct Source {
+    path: String,
+    text: String,
+}
+
+/// Every Rust file that git knows or would add, generated ones aside.
+fn sources() -> Vec<Source> {
+    let listed = output(&root(), "git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).unwrap();
+    let sources: Vec<Source> = listed
+        .lines()
+        .filter_map(|path| {
+            let text = std::fs::read_to_string(root().join(path)).ok()?;
+            Some(Source { path: path.to_owned(), text })
+        })
+        .filter(|source| !source.text.contains("// @generated"))
+        .collect();
+    assert!(sources.len() > 50, "only {} files: this would check nothing", sources.len());
+    sources
+}
+
+fn offenders(wrong: impl Fn(&Source) -> bool) -> Vec<String> {
+    sources().into_iter().filter(|source| wrong(source)).map(|source| source.path).collect()
+}
+
+fn metadata() -> serde_json::Value {
+    serde_json::from_str(&output(&root(), env!("CARGO"), &["metadata", "--format-version", "1", "--no-deps"]).unwrap())
+        .unwrap()
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let wrong = offenders(|source| !source.text.starts_with("//!"));
+    assert!(wrong.is_empty(), "no `//!` on the first line: {wrong:#?}");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let wrong = offenders(|source| source.text.lines().count() > 700);
+    assert!(wrong.is_empty(), "over 700 lines: {wrong:#?}");
+}
+
+#[test]
+fn nothing_is_left_unfinished_or_ignored() {
+    // Put together here, so that this file does not find itself.
+    let marks = [["to", "do!("], ["unimple", "mented!("], ["dbg", "!("], ["#[ig", "nore"], ["FIX", "ME"]]
+        .map(|parts| parts.concat());
+    let wrong = offenders(|source| marks.iter().any(|mark| source.text.contains(mark.as_str())));
+    assert!(wrong.is_empty(), "unfinished or ignored: {wrong:#?}");
+}
+
+#[test]
+fn modules_are_files_beside_their_folders() {
+    let wrong = offenders(|source| source.path.ends_with("/mod.rs"));
+    assert!(wrong.is_empty(), "`foo.rs` + `foo/`, not `mod.rs`: {wrong:#?}");
+}
+
+#[test]
+fn the_architecture_is_told_in_under_200_lines() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    assert!(text.lines().count() < 200);
+}
+
+#[test]
+fn crates_depend_on_each_other_in_one_direction() {
+    let allowed = |from: &str, on: &str, dev: bool| match from {
+        "klient-core" => false,
+        "klient-proto" => on == "klient-core",
+        "klient" => ["klient-core", "klient-proto"].contains(&on) || (dev && on == "klient-apiserver"),
+        "klient-apiserver" => ["klient-core", "klient-proto"].contains(&on) || dev,
+        "klient-cli" | "klient-examples" => true,
+        _ => false,
+    };
+    let mut wrong = Vec::new();
+    for package in metadata()["packages"].as_array().unwrap() {
+        let from = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let dev = dependency["kind"] == "dev";
+            if on.starts_with("klient") && !allowed(from, on, dev) {
+                wrong.push(format!("{from} -> {on}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[test]
+fn the_vocabulary_and_the_wire_forms_do_no_io() {
+    let banned: BTreeSet<&str> = ["tokio", "hyper", "rustls", "async-std", "mio", "futures-util", "reqwest"].into();
+    for package in ["klient-core", "klient-proto"] {
+        let tree =
+            output(&root(), env!("CARGO"), &["tree", "-p", package, "-e", "normal", "--prefix", "none"]).unwrap();
+        let found: Vec<_> = tree.lines().filter(|line| banned.contains(line.split(' ').next().unwrap())).collect();
+        assert!(found.is_empty(), "{package} depends on {found:?}");
+    }
+}
+
+#[test]
+fn libraries_leave_the_kubernetes_version_to_the_binary() {
+    let binaries = ["klient-cli", "klient-examples"];
+    for package in metadata()["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let features = dependency["features"].as_array().unwrap();
+            let chosen = features.iter().any(|feature| feature.as_str().unwrap().starts_with("v1_"));
+            assert!(!(chosen && dependency["name"] == "k8s-openapi") || binaries.contains(&name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_package_takes_the_workspace_lints_and_licence() {
+    for package in metadata()["packages"].as_array().unwrap() {
+        let path = PathBuf::from(package["manifest_path"].as_str().unwrap());
+        let manifest = std::fs::read_to_string(&path).unwrap();
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{}", path.display());
+        assert_eq!(package["license"], "Apache-2.0", "{}", path.display());
+    }
+}
