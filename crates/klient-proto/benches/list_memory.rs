@@ -1,6 +1,6 @@
 //! Memory that a list of 20,000 pods takes in raw form, measured as resident memory of the process.
 
-#![allow(missing_docs, clippy::print_stdout)]
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
 mod pods;
 

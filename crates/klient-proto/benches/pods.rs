@@ -4,13 +4,6 @@ use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ListMet
 
 /// A pod as a Go server writes it.
 pub(crate) const POD_PROTOBUF: &[u8] = include_bytes!("../tests/data/pod.pb");
-/// The same pod.
-pub(crate) const POD_JSON: &[u8] = include_bytes!("../tests/data/pod.json");
-
-/// The pod's bare message.
-pub(crate) fn message() -> &'static [u8] {
-    klient_proto::Envelope::open(POD_PROTOBUF).unwrap().raw
-}
 
 /// Bodies of a list with so many pods, protobuf and JSON.
 pub(crate) fn list_bodies(count: usize) -> (Vec<u8>, Vec<u8>) {

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask bench-wire` runs this and prints the ratios.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod pods;
 
@@ -14,32 +14,31 @@ use klient_proto::{ListSplitter, ManagedFields, RawObject, SplitOptions, raw::Id
 use prost::Message as _;
 
 fn typed_decode(c: &mut Criterion) {
-    let message = pods::message();
+    let message = message();
     let trimmed = RawObject::from_protobuf(message, ManagedFields::Drop).unwrap();
-    let trimmed_json = RawObject::from_json(pods::POD_JSON, ManagedFields::Drop).unwrap();
+    let trimmed_json = RawObject::from_json(POD_JSON, ManagedFields::Drop).unwrap();
     let mut group = c.benchmark_group("typed-decode");
-    group
-        .bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<Pod>(black_box(pods::POD_JSON)).unwrap()));
+    group.bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<Pod>(black_box(POD_JSON)).unwrap()));
     group.bench_function("prost", |b| b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(message)).unwrap()));
     group.bench_function("klient", |b| {
-        b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Drop).unwrap())
+        b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Drop).unwrap());
     });
     group.bench_function("klient-managed-fields-as-values", |b| {
-        b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Keep).unwrap())
+        b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Keep).unwrap());
     });
     group.bench_function("serde_json-trimmed", |b| {
-        b.iter(|| serde_json::from_slice::<Pod>(black_box(trimmed_json.bytes())).unwrap())
+        b.iter(|| serde_json::from_slice::<Pod>(black_box(trimmed_json.bytes())).unwrap());
     });
     group.bench_function("prost-trimmed", |b| {
-        b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(trimmed.bytes())).unwrap())
+        b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(trimmed.bytes())).unwrap());
     });
     group.bench_function("klient-trimmed", |b| b.iter(|| black_box(&trimmed).decode::<Pod>().unwrap()));
     group.finish();
 }
 
 fn encode(c: &mut Criterion) {
-    let pod: Pod = klient_proto::decode(pods::message(), ManagedFields::Drop).unwrap();
-    let raw = RawObject::from_protobuf(pods::message(), ManagedFields::Drop).unwrap();
+    let pod: Pod = klient_proto::decode(message(), ManagedFields::Drop).unwrap();
+    let raw = RawObject::from_protobuf(message(), ManagedFields::Drop).unwrap();
     let prost_pod = k8s_pb::api::core::v1::Pod::decode(raw.bytes()).unwrap();
     let mut group = c.benchmark_group("typed-encode");
     group.bench_function("serde_json", |b| b.iter(|| serde_json::to_vec(black_box(&pod)).unwrap()));
@@ -49,10 +48,10 @@ fn encode(c: &mut Criterion) {
 }
 
 fn metadata_scan(c: &mut Criterion) {
-    let message = pods::message();
+    let message = message();
     let mut group = c.benchmark_group("metadata-scan");
     group.bench_function("klient-protobuf", |b| b.iter(|| Identity::of_protobuf(black_box(message))));
-    group.bench_function("klient-json", |b| b.iter(|| Identity::of_json(black_box(pods::POD_JSON))));
+    group.bench_function("klient-json", |b| b.iter(|| Identity::of_json(black_box(POD_JSON))));
     group.finish();
 }
 
@@ -79,6 +78,13 @@ fn list(c: &mut Criterion) {
     group.finish();
 }
 
+/// The pod's bare message.
+fn message() -> &'static [u8] {
+    klient_proto::Envelope::open(pods::POD_PROTOBUF).unwrap().raw
+}
+
+/// The same pod as JSON.
+const POD_JSON: &[u8] = include_bytes!("../tests/data/pod.json");
 const PODS: usize = 20_000;
 
 criterion_group!(benches, typed_decode, encode, metadata_scan, list);
