@@ -14,6 +14,7 @@ mod extension;
 mod fields;
 mod files;
 mod lock;
+mod overrides;
 mod paths;
 pub(crate) mod problem;
 mod replace;
@@ -34,6 +35,7 @@ pub use self::{
     exec::{ExecConfig, ExecEnvVar},
     extension::Extension,
     files::KubeconfigFiles,
+    overrides::Overrides,
     user::AuthInfo,
 };
 use self::{
