@@ -3,6 +3,11 @@
 //! The vocabulary (keys, options, selectors, statuses) is [`klient_core`]'s and is re-exported at the root; objects in
 //! wire form are [`klient_proto`]'s, under [`wire`].
 
+#[cfg(feature = "client")]
+pub mod client;
+mod error;
+
+pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;
 pub use klient_proto as wire;
 

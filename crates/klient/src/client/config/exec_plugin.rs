@@ -1,0 +1,110 @@
+//! A program that gives credentials, checked and ready to be run.
+
+use std::{fmt, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::client::kubeconfig::ExecEnvVar;
+
+/// A program that gives credentials. `Debug` shows neither its arguments nor what is in its variables.
+#[doc(alias = "ExecProvider")]
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ExecPlugin {
+    /// The program: an absolute path, or a name to be looked for in `PATH`.
+    pub command: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables that it gets besides those of this process.
+    pub env: Vec<ExecEnvVar>,
+    /// The version of `ExecCredential` that it speaks.
+    pub api_version: ExecApiVersion,
+    /// What to tell people that do not have it, made safe for a terminal.
+    pub install_hint: Option<String>,
+    /// Whether it is told about the cluster.
+    pub provide_cluster_info: bool,
+    /// Whether it uses standard input.
+    pub interactive_mode: InteractiveMode,
+    /// What the cluster's stanza holds for it.
+    pub cluster_extension: Option<Value>,
+}
+
+/// A version of `ExecCredential`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ExecApiVersion {
+    /// `client.authentication.k8s.io/v1`
+    V1,
+    /// `client.authentication.k8s.io/v1beta1`
+    V1Beta1,
+}
+
+impl ExecApiVersion {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "client.authentication.k8s.io/v1",
+            Self::V1Beta1 => "client.authentication.k8s.io/v1beta1",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Self::V1, Self::V1Beta1].into_iter().find(|version| version.as_str() == name)
+    }
+}
+
+/// Whether a program uses standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InteractiveMode {
+    /// It does not, and does not get it.
+    Never,
+    /// It gets it if there is one, and runs without it.
+    IfAvailable,
+    /// It is not run without it.
+    Always,
+}
+
+impl InteractiveMode {
+    /// The name in a kubeconfig.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "Never",
+            Self::IfAvailable => "IfAvailable",
+            Self::Always => "Always",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Self::Never, Self::IfAvailable, Self::Always].into_iter().find(|mode| mode.as_str() == name)
+    }
+}
+
+/// Replaces what would change how a terminal behaves, or hide text on it, by its number.
+pub(super) fn safe_for_terminal(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        let invisible = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}');
+        if invisible || c.is_control() && !('\t'..='\r').contains(&c) {
+            safe.push_str(&format!("U+{:04X}", u32::from(c)));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+impl fmt::Debug for ExecPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecPlugin")
+            .field("command", &self.command)
+            .field("args", &format_args!("[{} redacted]", self.args.len()))
+            .field("env", &self.env)
+            .field("api_version", &self.api_version)
+            .field("install_hint", &self.install_hint)
+            .field("provide_cluster_info", &self.provide_cluster_info)
+            .field("interactive_mode", &self.interactive_mode)
+            .field("cluster_extension", &self.cluster_extension.as_ref().map(|_| "[extension]"))
+            .finish()
+    }
+}

@@ -1,0 +1,74 @@
+//! A first look at PEM text: is there a block of the right kind, and is it whole?
+//!
+//! Only good enough to name the field that is wrong. The TLS library decides about the rest.
+
+use crate::client::secret::decode_base64;
+
+/// What a field should hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Certificate,
+    PrivateKey,
+}
+
+/// Says what is wrong, if anything is.
+pub(crate) fn check(bytes: &[u8], expected: Expected) -> Result<(), &'static str> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut blocks = blocks(&text).filter(|(label, _)| match expected {
+        Expected::Certificate => matches!(*label, "CERTIFICATE" | "TRUSTED CERTIFICATE" | "X509 CERTIFICATE"),
+        Expected::PrivateKey => label.ends_with("PRIVATE KEY"),
+    });
+    let Some((label, body)) = blocks.next() else {
+        return Err(match expected {
+            Expected::Certificate => "holds no certificate in PEM",
+            Expected::PrivateKey => "holds no private key in PEM",
+        });
+    };
+    if label.starts_with("ENCRYPTED") || body.contains("ENCRYPTED") {
+        return Err("is encrypted with a password, which is not supported");
+    }
+    match decode_base64(&body.replace([' ', '\t'], "")) {
+        Some(der) if !der.is_empty() => Ok(()),
+        _ => Err("holds a PEM block that is not base64"),
+    }
+}
+
+/// Labels and bodies of the blocks that have an end.
+fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("-----BEGIN ").skip(1).filter_map(|block| {
+        let (label, rest) = block.split_once("-----")?;
+        let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
+        Some((label, body))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_is_wrong_with_a_block() {
+        let certificate = "# mine\n-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+        let key = "-----BEGIN EC PRIVATE KEY-----\naGVsbG8=\n-----END EC PRIVATE KEY-----\n";
+        for (text, expected, result) in [
+            (certificate, Expected::Certificate, Ok(())),
+            (key, Expected::PrivateKey, Ok(())),
+            (certificate, Expected::PrivateKey, Err("holds no private key in PEM")),
+            (key, Expected::Certificate, Err("holds no certificate in PEM")),
+            ("", Expected::Certificate, Err("holds no certificate in PEM")),
+            ("-----BEGIN CERTIFICATE-----\naGVs", Expected::Certificate, Err("holds no certificate in PEM")),
+            (
+                "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----",
+                Expected::Certificate,
+                Err("holds a PEM block that is not base64"),
+            ),
+            (
+                "-----BEGIN ENCRYPTED PRIVATE KEY-----\naGVsbG8=\n-----END ENCRYPTED PRIVATE KEY-----",
+                Expected::PrivateKey,
+                Err("is encrypted with a password, which is not supported"),
+            ),
+        ] {
+            assert_eq!(check(text.as_bytes(), expected), result, "{text}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The one error of this crate: opaque, with a kind to branch on and a message for people.
+//!
+//! Kinds exist only where somebody branches on them. `Display` prints this level alone and [`source`] gives the rest;
+//! neither the wording nor the types below are part of the API.
+//!
+//! [`source`]: std::error::Error::source
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use klient_core::{BuildRequestError, ConvertObjectError, InvalidOptionError, InvalidSelectorError, Status};
+use klient_proto::DecodeError;
+
+/// Any error that may cross threads.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why something did not work.
+///
+/// ```
+/// use klient::{Error, ErrorKind, GroupResource, Status};
+///
+/// let error = Error::from(Status::not_found(&GroupResource::from("pods"), "web"));
+/// assert!(error.is_not_found());
+/// assert_eq!(error.to_string(), "pods \"web\" not found");
+///
+/// let error = error.context("cannot restart default/web");
+/// assert_eq!(error.kind(), ErrorKind::NotFound);
+/// assert_eq!(error.to_string(), "cannot restart default/web");
+/// ```
+pub struct Error {
+    // Boxed, so that results stay small.
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: ErrorKind,
+    what: What,
+    retry_after: Option<Duration>,
+    source: Option<BoxError>,
+}
+
+enum What {
+    Status(Status),
+    Message(Cow<'static, str>),
+}
+
+/// What sort of failure an [`Error`] is: one for each thing that callers do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The object or the resource does not exist.
+    NotFound,
+    /// An object of that name exists already.
+    AlreadyExists,
+    /// The object was changed by someone else, or a field has another owner.
+    Conflict,
+    /// The version that was asked for is no longer kept: list anew.
+    Gone,
+    /// The server knows who asks, and refuses.
+    Forbidden,
+    /// The server does not know who asks.
+    Unauthorized,
+    /// The request or the object makes no sense, and would not the next time either.
+    Invalid,
+    /// The server is too busy.
+    TooManyRequests,
+    /// It took too long; a write may have been done.
+    Timeout,
+    /// The server failed, or cannot answer at the moment.
+    Unavailable,
+    /// The connection could not be made, or broke.
+    Transport,
+    /// Credentials could not be had.
+    Auth,
+    /// The configuration is missing, unreadable or wrong.
+    Config,
+    /// An answer or an object could not be read.
+    Decode,
+    /// The work was stopped from this side.
+    Canceled,
+}
+
+impl Error {
+    /// An error of that kind. The message says what happened to which thing: lower case, no full stop.
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::from_parts(kind, What::Message(message.into()), None)
+    }
+
+    fn from_parts(kind: ErrorKind, what: What, source: Option<BoxError>) -> Self {
+        Self { inner: Box::new(Inner { kind, what, retry_after: None, source }) }
+    }
+
+    fn wrapping(kind: ErrorKind, message: &'static str, source: impl Into<BoxError>) -> Self {
+        Self::from_parts(kind, What::Message(message.into()), Some(source.into()))
+    }
+
+    /// Adds what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.inner.source = Some(source.into());
+        self
+    }
+
+    /// Adds how long to wait before another try, where no [`Status`] says so.
+    #[must_use]
+    pub fn with_retry_after(mut self, delay: Duration) -> Self {
+        self.inner.retry_after = Some(delay);
+        self
+    }
+
+    /// Puts a message above this error; kind, status and delay remain.
+    #[must_use]
+    pub fn context(self, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::from_parts(self.kind(), What::Message(message.into()), Some(Box::new(self)))
+    }
+
+    /// What sort of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// The server's answer, if it is one.
+    pub fn status(&self) -> Option<&Status> {
+        match &self.inner.what {
+            What::Status(status) => Some(status),
+            What::Message(_) => self.below()?.status(),
+        }
+    }
+
+    /// How long the server asks to wait before another try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let here = match &self.inner.what {
+            What::Status(status) => status.retry_after(),
+            What::Message(_) => None,
+        };
+        self.inner.retry_after.or(here).or_else(|| self.below()?.retry_after())
+    }
+
+    fn below(&self) -> Option<&Self> {
+        self.inner.source.as_ref()?.downcast_ref()
+    }
+
+    /// The object or the resource does not exist.
+    #[doc(alias = "IsNotFound")]
+    pub fn is_not_found(&self) -> bool {
+        self.kind() == ErrorKind::NotFound
+    }
+
+    /// An object of that name exists already.
+    #[doc(alias = "IsAlreadyExists")]
+    pub fn is_already_exists(&self) -> bool {
+        self.kind() == ErrorKind::AlreadyExists
+    }
+
+    /// The object was changed by someone else, or a field has another owner.
+    #[doc(alias = "IsConflict")]
+    pub fn is_conflict(&self) -> bool {
+        self.kind() == ErrorKind::Conflict
+    }
+
+    /// The version that was asked for is no longer kept: list anew.
+    #[doc(alias = "IsGone")]
+    #[doc(alias = "IsResourceExpired")]
+    pub fn is_gone(&self) -> bool {
+        self.kind() == ErrorKind::Gone
+    }
+
+    /// The server knows who asks, and refuses.
+    #[doc(alias = "IsForbidden")]
+    pub fn is_forbidden(&self) -> bool {
+        self.kind() == ErrorKind::Forbidden
+    }
+
+    /// The server does not know who asks.
+    #[doc(alias = "IsUnauthorized")]
+    pub fn is_unauthorized(&self) -> bool {
+        self.kind() == ErrorKind::Unauthorized
+    }
+
+    /// The request or the object makes no sense.
+    #[doc(alias = "IsInvalid")]
+    pub fn is_invalid(&self) -> bool {
+        self.kind() == ErrorKind::Invalid
+    }
+
+    /// The server is too busy.
+    #[doc(alias = "IsTooManyRequests")]
+    pub fn is_too_many_requests(&self) -> bool {
+        self.kind() == ErrorKind::TooManyRequests
+    }
+
+    /// It took too long; a write may have been done.
+    #[doc(alias = "IsTimeout")]
+    pub fn is_timeout(&self) -> bool {
+        self.kind() == ErrorKind::Timeout
+    }
+
+    /// The server failed, or cannot answer at the moment.
+    #[doc(alias = "IsServiceUnavailable")]
+    pub fn is_unavailable(&self) -> bool {
+        self.kind() == ErrorKind::Unavailable
+    }
+}
+
+fn kind_of(status: &Status) -> ErrorKind {
+    let kinds = [
+        (status.is_not_found(), ErrorKind::NotFound),
+        (status.is_already_exists(), ErrorKind::AlreadyExists),
+        (status.needs_relist(), ErrorKind::Gone),
+        (status.is_unauthorized(), ErrorKind::Unauthorized),
+        (status.is_forbidden(), ErrorKind::Forbidden),
+        (status.is_invalid() || status.is_bad_request(), ErrorKind::Invalid),
+        // Before the conflict: an eviction that has to wait is both in some servers' answers.
+        (status.is_too_many_requests(), ErrorKind::TooManyRequests),
+        (status.is_conflict(), ErrorKind::Conflict),
+        (status.is_timeout(), ErrorKind::Timeout),
+        (status.is_method_not_allowed() || status.is_not_acceptable(), ErrorKind::Invalid),
+        (status.is_unsupported_media_type() || status.is_request_entity_too_large(), ErrorKind::Invalid),
+    ];
+    let by_code = if (400..500).contains(&status.code) { ErrorKind::Invalid } else { ErrorKind::Unavailable };
+    kinds.into_iter().find_map(|(matches, kind)| matches.then_some(kind)).unwrap_or(by_code)
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Self {
+        Self::from_parts(kind_of(&status), What::Status(status), None)
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Self {
+        Self::wrapping(ErrorKind::Decode, "object cannot be decoded", error)
+    }
+}
+
+impl From<ConvertObjectError> for Error {
+    fn from(error: ConvertObjectError) -> Self {
+        Self::wrapping(ErrorKind::Decode, "object cannot be converted", error)
+    }
+}
+
+impl From<BuildRequestError> for Error {
+    fn from(error: BuildRequestError) -> Self {
+        Self::wrapping(ErrorKind::Invalid, "request cannot be built", error)
+    }
+}
+
+impl From<InvalidOptionError> for Error {
+    fn from(error: InvalidOptionError) -> Self {
+        Self::wrapping(ErrorKind::Invalid, "options make no sense", error)
+    }
+}
+
+impl From<InvalidSelectorError> for Error {
+    fn from(error: InvalidSelectorError) -> Self {
+        Self::wrapping(ErrorKind::Invalid, "selector makes no sense", error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.inner.what {
+            What::Status(status) => status.fmt(f),
+            What::Message(message) => f.write_str(message),
+        }
+    }
+}
+
+/// Prints the kind, the message and what lies below it, since this is what `main` and `unwrap` show.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Error");
+        fields.field("kind", &self.kind()).field("message", &self.to_string());
+        match &self.inner.source {
+            Some(source) => fields.field("source", source),
+            None => &mut fields,
+        };
+        fields.finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.inner.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use klient_core::{GroupResource, StatusReason};
+
+    use super::*;
+
+    fn pods() -> GroupResource {
+        GroupResource::from("pods")
+    }
+
+    fn status(reason: StatusReason, code: i32) -> Status {
+        Status { reason, code, message: "boom".to_owned(), ..Status::default() }
+    }
+
+    #[test]
+    fn takes_the_kind_from_the_status() {
+        let unknown = || StatusReason::Unknown;
+        for (status, kind) in [
+            (Status::not_found(&pods(), "web"), ErrorKind::NotFound),
+            (status(StatusReason::AlreadyExists, 409), ErrorKind::AlreadyExists),
+            (status(StatusReason::Conflict, 409), ErrorKind::Conflict),
+            (status(StatusReason::Expired, 410), ErrorKind::Gone),
+            (status(StatusReason::Gone, 410), ErrorKind::Gone),
+            (status(StatusReason::Forbidden, 403), ErrorKind::Forbidden),
+            (status(StatusReason::Unauthorized, 401), ErrorKind::Unauthorized),
+            (status(StatusReason::Invalid, 422), ErrorKind::Invalid),
+            (status(StatusReason::BadRequest, 400), ErrorKind::Invalid),
+            (status(StatusReason::MethodNotAllowed, 405), ErrorKind::Invalid),
+            (status(StatusReason::TooManyRequests, 429), ErrorKind::TooManyRequests),
+            (status(StatusReason::Timeout, 504), ErrorKind::Timeout),
+            (status(StatusReason::ServerTimeout, 500), ErrorKind::Unavailable),
+            (status(StatusReason::InternalError, 500), ErrorKind::Unavailable),
+            (status(StatusReason::ServiceUnavailable, 503), ErrorKind::Unavailable),
+            (status(unknown(), 404), ErrorKind::NotFound),
+            (status(unknown(), 418), ErrorKind::Invalid),
+            (status(unknown(), 502), ErrorKind::Unavailable),
+            (status(unknown(), 0), ErrorKind::Unavailable),
+        ] {
+            let text = format!("{status:?}");
+            assert_eq!(Error::from(status).kind(), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn keeps_status_and_delay_below_a_context() {
+        let status = status(StatusReason::TooManyRequests, 429).with_retry_after(3);
+        let error = Error::from(status.clone()).context("cannot list pods").context("cannot start");
+        assert!(error.is_too_many_requests());
+        assert_eq!(error.status(), Some(&status));
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+        assert_eq!(error.to_string(), "cannot start");
+        assert_eq!(error.source().unwrap().to_string(), "cannot list pods");
+    }
+
+    #[test]
+    fn prints_one_level_and_gives_the_rest_as_source() {
+        let io = std::io::Error::other("broken pipe");
+        let error = Error::new(ErrorKind::Transport, "cannot reach https://host:6443").with_source(io);
+        assert_eq!(error.to_string(), "cannot reach https://host:6443");
+        assert_eq!(error.source().unwrap().to_string(), "broken pipe");
+        assert!(format!("{error:?}").contains("broken pipe"), "{error:?}");
+        assert_eq!(error.status(), None);
+    }
+
+    #[test]
+    fn crosses_threads_and_stays_small() {
+        fn check<T: Send + Sync + 'static>() {}
+        check::<Error>();
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+}
