@@ -1,0 +1,225 @@
+//! Who asks: the `Authorization` of each request.
+
+use std::{
+    fmt, fs,
+    future::Future,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::HeaderValue;
+use tokio::time::Instant;
+
+use crate::{Error, ErrorKind};
+
+/// A future that an [`AuthSource`] returns.
+pub type AuthFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<HeaderValue>, Error>> + Send + 'a>>;
+
+/// Gives each request its `Authorization`.
+pub trait AuthSource: Send + Sync + 'static {
+    /// The header's value, or none.
+    fn authorization(&self) -> AuthFuture<'_>;
+
+    /// Told that the server did not accept this value; answers whether another try may fare better.
+    fn rejected(&self, _used: Option<&HeaderValue>) -> bool {
+        false
+    }
+}
+
+/// The same `Authorization` for every request.
+#[derive(Clone)]
+pub struct StaticAuth {
+    header: Option<HeaderValue>,
+}
+
+impl StaticAuth {
+    /// None at all, as with client certificates.
+    pub fn none() -> Self {
+        Self { header: None }
+    }
+
+    /// A bearer token.
+    ///
+    /// # Errors
+    ///
+    /// If the token holds characters that no header may.
+    pub fn bearer(token: &str) -> Result<Self, Error> {
+        Ok(Self { header: Some(bearer(token)?) })
+    }
+
+    /// A user name and a password.
+    ///
+    /// # Errors
+    ///
+    /// None in practice.
+    pub fn basic(user: &str, password: &str) -> Result<Self, Error> {
+        let value = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        Ok(Self { header: Some(secret_header(&value, "password")?) })
+    }
+}
+
+impl AuthSource for StaticAuth {
+    fn authorization(&self) -> AuthFuture<'_> {
+        Box::pin(std::future::ready(Ok(self.header.clone())))
+    }
+}
+
+// Never prints the secret.
+impl fmt::Debug for StaticAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.header.is_some() { "StaticAuth(set)" } else { "StaticAuth(none)" })
+    }
+}
+
+/// A bearer token from a file that is replaced while the program runs, as a service account's is.
+///
+/// Read again every minute, and when the server rejects it; while it cannot be read, the last token is used.
+pub struct TokenFileAuth {
+    path: PathBuf,
+    last: Mutex<Option<Read>>,
+}
+
+struct Read {
+    header: HeaderValue,
+    at: Instant,
+}
+
+impl TokenFileAuth {
+    /// A token from this file; `initial` is used as long as the file cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// If `initial` holds characters that no header may.
+    pub fn new(path: impl Into<PathBuf>, initial: Option<&str>) -> Result<Self, Error> {
+        let last = match initial.filter(|token| !token.is_empty()) {
+            // Old enough to be read anew at once.
+            Some(token) => Some(Read { header: bearer(token)?, at: Instant::now() - REREAD_AFTER }),
+            None => None,
+        };
+        Ok(Self { path: path.into(), last: Mutex::new(last) })
+    }
+
+    fn current(&self) -> Result<HeaderValue, Error> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = &*last
+            && read.at.elapsed() < REREAD_AFTER
+        {
+            return Ok(read.header.clone());
+        }
+        match (self.read(), &mut *last) {
+            (Ok(header), slot) => {
+                *slot = Some(Read { header: header.clone(), at: Instant::now() });
+                Ok(header)
+            }
+            (Err(error), Some(read)) => {
+                tracing::warn!(path = %self.path.display(), %error, "keeping the last token");
+                read.at = Instant::now();
+                Ok(read.header.clone())
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    fn read(&self) -> Result<HeaderValue, Error> {
+        let wrong = |what: &str| Error::new(ErrorKind::Auth, format!("token file {} {what}", self.path.display()));
+        let text = fs::read_to_string(&self.path).map_err(|error| wrong("cannot be read").with_source(error))?;
+        match text.trim() {
+            "" => Err(wrong("is empty")),
+            token => bearer(token),
+        }
+    }
+}
+
+impl AuthSource for TokenFileAuth {
+    fn authorization(&self) -> AuthFuture<'_> {
+        // A few hundred bytes once a minute, from memory in practice: not worth another thread.
+        Box::pin(std::future::ready(self.current().map(Some)))
+    }
+
+    fn rejected(&self, used: Option<&HeaderValue>) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(fresh) = self.read() else { return false };
+        let changed = Some(&fresh) != used;
+        *last = Some(Read { header: fresh, at: Instant::now() });
+        changed
+    }
+}
+
+// Never prints the secret.
+impl fmt::Debug for TokenFileAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenFileAuth({})", self.path.display())
+    }
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, Error> {
+    secret_header(&format!("Bearer {token}"), "bearer token")
+}
+
+fn secret_header(value: &str, what: &str) -> Result<HeaderValue, Error> {
+    let mut header = HeaderValue::from_str(value)
+        .map_err(|_| Error::new(ErrorKind::Auth, format!("the {what} holds characters that no header may")))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+const REREAD_AFTER: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_file_is_read_again_after_a_minute_and_survives_a_gap() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "one\n").unwrap();
+        let auth = TokenFileAuth::new(&path, None).unwrap();
+        let now = async || auth.authorization().await.unwrap().unwrap();
+        assert_eq!(now().await, "Bearer one");
+        fs::write(&path, "two").unwrap();
+        assert_eq!(now().await, "Bearer one");
+        tokio::time::advance(REREAD_AFTER).await;
+        assert_eq!(now().await, "Bearer two");
+        fs::remove_file(&path).unwrap();
+        tokio::time::advance(REREAD_AFTER).await;
+        assert_eq!(now().await, "Bearer two");
+    }
+
+    #[tokio::test]
+    async fn a_rejected_token_is_tried_again_only_if_the_file_has_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "one").unwrap();
+        let auth = TokenFileAuth::new(&path, None).unwrap();
+        let used = auth.authorization().await.unwrap();
+        assert!(!auth.rejected(used.as_ref()));
+        fs::write(&path, "two").unwrap();
+        assert!(auth.rejected(used.as_ref()));
+        assert_eq!(auth.authorization().await.unwrap().unwrap(), "Bearer two");
+    }
+
+    #[tokio::test]
+    async fn a_missing_or_empty_token_file_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let auth = TokenFileAuth::new(&path, None).unwrap();
+        for _ in 0..2 {
+            let error = auth.authorization().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Auth);
+            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+            fs::write(&path, " \n").unwrap();
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let auth = StaticAuth::bearer("s3cret").unwrap();
+        assert!(!format!("{auth:?} {:?}", auth.header).contains("s3cret"));
+        let error = StaticAuth::bearer("s3cret\n").unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,114 @@
+//! The body of an answer, as it streams in.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame};
+
+use crate::{Error, ErrorKind, error::BoxError};
+
+/// The body of an answer: chunks of bytes, in order.
+///
+/// Dropping it cancels the rest of the answer.
+pub struct Body {
+    inner: Pin<Box<dyn HttpBody<Data = Bytes, Error = BoxError> + Send>>,
+}
+
+impl Body {
+    /// Wraps any body; for transports of your own.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self { inner: Box::pin(http_body_util::BodyExt::map_err(body, Into::into)) }
+    }
+
+    /// A body that is already there.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        Self::new(http_body_util::Full::new(bytes.into()))
+    }
+
+    /// The next chunk; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks before the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            let frame = std::future::poll_fn(|context| self.inner.as_mut().poll_frame(context)).await;
+            match frame {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    // Trailers say nothing that Kubernetes uses.
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+                Some(Err(error)) => {
+                    let what = "the connection broke before the answer was complete";
+                    return Err(Error::new(ErrorKind::Transport, what).with_source(error));
+                }
+            }
+        }
+    }
+
+    /// The whole body, if it is no longer than `limit`.
+    ///
+    /// # Errors
+    ///
+    /// If it is longer, or the connection breaks.
+    pub async fn collect(mut self, limit: usize) -> Result<Bytes, Error> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let too_long = || Error::new(ErrorKind::Decode, format!("the answer is longer than {limit} bytes"));
+        if first.len() > limit {
+            return Err(too_long());
+        }
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut whole = Vec::with_capacity((first.len() + second.len()).max(16 << 10));
+        whole.extend_from_slice(&first);
+        let mut next = Some(second);
+        while let Some(chunk) = next {
+            if whole.len() + chunk.len() > limit {
+                return Err(too_long());
+            }
+            whole.extend_from_slice(&chunk);
+            next = self.chunk().await?;
+        }
+        Ok(whole.into())
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.inner.as_mut().poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Body")
+    }
+}

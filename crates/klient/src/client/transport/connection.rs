@@ -1,0 +1,232 @@
+//! One connection, and the answers that stream in on it.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::Full;
+use hyper::{
+    body::Incoming,
+    client::conn::{TrySendError, http1, http2},
+    rt::{Read, Write},
+};
+use hyper_util::rt::TokioExecutor;
+
+use super::lane::IdleHttp1;
+use crate::{client::body::Body, error::BoxError};
+
+/// Why a request has no answer.
+pub(super) enum Refused {
+    /// The connection was closed before the request was sent; here it is.
+    Unsent(Box<http::Request<Bytes>>),
+    Failed(BoxError),
+}
+
+impl Refused {
+    fn from_error(mut error: TrySendError<http::Request<Full<Bytes>>>) -> Self {
+        match error.take_message() {
+            Some(request) => {
+                let (parts, body) = request.into_parts();
+                Self::Unsent(Box::new(http::Request::from_parts(parts, take_bytes(body))))
+            }
+            None => Self::Failed(error.into_error().into()),
+        }
+    }
+}
+
+/// The bytes of a body that nobody has read from.
+fn take_bytes(body: Full<Bytes>) -> Bytes {
+    let mut body = std::pin::pin!(body);
+    match body.as_mut().poll_frame(&mut Context::from_waker(std::task::Waker::noop())) {
+        Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+        _ => Bytes::new(),
+    }
+}
+
+/// The task that drives a connection; it ends with its owner.
+pub(super) struct Driver {
+    task: tokio::task::AbortHandle,
+}
+
+impl Driver {
+    pub(super) fn spawn<F>(connection: F) -> Self
+    where
+        F: Future<Output = Result<(), hyper::Error>> + Send + 'static,
+    {
+        let task = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = &error as &dyn std::error::Error, "connection ended");
+            }
+        });
+        Self { task: task.abort_handle() }
+    }
+
+    /// Drives an HTTP/2 connection, and keeps track of how many streams its server allows.
+    pub(super) fn spawn_http2<T>(
+        mut connection: http2::Connection<T, Full<Bytes>, TokioExecutor>,
+    ) -> (Self, Arc<AtomicUsize>)
+    where
+        T: Read + Write + Send + Unpin + 'static,
+    {
+        let allowed = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
+        let shared = Arc::clone(&allowed);
+        let driver = Self::spawn(std::future::poll_fn(move |context| {
+            let polled = Pin::new(&mut connection).poll(context);
+            shared.store(connection.current_max_send_streams(), Ordering::Relaxed);
+            polled
+        }));
+        (driver, allowed)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A connection that many requests share.
+pub(super) struct Http2 {
+    sender: http2::SendRequest<Full<Bytes>>,
+    streams: AtomicUsize,
+    /// How many streams the server allows, as far as it has said.
+    allowed: Arc<AtomicUsize>,
+    generation: u64,
+    retire_at: Instant,
+    _driver: Driver,
+}
+
+impl Http2 {
+    pub(super) fn new(
+        sender: http2::SendRequest<Full<Bytes>>,
+        (driver, allowed): (Driver, Arc<AtomicUsize>),
+        generation: u64,
+        max_age: Duration,
+    ) -> Self {
+        let retire_at = Instant::now() + max_age;
+        Self { sender, streams: AtomicUsize::new(0), allowed, generation, retire_at, _driver: driver }
+    }
+
+    /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
+    pub(super) fn is_usable(&self, generation: u64) -> bool {
+        !self.sender.is_closed() && self.generation == generation && Instant::now() < self.retire_at
+    }
+
+    /// Room for a request, if there is any.
+    pub(super) fn stream(self: &Arc<Self>, max_streams: usize) -> Option<Stream> {
+        let allowed = max_streams.min(self.allowed.load(Ordering::Relaxed)).max(1);
+        let taken = self
+            .streams
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| (streams < allowed).then_some(streams + 1));
+        taken.is_ok().then(|| Stream { connection: Arc::clone(self) })
+    }
+
+    /// Room for the first request, before the server has said how much there is.
+    pub(super) fn first_stream(self: &Arc<Self>) -> Stream {
+        self.streams.fetch_add(1, Ordering::AcqRel);
+        Stream { connection: Arc::clone(self) }
+    }
+}
+
+/// Room for one request on a shared connection, given back when dropped.
+pub(super) struct Stream {
+    connection: Arc<Http2>,
+}
+
+impl Stream {
+    pub(super) async fn send(self, request: http::Request<Full<Bytes>>) -> Result<http::Response<Body>, Refused> {
+        let mut sender = self.connection.sender.clone();
+        let response = sender.try_send_request(request).await.map_err(Refused::from_error)?;
+        Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(Hold::Stream { _stream: self }) })))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.connection.streams.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A connection for one request at a time.
+pub(super) struct Http1 {
+    sender: http1::SendRequest<Full<Bytes>>,
+    idle_since: Instant,
+    retire_at: Instant,
+    _driver: Driver,
+}
+
+impl Http1 {
+    pub(super) fn new(sender: http1::SendRequest<Full<Bytes>>, driver: Driver, max_age: Duration) -> Self {
+        let now = Instant::now();
+        Self { sender, idle_since: now, retire_at: now + max_age, _driver: driver }
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        let now = Instant::now();
+        !self.sender.is_closed() && now < self.retire_at && now < self.idle_since + MAX_IDLE_TIME
+    }
+
+    pub(super) async fn send(
+        mut self,
+        request: http::Request<Full<Bytes>>,
+        idle: Arc<IdleHttp1>,
+    ) -> Result<http::Response<Body>, Refused> {
+        // The answer before was read to its end, so this takes a moment at most, or fails.
+        if self.sender.ready().await.is_err() {
+            let (parts, body) = request.into_parts();
+            return Err(Refused::Unsent(Box::new(http::Request::from_parts(parts, take_bytes(body)))));
+        }
+        let response = self.sender.try_send_request(request).await.map_err(Refused::from_error)?;
+        let hold = Hold::Connection { connection: Box::new(self), idle };
+        Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(hold) })))
+    }
+}
+
+/// Servers and balancers close idle connections after a minute or more.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(50);
+
+/// An answer that streams in, and what it holds until it ends.
+struct Answer {
+    incoming: Incoming,
+    hold: Option<Hold>,
+}
+
+enum Hold {
+    Stream { _stream: Stream },
+    Connection { connection: Box<Http1>, idle: Arc<IdleHttp1> },
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let polled = Pin::new(&mut self.incoming).poll_frame(context);
+        if let Poll::Ready(None) = polled
+            && let Some(Hold::Connection { mut connection, idle }) = self.hold.take()
+        {
+            connection.idle_since = Instant::now();
+            idle.put(*connection);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.incoming.size_hint()
+    }
+}

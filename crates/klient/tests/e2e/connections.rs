@@ -1,0 +1,52 @@
+//! Connections: enough of them, and trusted ones only.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    ErrorKind, ListOptions, WatchOptions,
+    client::{Api, Client, config::Pem, config::Trust},
+};
+
+use crate::cluster::{client, config, namespace};
+
+#[tokio::test]
+async fn hundreds_of_watches_do_not_starve_requests() {
+    let client = client().await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "connections").await);
+    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let mut watches = Vec::new();
+    // More than any server lets one connection carry.
+    for _ in 0..300 {
+        watches.push(maps.watch(&WatchOptions::after(version.clone())).await.unwrap());
+    }
+    maps.list(&ListOptions::default()).await.unwrap();
+    assert_eq!(watches.len(), 300);
+}
+
+#[tokio::test]
+async fn requests_at_once_all_get_their_answers() {
+    let client = client().await;
+    let requests = (0..200).map(|_| {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
+        tokio::spawn(async move { maps.list(&ListOptions::default()).await.map(|list| list.items.len()) })
+    });
+    let requests: Vec<_> = requests.collect();
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_another_authority_is_not_trusted() {
+    client().await;
+    let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let mut wrong = config();
+    wrong.tls = wrong.tls.trust(Trust::Authority(Pem::Data(other.cert.pem().into_bytes())));
+    let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
+    let error = maps.list(&ListOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert!(error.to_string().contains("TLS handshake with 127.0.0.1"), "{error}");
+
+    wrong.tls = wrong.tls.trust(Trust::Anyone);
+    let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
+    maps.list(&ListOptions::default()).await.unwrap();
+}

@@ -1,0 +1,76 @@
+//! Watches, in both forms.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
+    client::{Api, Client, Watch},
+};
+use serde_json::json;
+
+use crate::cluster::{client, config, namespace};
+
+fn name(event: &WatchEvent<ConfigMap>) -> String {
+    let name = event.object().and_then(|map| map.metadata.name.as_deref()).unwrap_or_default();
+    format!("{} {name}", event.type_name())
+}
+
+async fn next(watch: &mut Watch<ConfigMap>) -> WatchEvent<ConfigMap> {
+    watch.next().await.expect("the watch goes on").unwrap()
+}
+
+async fn check(client: Client, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
+    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let mut watch = maps.watch(&WatchOptions::after(version.clone()).label_selector("app=w")).await.unwrap();
+
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "m", "labels": {"app": "w"}}})).unwrap();
+    maps.create(&CreateOptions::default(), &map).await.unwrap();
+    assert_eq!(name(&next(&mut watch).await), "ADDED m");
+    let merge = |value| Patch::Merge(value);
+    maps.patch("m", &PatchOptions::default(), &merge(json!({"data": {"a": "b"}}))).await.unwrap();
+    assert_eq!(name(&next(&mut watch).await), "MODIFIED m");
+    // An object that no longer matches is deleted, as far as this watch goes.
+    maps.patch("m", &PatchOptions::default(), &merge(json!({"metadata": {"labels": {"app": "x"}}}))).await.unwrap();
+    assert_eq!(name(&next(&mut watch).await), "DELETED m");
+    maps.patch("m", &PatchOptions::default(), &merge(json!({"metadata": {"labels": {"app": "w"}}}))).await.unwrap();
+    assert_eq!(name(&next(&mut watch).await), "ADDED m");
+
+    // The initial state, its end, and then what changes.
+    let mut stream = maps.watch(&WatchOptions::initial_events().label_selector("app=w")).await.unwrap();
+    assert_eq!(name(&next(&mut stream).await), "ADDED m");
+    assert!(matches!(next(&mut stream).await, WatchEvent::Bookmark(mark) if mark.initial_events_end));
+    maps.delete("m", &DeleteOptions::default()).await.unwrap();
+    assert_eq!(name(&next(&mut stream).await), "DELETED m");
+    assert_eq!(name(&next(&mut watch).await), "DELETED m");
+
+    // From where the first one began, all of it again.
+    let mut again = maps.watch(&WatchOptions::after(version).label_selector("app=w")).await.unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        seen.push(name(&next(&mut again).await));
+    }
+    assert_eq!(seen, ["ADDED m", "MODIFIED m", "DELETED m", "ADDED m", "DELETED m"]);
+}
+
+#[tokio::test]
+async fn a_watch_tells_every_change_in_protobuf() {
+    let client = client().await;
+    let namespace = namespace(&client, "watch-protobuf").await;
+    check(client, &namespace).await;
+}
+
+#[tokio::test]
+async fn a_watch_tells_every_change_in_json() {
+    let namespace = namespace(&client().await, "watch-json").await;
+    check(Client::builder_from_config(&config()).unwrap().json_only().build(), &namespace).await;
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_time_is_up() {
+    let client = client().await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "watch-end").await);
+    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let options = WatchOptions::after(version).timeout(std::time::Duration::from_secs(1));
+    let mut watch = maps.watch(&options).await.unwrap();
+    assert!(watch.next().await.is_none());
+}
