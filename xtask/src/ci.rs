@@ -4,7 +4,7 @@ use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result};
 
-use crate::{codegen, fuzz, linked, run::run};
+use crate::{codegen, e2e, fuzz, linked, run::run};
 
 struct Step {
     name: &'static str,
@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     Step { name: "codegen", does: "generated code is up to date", run: |root| codegen::run(root, true) },
     Step { name: "oldest", does: "the oldest Kubernetes version", run: oldest },
     Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 10) },
+    Step { name: "e2e", does: "the client against the real kube-apiserver", run: e2e::test },
     Step { name: "linked", does: "binaries hold only the codecs they use", run: linked::check },
     Step { name: "examples", does: "README's first command", run: examples },
 ];

@@ -38,6 +38,22 @@ use self::{body::Body, gunzip::Gunzip, transport::Transport};
 use crate::{Error, ErrorKind};
 
 /// A handle to an API server.
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use klient::ListOptions;
+/// use klient::client::{Api, Client};
+///
+/// # async fn list() -> Result<(), klient::Error> {
+/// let client = Client::infer()?;
+/// let pods: Api<Pod> = Api::namespaced(client, "kube-system");
+/// for pod in &pods.list(&ListOptions::default().label_selector("app=web").limit(500)).await? {
+///     println!("{}", pod.metadata.name.as_deref().unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "RESTClient")]
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,

@@ -15,6 +15,37 @@ use crate::{Error, ErrorKind};
 /// The verbs on one kind of object.
 ///
 /// Objects travel as protobuf where the kind has it and as JSON otherwise; nothing else differs.
+///
+/// ```no_run
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use klient::client::{Api, Client};
+/// use klient::{ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions};
+///
+/// # async fn scale() -> Result<(), klient::Error> {
+/// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");
+/// let version = deployments.list(&ListOptions::default()).await?.resource_version();
+/// let mut watch = deployments.watch(&WatchOptions::after(version)).await?;
+/// let two = Patch::Merge(serde_json::json!({"spec": {"replicas": 2}}));
+/// deployments.patch("web", &PatchOptions::default(), &two).await?;
+/// while let Some(event) = watch.next().await {
+///     if let WatchEvent::Modified(deployment) = event? {
+///         println!("{:?} replicas", deployment.spec.replicas);
+///         break;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A cluster-scoped kind has no namespaced API:
+///
+/// ```compile_fail
+/// # use k8s_openapi::api::core::v1::Node;
+/// # use klient::client::{Api, Client};
+/// # fn wrong(client: Client) {
+/// let nodes: Api<Node> = Api::namespaced(client, "default");
+/// # }
+/// ```
 pub struct Api<K> {
     client: Client,
     resource: ApiResource,
