@@ -122,6 +122,25 @@ impl DecodeError {
     }
 }
 
+/// What serde says about JSON, without the values that it likes to quote.
+#[cold]
+pub(crate) fn json_reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    // About syntax it speaks in its own words; about data, of fields that our types name, or of what it found.
+    if !error.is_data() || SAFE_REASONS.iter().any(|reason| text.starts_with(reason)) {
+        return text;
+    }
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let (text, place) = text.strip_suffix(&place).map_or((text.as_str(), ""), |text| (text, place.as_str()));
+    let expected = match text.rfind(", expected ") {
+        Some(at) if text.starts_with("invalid ") => &text[at..],
+        _ => "",
+    };
+    format!("unexpected value{expected}{place}")
+}
+
+const SAFE_REASONS: [&str; 2] = ["missing field ", "expected PartialObjectMetadata, got "];
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((kind, field)) = &self.inner.place {

@@ -2,3 +2,7 @@
 
 mod corpus;
 mod kinds;
+mod paths;
+mod raw;
+mod support;
+mod transcode;
