@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Shape};
 
 /// Bytes that are not what they should be.
 ///
@@ -103,7 +103,8 @@ impl DecodeError {
     pub(crate) fn of_kind(mut self, kind: &'static str, root: &'static Descriptor) -> Self {
         let mut text = String::new();
         let mut fields = Some(root.fields);
-        for step in self.inner.path.iter().rev() {
+        let mut steps = self.inner.path.iter().rev();
+        while let Some(step) = steps.next() {
             match step {
                 Step::Index(index) => text.push_str(&format!("[{index}]")),
                 Step::Field(number) => {
@@ -112,6 +113,10 @@ impl DecodeError {
                     if !name.is_empty() {
                         text.push_str(if text.is_empty() { "" } else { "." });
                         text.push_str(&name);
+                    }
+                    if field.is_some_and(|field| field.shape == Shape::Map) {
+                        // The next step is the key or the value of an entry, which has no name.
+                        steps.next();
                     }
                     fields = field.and_then(|field| field.ty.fields());
                 }
