@@ -2,8 +2,11 @@
 
 mod corpus;
 mod gzip;
+mod hostile;
 mod kinds;
+mod oracle;
 mod paths;
+mod properties;
 mod raw;
 mod split;
 mod support;
