@@ -78,7 +78,7 @@ mod portable {
         let (words, _) = block.as_chunks::<8>();
         for (index, word) in words.iter().enumerate() {
             let word = u64::from_le_bytes(*word);
-            let folded = word | EVERY_BYTE * u64::from(BRACKET_FOLD);
+            let folded = word | (EVERY_BYTE * u64::from(BRACKET_FOLD));
             masks.quotes |= equal(word, b'"') << (8 * index);
             masks.backslashes |= equal(word, b'\\') << (8 * index);
             masks.opens |= equal(folded, b'{') << (8 * index);

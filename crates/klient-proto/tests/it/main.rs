@@ -1,5 +1,7 @@
 //! Behaviour tests of the wire forms, through the public API.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, their helper functions too")]
+
 mod corpus;
 mod gzip;
 mod hostile;

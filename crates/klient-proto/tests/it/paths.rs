@@ -1,5 +1,7 @@
 //! Values at field paths, read from the bytes of either form, are what a lookup in the parsed JSON finds.
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Pod, Secret},
@@ -38,7 +40,7 @@ fn check(kind: &Kind, raw: &RawObject, json: &Value, at: &FieldPath) {
     let expected = lookup(json, at);
     let what = format!("{} {at} in {:?}", kind.kind, raw.encoding());
     assert_eq!((kind.value_at)(raw, at).unwrap().as_ref(), expected, "{what}");
-    let found = (kind.text_at)(raw, at).unwrap().map(|text| text.into_owned());
+    let found = (kind.text_at)(raw, at).unwrap().map(Cow::into_owned);
     assert_eq!(found, expected.and_then(text), "{what} as text");
 }
 

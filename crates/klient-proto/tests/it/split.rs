@@ -1,7 +1,7 @@
 //! Lists and watches are split into the same objects wherever the chunks end, and a broken body never passes for a
 //! complete one.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use k8s_openapi::api::core::v1::Pod;
 use klient_core::{Status, WatchEvent};
@@ -204,7 +204,7 @@ fn json_lists_come_in_many_layouts() {
         "metadata":{"continue":"c","resourceVersion":"5"},"kind":"WidgetList","apiVersion":"example.com/v1"}"#;
     let escaped = list.to_string().replace("\"items\":[{\"m", "\"it\\u0065ms\":[{\"m");
     let extra = list.to_string().replacen('{', r#"{"other":{"items":[1,{"a":"]"}]},"number":-1.5e3,"no":null,"#, 1);
-    let spread = list.to_string().replace(',', "\t,\r\n ").replace(':', " :\n ").replace("b]}", "b]}");
+    let spread = list.to_string().replace(',', "\t,\r\n ").replace(':', " :\n ");
     for text in [list.to_string(), pretty, items_first.to_owned(), escaped, extra, spread] {
         let (items, end) = check(text.as_bytes(), |chunks| split_list(Form::Json, options(), chunks)).unwrap();
         assert_eq!(names(&items), [Ok("a".to_owned()), Ok("b]}\"\\".to_owned())], "{text}");
@@ -336,7 +336,7 @@ fn what_is_no_list_is_an_error() {
 
 #[test]
 fn a_list_never_holds_more_than_one_item() {
-    // A gigabyte in small items passes a limit of one kilobyte: were more than one item held, the limit would trip; and
+    // Ten megabytes in small items pass a limit of one kilobyte: were more than one item held, the limit would trip; and
     // every item is out before the next chunk goes in.
     const ITEMS: usize = 20_000;
     let limit = options().max_object(1 << 10);
@@ -386,11 +386,11 @@ fn both_forms_of_a_watch_tell_the_same_story() {
     let from_json = split_watch(Form::Json, options(), [text.as_slice()]).unwrap();
     let from_pb = split_watch(Form::Protobuf, options(), [frames.as_slice()]).unwrap();
     assert_eq!(from_json.len(), from_pb.len());
-    assert!(from_json.len() > 90);
+    assert!(from_json.len() > 80);
     for (left, right) in from_json.into_iter().zip(from_pb) {
         let told = |event: Event| {
             let event = event.unwrap();
-            (event.type_name(), event.map(|object| (object.key(), object.uid().map(|uid| uid.into_owned()))))
+            (event.type_name(), event.map(|object| (object.key(), object.uid().map(Cow::into_owned))))
         };
         assert_eq!(told(left), told(right));
     }
@@ -545,11 +545,10 @@ fn an_event_above_the_limit_ends_the_watch() {
 #[test]
 fn partial_objects_are_split_as_metadata() {
     let metadata = klient_proto::decode_body::<Pod>(POD_PB).unwrap().metadata;
-    let item = field(1, &klient_proto::encode(&Pod { metadata: metadata.clone(), ..Default::default() }).unwrap()[..0]);
     let partial = klient_proto::meta::encode("meta.k8s.io/v1", &klient_proto::meta::PartialObjectMetadata { metadata });
     let message = Envelope::open(&partial).unwrap().raw.to_vec();
-    let items = [message.as_slice(), item.as_slice()];
-    let body = encode_list_body("meta.k8s.io/v1", "PartialObjectMetadataList", &Default::default(), items.into_iter());
+    let items = std::iter::once(message.as_slice());
+    let body = encode_list_body("meta.k8s.io/v1", "PartialObjectMetadataList", &Default::default(), items);
     let (items, end) = split_list(Form::Protobuf, options(), [body.as_slice()]).unwrap();
     assert_eq!(end.kind, "PartialObjectMetadataList");
     let first = items[0].as_ref().unwrap();

@@ -43,7 +43,7 @@ fn every_kind_becomes_the_json_that_go_wrote() {
         assert_eq!(dynamic["metadata"], found["metadata"], "{}", kind.kind);
         checked += 1;
     }
-    assert!(checked > 90, "only {checked} kinds");
+    assert!(checked > 80, "only {checked} kinds");
 }
 
 #[test]
