@@ -220,6 +220,16 @@ fn tiny_items_do_not_become_huge_structs() {
     assert_eq!(decode::<Pod>(&honest, ManagedFields::Keep).unwrap().spec.unwrap().containers.len(), 500);
 }
 
+#[test]
+fn tiny_items_do_not_become_huge_structs_in_a_list_of_many_objects_either() {
+    // Each object is below the limit of one, forty of them are gigabytes.
+    let pod = field(2, &[0x12, 0x00].repeat(30_000));
+    assert!(decode::<Pod>(&pod, ManagedFields::Keep).is_ok());
+    let pods = std::iter::repeat_n(pod.as_slice(), 40);
+    let body = klient_proto::encode_list_body("v1", "PodList", &Default::default(), pods);
+    assert_eq!(*decode_list_body::<Pod>(&body).unwrap_err().problem(), Problem::TooLarge);
+}
+
 /// What is wrong with a message: the field, and the whole sentence.
 fn check<K: klient_core::Resource>(message: &[u8], at: &str, sentence: &str) {
     let error = decode::<K>(message, ManagedFields::Keep).unwrap_err();
