@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     corpus::corpus,
-    support::{Kind, POD_JSON, POD_PB, object_kinds, path, without_nulls},
+    support::{Kind, POD_JSON, POD_PB, field, int_field, object_kinds, path, without_nulls},
 };
 
 /// What a path leads to in a parsed object.
@@ -224,6 +224,27 @@ fn bytes_are_base64_and_texts_are_unescaped() {
         assert_eq!(raw.text_at::<ConfigMap>(&path("data.k")).unwrap().as_deref(), Some("line\n\"quoted\" ü"));
         // `immutable` is a pointer in Go: false is a value.
         assert_eq!(raw.text_at::<ConfigMap>(&path("immutable")).unwrap().as_deref(), Some("false"));
+    }
+}
+
+#[test]
+fn a_value_of_another_type_than_the_field_is_an_error() {
+    // `nodeName` (10) is a text, `priority` (25) a number, `labels` (11) are texts.
+    let spec = |bytes: Vec<u8>| field(2, &bytes);
+    let double = [vec![10 << 3 | 1], vec![1; 8]].concat();
+    let label = field(1, &field(11, &[field(1, b"app"), int_field(2, 1)].concat()));
+    let cases = [
+        (spec(int_field(10, 7)), "spec.nodeName"),
+        (spec(double), "spec.nodeName"),
+        (spec(field(10, b"\xff")), "spec.nodeName"),
+        (spec(field(25, b"7")), "spec.priority"),
+        (label, "metadata.labels.app"),
+    ];
+    for (message, at) in cases {
+        assert!(klient_proto::decode::<Pod>(&message, ManagedFields::Keep).is_err(), "{at}");
+        let raw = RawObject::from_protobuf(&message, ManagedFields::Keep).unwrap();
+        assert!(raw.value_at::<Pod>(&path(at)).is_err(), "{at}");
+        assert!(raw.text_at::<Pod>(&path(at)).is_err(), "{at} as text");
     }
 }
 
