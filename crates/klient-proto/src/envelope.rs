@@ -32,6 +32,7 @@ impl<'a> Envelope<'a> {
             return Err(crate::DecodeError::new(Problem::NoEnvelope, 0));
         };
         let mut envelope = Self::default();
+        let mut has_raw = false;
         let mut content_type = "";
         let mut encoding = "";
         let mut reader = Reader::new(unknown);
@@ -40,6 +41,7 @@ impl<'a> Envelope<'a> {
                 1 => (envelope.api_version, envelope.kind) = type_meta(r.bytes(wire)?)?,
                 2 => {
                     envelope.raw = r.bytes(wire)?;
+                    has_raw = true;
                     envelope.raw_offset = MAGIC.len() + r.offset() - envelope.raw.len();
                 }
                 3 => encoding = r.str(wire)?,
@@ -50,6 +52,10 @@ impl<'a> Envelope<'a> {
         });
         outcome.map_err(|error| error.shifted(MAGIC.len()))?;
         check_content(encoding, content_type)?;
+        // Whoever writes an envelope writes its content, even if that is empty; without it the body was cut off.
+        if !has_raw {
+            return Err(crate::DecodeError::new(Problem::Truncated, body.len()));
+        }
         Ok(envelope)
     }
 

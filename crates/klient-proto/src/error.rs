@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Shape};
 
 /// Bytes that are not what they should be.
 ///
@@ -103,7 +103,8 @@ impl DecodeError {
     pub(crate) fn of_kind(mut self, kind: &'static str, root: &'static Descriptor) -> Self {
         let mut text = String::new();
         let mut fields = Some(root.fields);
-        for step in self.inner.path.iter().rev() {
+        let mut steps = self.inner.path.iter().rev();
+        while let Some(step) = steps.next() {
             match step {
                 Step::Index(index) => text.push_str(&format!("[{index}]")),
                 Step::Field(number) => {
@@ -113,6 +114,10 @@ impl DecodeError {
                         text.push_str(if text.is_empty() { "" } else { "." });
                         text.push_str(&name);
                     }
+                    if field.is_some_and(|field| field.shape == Shape::Map) {
+                        // The next step is the key or the value of an entry, which has no name.
+                        steps.next();
+                    }
                     fields = field.and_then(|field| field.ty.fields());
                 }
             }
@@ -121,6 +126,25 @@ impl DecodeError {
         self
     }
 }
+
+/// What serde says about JSON, without the values that it likes to quote.
+#[cold]
+pub(crate) fn json_reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    // About syntax it speaks in its own words; about data, of fields that our types name, or of what it found.
+    if !error.is_data() || SAFE_REASONS.iter().any(|reason| text.starts_with(reason)) {
+        return text;
+    }
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let (text, place) = text.strip_suffix(&place).map_or((text.as_str(), ""), |text| (text, place.as_str()));
+    let expected = match text.rfind(", expected ") {
+        Some(at) if text.starts_with("invalid ") => &text[at..],
+        _ => "",
+    };
+    format!("unexpected value{expected}{place}")
+}
+
+const SAFE_REASONS: [&str; 2] = ["missing field ", "expected PartialObjectMetadata, got "];
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

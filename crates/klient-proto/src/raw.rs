@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     Codec, DecodeError, Envelope, ManagedFields, Problem,
+    error::json_reason,
     meta::PartialObjectMetadata,
     runtime::{Message as _, Reader, Result},
 };
@@ -164,7 +165,7 @@ impl RawObject {
 
     /// The value of one label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.labels().find(|(found, _)| found == key).map(|(_, value)| value)
+        self.labels().filter(|(found, _)| found == key).last().map(|(_, value)| value)
     }
 
     /// `metadata.annotations`, in the order of the bytes.
@@ -174,7 +175,7 @@ impl RawObject {
 
     /// The value of one annotation.
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.annotations().find(|(found, _)| found == key).map(|(_, value)| value)
+        self.annotations().filter(|(found, _)| found == key).last().map(|(_, value)| value)
     }
 
     /// `metadata.ownerReferences`; one that is malformed is left out.
@@ -339,5 +340,5 @@ pub(crate) fn encoding_of(kind: &str) -> Encoding {
 
 #[cold]
 fn json_error(error: &serde_json::Error) -> DecodeError {
-    DecodeError::new(Problem::Json(error.to_string()), 0)
+    DecodeError::new(Problem::Json(json_reason(error)), 0)
 }

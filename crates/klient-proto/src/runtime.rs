@@ -26,6 +26,10 @@ pub(crate) trait Message: Sized {
     /// The message without any field.
     fn new() -> Self;
 
+    /// Called when there is such a message, even an empty one, where the Rust type tells that from none.
+    #[inline]
+    fn begin(&mut self) {}
+
     /// Reads the value of one field; an unknown one is skipped.
     fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()>;
 
@@ -72,6 +76,7 @@ impl<T: Message> FieldValue for T {
     }
 
     fn read_field(&mut self, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
+        self.begin();
         r.each_field(wire, |number, wire, r| self.merge_field(number, wire, r))
     }
 
@@ -86,6 +91,10 @@ macro_rules! empty_message {
         impl Message for $ty {
             fn new() -> Self {
                 Self(serde_json::Value::Object(serde_json::Map::new()))
+            }
+            fn begin(&mut self) {
+                // A required field of this type is `null` until the message is seen.
+                *self = Self::new();
             }
             fn merge_field(&mut self, _: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
                 r.skip(wire)

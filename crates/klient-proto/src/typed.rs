@@ -71,7 +71,8 @@ pub fn decode_list_body<K: ListableResource + 'static>(body: &[u8]) -> Result<(L
             2 => {
                 let bytes = r.bytes(wire)?;
                 let start = r.offset() - bytes.len();
-                items.push(codec.decode(&mut Reader::new(bytes)).map_err(|error| error.shifted(start))?);
+                r.charge(size_of::<K>())?;
+                items.push(r.apart(bytes, |r| codec.decode(r)).map_err(|error| error.shifted(start))?);
             }
             _ => r.skip(wire)?,
         }

@@ -11,6 +11,7 @@ use crate::{
     DecodeError, Envelope, Problem, RawObject, SplitOptions,
     chunks::Carry,
     envelope::shorten,
+    error::json_reason,
     json::{Members, ValueScanner, skip_whitespace, unquote},
     raw::Maker,
     runtime::{Reader, Result, Writer},
@@ -174,11 +175,14 @@ fn json_event(text: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
             _ => {}
         }
     }
-    let (start, object) = object.unwrap_or((0, b"{}"));
+    let Some((start, object)) = object else {
+        return Err(DecodeError::new(Problem::Json("watch event without object".to_owned()), 0));
+    };
     let event_type = event_type.unwrap_or_default();
     if event_type == "ERROR" {
-        let status: Status = serde_json::from_slice(object)
-            .map_err(|error| DecodeError::new(Problem::Json(format!("watch error status: {error}")), start))?;
+        let status: Status = serde_json::from_slice(object).map_err(|error| {
+            DecodeError::new(Problem::Json(format!("watch error status: {}", json_reason(&error))), start)
+        })?;
         return Ok(WatchEvent::Error(status));
     }
     let made = maker.json(object).map_err(|error| error.shifted(start))?;

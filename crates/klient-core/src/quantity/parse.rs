@@ -137,7 +137,12 @@ impl<'a> Parts<'a> {
         match mantissa {
             // An absurd exponent of zero is harmless.
             0 => Some((0, 0)),
-            _ => Some((mantissa, i32::try_from(exponent).ok().filter(|exponent| *exponent <= LARGEST_EXPONENT)?)),
+            _ => {
+                // The number's size, not its spelling: `500e7` is printed as `5e9`, which must be read again.
+                let magnitude = exponent + i64::from(mantissa.unsigned_abs().ilog10());
+                let exponent = i32::try_from(exponent).ok()?;
+                (magnitude <= LARGEST_EXPONENT).then_some((mantissa, exponent))
+            }
         }
     }
 }
@@ -265,4 +270,4 @@ const EXPONENT_TOO_LARGE: &str = "exponent is out of range";
 const SHORT: usize = 18;
 
 /// Far enough from `i32::MAX` for arithmetic on exponents never to get there.
-const LARGEST_EXPONENT: i32 = 1_000_000_000;
+const LARGEST_EXPONENT: i64 = 1_000_000_000;

@@ -85,6 +85,17 @@ fn writes_the_exponent_out_beyond_the_largest_suffix() {
 }
 
 #[test]
+fn refuses_a_number_whose_printed_form_it_would_refuse() {
+    for text in ["500E1000000000", "1e1000000001", "12345e999999999"] {
+        assert!(text.parse::<Quantity>().is_err(), "{text}");
+    }
+    for text in ["500e999999997", "5e999999999", "1e1000000000"] {
+        let quantity: Quantity = text.parse().unwrap();
+        assert_eq!(quantity.to_string().parse(), Ok(quantity), "{text}");
+    }
+}
+
+#[test]
 fn rounds_what_is_too_fine_away_from_zero() {
     for (text, expected) in [
         ("3.001n", "4n"),

@@ -6,6 +6,7 @@ use super::{ListEnd, SplitOptions, check_list_kind};
 use crate::{
     DecodeError, Problem, RawObject,
     chunks::Carry,
+    error::json_reason,
     json::{ValueScanner, skip_whitespace, unquote},
     raw::Maker,
     runtime::Result,
@@ -20,6 +21,7 @@ pub(super) struct JsonList {
     offset: usize,
     options: SplitOptions,
     maker: Maker,
+    has_items: bool,
     end: ListEnd,
 }
 
@@ -70,6 +72,7 @@ impl JsonList {
             offset: 0,
             options,
             maker: Maker::new(options.managed_fields),
+            has_items: false,
             end: ListEnd::default(),
         }
     }
@@ -103,6 +106,10 @@ impl JsonList {
             return Err(DecodeError::new(Problem::Truncated, self.offset));
         }
         check_list_kind(&self.end.kind, 0)?;
+        // Some proxy's error, for example, which must not pass for an empty list.
+        if !self.has_items && self.end.kind.is_empty() {
+            return Err(self.malformed("neither items nor the kind of a list"));
+        }
         Ok(self.end)
     }
 
@@ -133,7 +140,7 @@ impl JsonList {
 
     /// Keeps the beginning of a value, unless nobody wants it.
     fn set_aside(&mut self, part: &[u8], purpose: Purpose) -> Result<()> {
-        if purpose == Purpose::Member && self.member == Member::Other {
+        if self.is_unwanted(purpose) {
             self.offset += part.len();
             return Ok(());
         }
@@ -147,36 +154,41 @@ impl JsonList {
     /// Uses a value whose last part is `part`.
     fn complete(&mut self, part: &[u8], purpose: Purpose, sink: &mut impl FnMut(Result<RawObject>)) -> Result<()> {
         self.set_aside_if_started(part)?;
-        let Self { carry, maker, end, .. } = self;
-        let value = if carry.is_empty() { part } else { carry.held() };
-        if value.len() > self.options.max_object {
+        let value = if self.carry.is_empty() { part } else { self.carry.held() };
+        let len = value.len();
+        if len > self.options.max_object && !self.is_unwanted(purpose) {
             return Err(DecodeError::new(Problem::TooLarge, self.offset));
         }
-        let len = value.len();
         self.state = match purpose {
             Purpose::Key => {
-                self.member = match unquote(value).as_deref() {
+                let member = match unquote(value).as_deref() {
                     Some("items") => Member::Items,
                     Some("metadata") => Member::Metadata,
                     Some("apiVersion") => Member::ApiVersion,
                     Some("kind") => Member::Kind,
                     _ => Member::Other,
                 };
+                self.has_items |= member == Member::Items;
+                self.member = member;
                 State::Colon
             }
             Purpose::Item => {
-                end.items += 1;
-                sink(maker.json(value).map_err(|error| error.shifted(self.offset)));
+                self.end.items += 1;
+                sink(self.maker.json(value).map_err(|error| error.shifted(self.offset)));
                 State::AfterItem
             }
             Purpose::Member => {
-                take_member(self.member, value, end).map_err(|error| error.shifted(self.offset))?;
+                take_member(self.member, value, &mut self.end).map_err(|error| error.shifted(self.offset))?;
                 State::AfterMember
             }
         };
         self.carry.clear();
         self.offset += len;
         Ok(())
+    }
+
+    fn is_unwanted(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Member && self.member == Member::Other
     }
 
     fn set_aside_if_started(&mut self, part: &[u8]) -> Result<()> {
@@ -193,8 +205,9 @@ fn take_member(member: Member, value: &[u8], end: &mut ListEnd) -> Result<()> {
     let text = || unquote(value).map(std::borrow::Cow::into_owned).unwrap_or_default();
     match member {
         Member::Metadata => {
-            end.metadata = serde_json::from_slice(value)
-                .map_err(|error| DecodeError::new(Problem::Json(format!("list metadata: {error}")), 0))?;
+            end.metadata = serde_json::from_slice(value).map_err(|error| {
+                DecodeError::new(Problem::Json(format!("list metadata: {}", json_reason(&error))), 0)
+            })?;
         }
         Member::ApiVersion => end.api_version = text(),
         Member::Kind => end.kind = text(),

@@ -13,6 +13,7 @@ pub(super) struct ProtobufList {
     state: State,
     /// How much is left of the list message, while inside it.
     list_left: Option<u64>,
+    has_list: bool,
     carry: Carry,
     /// How many bytes of the body are used up.
     offset: usize,
@@ -45,6 +46,7 @@ impl ProtobufList {
         Self {
             state: State::Magic,
             list_left: None,
+            has_list: false,
             carry: Carry::default(),
             offset: 0,
             options,
@@ -111,7 +113,8 @@ impl ProtobufList {
 
     pub(super) fn finish(mut self) -> Result<ListEnd> {
         let complete = matches!(self.state, State::Key) && self.carry.is_empty() && self.list_left.unwrap_or(0) == 0;
-        if !complete {
+        // A body that ends before its list is not an empty list: whoever believed that would delete everything.
+        if !complete || !self.has_list {
             return Err(DecodeError::new(Problem::Truncated, self.offset));
         }
         check_content(&self.content_encoding, &self.content_type)?;
@@ -153,6 +156,7 @@ impl ProtobufList {
             (None, RAW) => {
                 check_list_kind(&self.end.kind, 0)?;
                 self.list_left = Some(len);
+                self.has_list = true;
             }
             (None, TYPE_META | CONTENT_ENCODING | CONTENT_TYPE) | (Some(_), LIST_METADATA | ITEMS) => {
                 let len = usize::try_from(len).unwrap_or(usize::MAX);

@@ -1,11 +1,12 @@
 //! Walks a field path through the bytes of an object, in either form.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use klient_core::{FieldPath, PathSegment};
 
 use crate::{
     descriptor::{Descriptor, Field, Shape, Type},
     json::{Elements, Members},
-    runtime::{Reader, Result, WireType},
+    runtime::{Message as _, Reader, Result, WireType},
 };
 
 /// The JSON text at a path.
@@ -120,6 +121,8 @@ pub(super) fn protobuf_at<'a>(
     Ok(None)
 }
 
+const SCHEMA: Type = Type::Message(JSONSchemaProps::descriptor);
+
 enum Inside<'a, 's> {
     Message { message: &'a [u8], fields: &'static [Field], segments: &'s [PathSegment] },
     Found(Found<'a>),
@@ -128,12 +131,16 @@ enum Inside<'a, 's> {
 /// Goes into a value that is not the end of the path.
 fn inside<'a, 's>(ty: Type, value: Wire<'a>, segments: &'s [PathSegment]) -> Result<Option<Inside<'a, 's>>> {
     let Wire::Bytes(bytes) = value else { return Ok(None) };
-    let schema = |number: u32| -> Result<Option<Inside<'a, 's>>> {
-        use crate::runtime::Message as _;
-        use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
-
-        let Some(Wire::Bytes(message)) = nth(bytes, number, None)? else { return Ok(None) };
-        Ok(Some(Inside::Message { message, fields: JSONSchemaProps::descriptor().fields, segments }))
+    let schema = |number: u32, index: Option<usize>, segments: &'s [PathSegment]| -> Result<Option<Inside<'a, 's>>> {
+        let Some(value @ Wire::Bytes(message)) = nth(bytes, number, index)? else { return Ok(None) };
+        Ok(Some(match segments {
+            [] => Inside::Found(Found::One { ty: SCHEMA, value, zero_is_absent: false }),
+            _ => Inside::Message { message, fields: JSONSchemaProps::descriptor().fields, segments },
+        }))
+    };
+    let text = |number: u32, index: usize| {
+        let value = nth(bytes, number, Some(index))?;
+        Ok(value.map(|value| Inside::Found(Found::One { ty: Type::String, value, zero_is_absent: false })))
     };
     match (ty, segments) {
         (Type::Message(descriptor), _) => {
@@ -143,10 +150,11 @@ fn inside<'a, 's>(ty: Type, value: Wire<'a>, segments: &'s [PathSegment]) -> Res
             let Some(Wire::Bytes(text)) = nth(bytes, 1, None)? else { return Ok(None) };
             Ok(json_steps(text.trim_ascii(), segments)?.map(|text| Inside::Found(Found::Json(text))))
         }
-        (Type::StringList, [PathSegment::Index(index)]) => Ok(nth(bytes, 1, Some(*index))?
-            .map(|value| Inside::Found(Found::One { ty: Type::String, value, zero_is_absent: false }))),
-        (Type::SchemaOrArray | Type::SchemaOrStrings, _) => schema(1),
-        (Type::SchemaOrBool, _) => schema(2),
+        (Type::StringList, [PathSegment::Index(index)]) => text(1, *index),
+        (Type::SchemaOrStrings, [PathSegment::Index(index)]) => text(2, *index),
+        (Type::SchemaOrArray, [PathSegment::Index(index), rest @ ..]) => schema(2, Some(*index), rest),
+        (Type::SchemaOrArray | Type::SchemaOrStrings, _) => schema(1, None, segments),
+        (Type::SchemaOrBool, _) => schema(2, None, segments),
         _ => Ok(None),
     }
 }

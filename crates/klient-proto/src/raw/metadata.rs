@@ -116,14 +116,15 @@ pub(super) fn generation(metadata: &[u8], encoding: Encoding) -> Option<i64> {
         return std::str::from_utf8(member(metadata, "generation")?).ok()?.parse().ok();
     }
     let mut reader = Reader::new(metadata);
+    let mut generation = 0;
     while let Ok(Some((number, wire))) = reader.next_field() {
-        if number == GENERATION {
-            // Go writes zero for kinds that have no generation.
-            return reader.int(wire).ok().map(u64::cast_signed).filter(|generation| *generation != 0);
+        match number {
+            GENERATION => generation = reader.int(wire).ok()?.cast_signed(),
+            _ => reader.skip(wire).ok()?,
         }
-        reader.skip(wire).ok()?;
     }
-    None
+    // Go writes zero for kinds that have no generation.
+    (generation != 0).then_some(generation)
 }
 
 pub(super) fn creation_timestamp(metadata: &[u8], encoding: Encoding) -> Option<Timestamp> {

@@ -9,6 +9,9 @@ use crate::{
 /// The field of every kind's message that holds its metadata.
 pub(super) const METADATA: u32 = 1;
 const MANAGED_FIELDS: u32 = 17;
+/// The fields that [`super::Identity`] reads: name, namespace, uid and resource version.
+const IDENTITY: [u32; 4] = [1, 3, 5, 6];
+const MAX_IDENTITY: usize = 6;
 /// A one-byte key, and a length of up to 32 bits.
 const PREFIX_ROOM: usize = 6;
 
@@ -22,19 +25,22 @@ pub(super) fn make(
     scratch.clear();
     scratch.resize(PREFIX_ROOM, 0);
     let metadata = find_metadata(message)?;
-    match (&metadata, managed_fields) {
-        (Metadata::None, _) => return finish(message, Span::default(), encoding),
-        (Metadata::One { start, end, .. }, ManagedFields::Keep) => {
-            check_metadata(&message[*start..*end], *start)?;
-            return finish(message, span(*start, *end)?, encoding);
-        }
-        (Metadata::One { start, end, .. }, ManagedFields::Drop) => {
-            splice_metadata(&message[*start..*end], *start, scratch)?;
-            if scratch.len() - PREFIX_ROOM == end - start {
+    let repeats = match &metadata {
+        Metadata::None => return finish(message, Span::default(), encoding),
+        Metadata::One { start, end, .. } => {
+            let repeats = copy_metadata(&message[*start..*end], *start, managed_fields, scratch)?;
+            if !repeats && scratch.len() - PREFIX_ROOM == end - start {
                 return finish(message, span(*start, *end)?, encoding);
             }
+            repeats
         }
-        (Metadata::Several, policy) => join_metadata(message, policy, scratch)?,
+        Metadata::Several => {
+            join_metadata(message, managed_fields, scratch)?;
+            true
+        }
+    };
+    if repeats {
+        keep_last_identity(scratch)?;
     }
     let kept = scratch.len() - PREFIX_ROOM;
     let prefix = write_prefix(&mut scratch[..PREFIX_ROOM], kept)?;
@@ -108,32 +114,62 @@ fn find_metadata(message: &[u8]) -> Result<Metadata> {
     }
 }
 
-/// Checks what [`super::Identity`] will read, so that a malformed object is an error here and not an empty name there.
-fn check_metadata(metadata: &[u8], offset: usize) -> Result<()> {
-    walk_metadata(metadata, offset, |_, _| {})
-}
-
-/// Copies the metadata without its managed fields.
-fn splice_metadata(metadata: &[u8], offset: usize, out: &mut Vec<u8>) -> Result<()> {
+/// Copies the metadata, with or without its managed fields; says whether an identifying field is there more than once.
+fn copy_metadata(metadata: &[u8], offset: usize, managed_fields: ManagedFields, out: &mut Vec<u8>) -> Result<bool> {
     let mut copied = 0;
-    walk_metadata(metadata, offset, |start, end| {
-        out.extend_from_slice(&metadata[copied..start]);
-        copied = end;
+    let repeats = walk_metadata(metadata, offset, |start, end| {
+        if managed_fields == ManagedFields::Drop {
+            out.extend_from_slice(&metadata[copied..start]);
+            copied = end;
+        }
     })?;
     out.extend_from_slice(&metadata[copied..]);
-    Ok(())
+    Ok(repeats)
+}
+
+/// Leaves the last one of each identifying field, which is the one that counts: [`super::Identity`] reads the first.
+fn keep_last_identity(scratch: &mut Vec<u8>) -> Result<()> {
+    let metadata = scratch.split_off(PREFIX_ROOM);
+    let mut last = [0; MAX_IDENTITY + 1];
+    each_extent(&metadata, |number, start, _| {
+        if IDENTITY.contains(&number) {
+            last[number as usize] = start;
+        }
+    })?;
+    each_extent(&metadata, |number, start, end| {
+        if !IDENTITY.contains(&number) || last[number as usize] == start {
+            scratch.extend_from_slice(&metadata[start..end]);
+        }
+    })
+}
+
+/// Calls `field` with the number, start and end of each field.
+fn each_extent(message: &[u8], mut field: impl FnMut(u32, usize, usize)) -> Result<()> {
+    let mut reader = Reader::new(message);
+    loop {
+        let start = reader.offset();
+        let Some((number, wire)) = reader.next_field()? else { return Ok(()) };
+        reader.skip(wire)?;
+        field(number, start, reader.offset());
+    }
 }
 
 /// Walks all fields of the metadata, checks the identifying ones, and reports the extent of each managed field.
-fn walk_metadata(metadata: &[u8], offset: usize, mut managed: impl FnMut(usize, usize)) -> Result<()> {
+///
+/// A malformed object is an error here, and not an empty name in [`super::Identity`]. Says whether an identifying field
+/// is there more than once.
+fn walk_metadata(metadata: &[u8], offset: usize, mut managed: impl FnMut(usize, usize)) -> Result<bool> {
     let mut reader = Reader::new(metadata);
+    let (mut seen, mut repeats) = (0u8, false);
     let mut walk = || loop {
         let start = reader.offset();
-        let Some((number, wire)) = reader.next_field()? else { return Ok(()) };
-        let outcome = match number {
-            // name, namespace, uid, resourceVersion
-            1 | 3 | 5 | 6 => reader.str(wire).map(drop),
-            _ => reader.skip(wire),
+        let Some((number, wire)) = reader.next_field()? else { return Ok(repeats) };
+        let outcome = if IDENTITY.contains(&number) {
+            repeats |= seen & 1 << number != 0;
+            seen |= 1 << number;
+            reader.str(wire).map(drop)
+        } else {
+            reader.skip(wire)
         };
         outcome.map_err(|error| error.within(number).within(METADATA))?;
         if number == MANAGED_FIELDS {
@@ -153,27 +189,17 @@ fn join_metadata(message: &[u8], managed_fields: ManagedFields, out: &mut Vec<u8
         }
         let value = reader.bytes(wire)?;
         let start = reader.offset() - value.len();
-        match managed_fields {
-            ManagedFields::Drop => splice_metadata(value, start, out)?,
-            ManagedFields::Keep => {
-                check_metadata(value, start)?;
-                out.extend_from_slice(value);
-            }
-        }
+        copy_metadata(value, start, managed_fields, out)?;
     }
     Ok(())
 }
 
 fn copy_other_fields(message: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let mut reader = Reader::new(message);
-    loop {
-        let start = reader.offset();
-        let Some((number, wire)) = reader.next_field()? else { return Ok(()) };
-        reader.skip(wire)?;
+    each_extent(message, |number, start, end| {
         if number != METADATA {
-            out.extend_from_slice(&message[start..reader.offset()]);
+            out.extend_from_slice(&message[start..end]);
         }
-    }
+    })
 }
 
 /// Reads the value of the last length-delimited field with this number; malformed bytes count as absent.

@@ -20,6 +20,7 @@ use super::{
     json,
 };
 use crate::{
+    DecodeError, Problem,
     descriptor::{Descriptor, Field, Shape, Type},
     runtime::{FieldValue, Message, Reader, Result, WireType},
 };
@@ -50,8 +51,9 @@ pub(super) fn found_to_value(found: &Found<'_>) -> Result<Option<Value>> {
         }
         Found::One { value, zero_is_absent: true, .. } if value.is_zero() => Ok(None),
         Found::One { ty, value, .. } => match value {
-            Wire::Int(value) => Ok(Some(int_value(*ty, *value))),
-            Wire::Double(value) => Ok(Some(Value::from(*value))),
+            Wire::Int(value) if matches!(ty, Type::Bool | Type::Int) => Ok(Some(int_value(*ty, *value))),
+            Wire::Double(value) if matches!(ty, Type::Double) => Ok(Some(Value::from(*value))),
+            Wire::Int(_) | Wire::Double(_) => Err(DecodeError::new(Problem::WrongWireType, 0)),
             Wire::Bytes(bytes) => {
                 // The value once more as a field of its own, so that one function reads all types.
                 let mut w = crate::runtime::Writer::new();
@@ -73,7 +75,8 @@ pub(super) fn found_to_text<'a>(found: &Found<'a>) -> Result<Option<Cow<'a, str>
         Found::Json(text) => Ok(json::scalar_text(text)),
         Found::One { value, zero_is_absent: true, .. } if value.is_zero() => Ok(None),
         Found::One { ty: Type::String, value: Wire::Bytes(bytes), .. } => {
-            Ok(std::str::from_utf8(bytes).ok().map(Cow::Borrowed))
+            let text = std::str::from_utf8(bytes).map_err(|_| DecodeError::new(Problem::NotUtf8, 0))?;
+            Ok(Some(Cow::Borrowed(text)))
         }
         Found::One { .. } => Ok(found_to_value(found)?.and_then(|value| match value {
             Value::String(text) => Some(Cow::Owned(text)),

@@ -88,6 +88,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Reads a message of its own, whose errors count from its start, out of what is left of the budget.
+    pub(crate) fn apart<T>(&mut self, message: &'a [u8], read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let mut reader = Self::new(message);
+        reader.budget = self.budget;
+        let outcome = read(&mut reader);
+        self.budget = reader.budget;
+        outcome
+    }
+
     /// Reads the fields that are left of the outermost message.
     pub(crate) fn each_remaining_field(
         &mut self,

@@ -64,12 +64,15 @@ impl Message for MicroTime {
     }
 
     fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-        merge_timestamp(&mut self.0, number, wire, r)
+        merge_timestamp(&mut self.0, number, wire, r)?;
+        // As Go does, keep microseconds and drop what is finer, in both directions.
+        let finer = self.0.as_nanosecond().rem_euclid(1000);
+        self.0 = Timestamp::from_nanosecond(self.0.as_nanosecond() - finer).map_err(|_| r.error(Problem::BadTime))?;
+        Ok(())
     }
 
     fn write(&self, w: &mut Writer) {
         let seconds = floor_second(self.0);
-        // As Go does, keep microseconds and drop what is finer.
         let nanos = self.0.as_nanosecond() - i128::from(seconds) * 1_000_000_000;
         (i32::try_from(nanos).unwrap_or_default() / 1000 * 1000).write_field(2, w);
         seconds.write_field(1, w);

@@ -93,3 +93,63 @@ impl Writer {
         self.buffer = buffer;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::runtime::{Reader, WireType};
+
+    proptest! {
+        #[test]
+        fn every_number_comes_back(value in any::<u64>(), shift in 0u32..64, number in 1u32..1 << 29) {
+            let value = value >> shift;
+            let mut w = Writer::new();
+            w.int_field(number, value);
+            let bytes = w.finish();
+            let mut r = Reader::new(&bytes);
+            prop_assert_eq!(r.next_field().unwrap(), Some((number, WireType::Varint)));
+            prop_assert_eq!(r.int(WireType::Varint).unwrap(), value);
+            prop_assert!(r.is_at_end());
+        }
+
+        #[test]
+        fn nested_fields_come_back_in_order(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6)) {
+            let mut w = Writer::new();
+            w.double_field(3, -0.5);
+            w.message(2, |w| {
+                for value in values.iter().rev() {
+                    w.bytes_field(1, value);
+                }
+            });
+            let bytes = w.finish();
+            let mut r = Reader::new(&bytes);
+            let mut found = Vec::new();
+            prop_assert_eq!(r.next_field().unwrap(), Some((2, WireType::Bytes)));
+            r.each_field(WireType::Bytes, |number, wire, r| {
+                assert_eq!(number, 1);
+                found.push(r.bytes(wire)?.to_vec());
+                Ok(())
+            })
+            .unwrap();
+            prop_assert_eq!(found, values);
+            prop_assert_eq!(r.next_field().unwrap(), Some((3, WireType::Fixed64)));
+            prop_assert_eq!(r.double(WireType::Fixed64).unwrap(), -0.5);
+            prop_assert!(r.next_field().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn numbers_longer_than_64_bits_are_refused() {
+        let mut longest = [0xff; 10];
+        longest[9] = 1;
+        assert_eq!(Reader::new(&longest).int(WireType::Varint).unwrap(), u64::MAX);
+        longest[9] = 2;
+        assert!(Reader::new(&longest).int(WireType::Varint).is_err());
+        assert!(Reader::new(&[0x80; 11]).int(WireType::Varint).is_err());
+        assert!(Reader::new(&[0x80; 3]).int(WireType::Varint).is_err());
+        // Longer than need be, but not than may be.
+        assert_eq!(Reader::new(&[0x81, 0x80, 0x00]).int(WireType::Varint).unwrap(), 1);
+    }
+}

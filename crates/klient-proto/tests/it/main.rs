@@ -1,6 +1,15 @@
 //! Behaviour tests of the wire forms, through the public API.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "these are tests, their helper functions too")]
 
 mod corpus;
+mod gzip;
+mod hostile;
 mod kinds;
+mod oracle;
+mod paths;
+mod properties;
+mod raw;
+mod split;
+mod support;
+mod transcode;
