@@ -9,14 +9,14 @@ use crate::run::run as run_program;
 /// What cargo-fuzz passes, less what needs a nightly compiler.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds all targets and runs each for so many seconds.
 pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
     let folder = root.join("fuzz");
     // With an explicit target, build scripts and macros are not instrumented.
-    let arguments = ["build", "--release", "--locked", "--target", TARGET];
+    let arguments = ["build", "--locked", "--target", TARGET];
     run_program(&folder, "cargo", &arguments, &[("RUSTFLAGS", RUSTFLAGS)])?;
     let mut targets = Vec::new();
     for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {
@@ -26,7 +26,7 @@ pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
     targets.sort();
     for target in targets {
         println!("-- fuzzing {target} for {seconds} s");
-        let program = folder.join("target").join(TARGET).join("release").join(&target);
+        let program = folder.join("target").join(TARGET).join("debug").join(&target);
         // What is found goes to a scratch folder; the committed corpus is only read.
         let found = folder.join("target/found").join(&target);
         let artifacts = folder.join("artifacts").join(&target);
