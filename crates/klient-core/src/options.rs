@@ -5,27 +5,23 @@
 //! Fields are for reading; set them with the methods of the same names.
 
 mod apply;
-mod create;
 mod delete;
 mod delete_collection;
 mod get;
 mod list;
-mod patch;
-mod update;
 mod watch;
+mod write;
 
 use std::{borrow::Cow, fmt, time::Duration};
 
 pub use self::{
     apply::ApplyOptions,
-    create::CreateOptions,
     delete::{DeleteOptions, Preconditions, PropagationPolicy},
     delete_collection::DeleteCollectionOptions,
     get::GetOptions,
     list::ListOptions,
-    patch::PatchOptions,
-    update::UpdateOptions,
     watch::WatchOptions,
+    write::{CreateOptions, PatchOptions, UpdateOptions},
 };
 use crate::Query;
 

@@ -1,0 +1,72 @@
+//! Options of writing an object: the same for making, replacing and patching one, under a name each.
+
+use super::WriteQuery;
+use crate::{FieldValidation, InvalidOptionError, Query};
+
+macro_rules! write_options {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            /// Whether to do everything but store the result.
+            pub dry_run: bool,
+            /// Who owns the fields that are set; otherwise the server takes the name from the user agent.
+            pub field_manager: Option<String>,
+            /// What to do with unknown and repeated fields.
+            pub field_validation: Option<FieldValidation>,
+        }
+
+        impl $name {
+            /// Sets whether to do everything but store the result.
+            #[must_use]
+            pub fn dry_run(mut self, dry_run: bool) -> Self {
+                self.dry_run = dry_run;
+                self
+            }
+
+            /// Sets who owns the fields that are set.
+            #[must_use]
+            pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
+                self.field_manager = Some(manager.into());
+                self
+            }
+
+            /// Sets what to do with unknown and repeated fields.
+            #[must_use]
+            pub fn field_validation(mut self, validation: FieldValidation) -> Self {
+                self.field_validation = Some(validation);
+                self
+            }
+
+            /// Adds these options to a query.
+            ///
+            /// # Errors
+            ///
+            /// If the field manager is empty, longer than 128 bytes or not printable.
+            pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
+                let write = WriteQuery {
+                    dry_run: self.dry_run,
+                    field_manager: self.field_manager.as_deref(),
+                    field_validation: self.field_validation,
+                };
+                write.validate()?;
+                write.append(query);
+                Ok(())
+            }
+        }
+    };
+}
+
+write_options!(
+    /// Options of making an object.
+    CreateOptions
+);
+write_options!(
+    /// Options of replacing an object.
+    UpdateOptions
+);
+write_options!(
+    /// Options of a JSON, merge or strategic patch; those of an apply are [`ApplyOptions`](crate::ApplyOptions).
+    PatchOptions
+);
