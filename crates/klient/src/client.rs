@@ -153,7 +153,7 @@ impl Client {
                     renewed = true;
                     Duration::ZERO
                 }
-                Ok(response) => match retry::after_answer(response.status(), response.headers()) {
+                Ok(response) => match retry::after_answer(verb, response.status(), response.headers()) {
                     Some(wait) if attempt < retry::MAX_ATTEMPTS => wait,
                     _ => return Ok(decompressed(response)),
                 },

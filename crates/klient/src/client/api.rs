@@ -255,7 +255,7 @@ impl<K: Resource> Api<K> {
         sink: impl FnMut(Result<RawObject, klient_proto::DecodeError>),
     ) -> Result<ListEnd, Error> {
         let response = self.client.send(self.request().list(options)?).await?;
-        list::split(response, split, sink).await
+        list::split(response, split, self.client.timeout(), sink).await
     }
 
     /// A builder of requests that asks for answers in the form that suits the kind.

@@ -14,9 +14,11 @@ use crate::{Error, ErrorKind};
 pub(super) const MAX_ATTEMPTS: u32 = 10;
 
 /// How long to wait before sending a refused request again; `None` if it must not be.
-pub(super) fn after_answer(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-    // 429 and 503 are said before anything is done; other server errors only count with the server's word.
-    if code != StatusCode::TOO_MANY_REQUESTS && !code.is_server_error() {
+pub(super) fn after_answer(verb: Option<Verb>, code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    // These are said before anything is done. Any other server error may come after, so that only reads go again.
+    let undone = matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let harmless = code.is_server_error() && is_read(verb);
+    if !(undone || harmless) {
         return None;
     }
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
@@ -25,9 +27,12 @@ pub(super) fn after_answer(code: StatusCode, headers: &HeaderMap) -> Option<Dura
 
 /// How long to wait before sending a request again whose answer never came; `None` if it must not be.
 pub(super) fn after_error(verb: Option<Verb>, attempt: u32, error: &Error) -> Option<Duration> {
-    let reads = matches!(verb, Some(Verb::Get | Verb::List));
     let broke = error.kind() == ErrorKind::Transport;
-    (reads && broke && attempt < MAX_READ_ATTEMPTS).then(|| Duration::from_millis(100) * 2u32.pow(attempt))
+    (is_read(verb) && broke && attempt < MAX_READ_ATTEMPTS).then(|| Duration::from_millis(100) * 2u32.pow(attempt))
+}
+
+fn is_read(verb: Option<Verb>) -> bool {
+    matches!(verb, Some(Verb::Get | Verb::List))
 }
 
 const MAX_READ_ATTEMPTS: u32 = 3;
@@ -44,7 +49,8 @@ mod tests {
 
     #[test]
     fn waits_as_long_as_the_server_asks() {
-        let waits = |code: u16, value| after_answer(StatusCode::from_u16(code).unwrap(), &headers(value));
+        let waits =
+            |code: u16, value| after_answer(Some(Verb::Create), StatusCode::from_u16(code).unwrap(), &headers(value));
         assert_eq!(waits(429, Some("2")), Some(Duration::from_secs(2)));
         assert_eq!(waits(503, Some("1")), Some(Duration::from_secs(1)));
         assert_eq!(waits(429, Some("86400")), Some(MAX_WAIT));
@@ -52,6 +58,14 @@ mod tests {
         assert_eq!(waits(500, None), None);
         assert_eq!(waits(409, Some("1")), None);
         assert_eq!(waits(503, Some("Wed, 21 Oct 2026 07:28:00 GMT")), None);
+    }
+
+    #[test]
+    fn sends_a_write_again_only_if_nothing_was_done() {
+        let timeout = StatusCode::GATEWAY_TIMEOUT;
+        assert_eq!(after_answer(Some(Verb::Create), timeout, &headers(Some("1"))), None);
+        assert_eq!(after_answer(None, timeout, &headers(Some("1"))), None);
+        assert_eq!(after_answer(Some(Verb::List), timeout, &headers(Some("1"))), Some(Duration::from_secs(1)));
     }
 
     #[test]
