@@ -1,0 +1,9 @@
+//! The client against scripted transports and scripted servers on the loopback.
+
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod requests;
+mod retries;
+mod scripted;
+mod streams;
