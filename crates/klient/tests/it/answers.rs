@@ -22,7 +22,7 @@ async fn get_error(response: http::Response<Body>) -> klient::Error {
 fn invalid() -> Status {
     serde_json::from_value(json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid",
-        "message": "it is invalid",
+        "message": "web is invalid",
         "details": {"name": "web", "kind": "ConfigMap", "retryAfterSeconds": 7, "causes": [
             {"reason": "FieldValueInvalid", "message": "too odd", "field": "data.key"},
         ]},
@@ -46,7 +46,7 @@ async fn a_status_in_either_form_becomes_a_typed_error() {
     ] {
         let error = get_error(response).await;
         assert!(error.is_invalid(), "{error:?}");
-        assert_eq!(error.to_string(), "it is invalid");
+        assert_eq!(error.to_string(), "web is invalid");
         assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
         let status = error.status().unwrap();
         assert_eq!((status.reason.clone(), status.code), (StatusReason::Invalid, 422));
@@ -87,7 +87,7 @@ async fn the_body_of_an_error_may_be_compressed() {
     let body = crate::streams::gzip(&serde_json::to_vec(&invalid()).unwrap());
     for code in [401, 422] {
         let response = with(answer(code, media_type::JSON, body.clone()), "content-encoding", "gzip");
-        assert_eq!(get_error(response).await.to_string(), "it is invalid", "{code}");
+        assert_eq!(get_error(response).await.to_string(), "web is invalid", "{code}");
     }
 }
 

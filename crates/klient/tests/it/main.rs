@@ -6,4 +6,5 @@ mod answers;
 mod requests;
 mod retries;
 mod scripted;
+mod sockets;
 mod streams;
