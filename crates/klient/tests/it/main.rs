@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod http2;
 mod requests;
 mod retries;
 mod scripted;

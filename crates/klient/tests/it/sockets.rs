@@ -232,7 +232,8 @@ async fn impersonation_and_the_path_of_the_server_are_sent() {
     assert!(head.starts_with("GET /clusters/a/api/v1/namespaces/default/configmaps/web HTTP/1.1\r\n"), "{head}");
     let lines: Vec<&str> = head.lines().filter(|line| line.starts_with("impersonate-")).collect();
     let extra = "impersonate-extra-example%2eorg%2fa%25b";
-    let expected = ["impersonate-user: jürgen", "impersonate-uid: 7", "impersonate-group: one", "impersonate-group: two"];
+    let expected =
+        ["impersonate-user: jürgen", "impersonate-uid: 7", "impersonate-group: one", "impersonate-group: two"];
     for line in expected.into_iter().chain([format!("{extra}: x").as_str(), format!("{extra}: y").as_str()]) {
         assert!(lines.contains(&line), "{line} in {lines:?}");
     }

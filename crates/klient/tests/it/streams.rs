@@ -41,9 +41,8 @@ fn names(items: &[ConfigMap]) -> Vec<&str> {
 async fn a_list_comes_in_either_form_compressed_or_not() {
     let json = list_json(&[map_json("a"), map_json("b")]).to_string().into_bytes();
     let protobuf = list_protobuf(&["a", "b"]);
-    let compressed = |content_type: &str, body: &[u8]| {
-        with(answer(200, content_type, gzip(body)), "content-encoding", "gzip")
-    };
+    let compressed =
+        |content_type: &str, body: &[u8]| with(answer(200, content_type, gzip(body)), "content-encoding", "gzip");
     for response in [
         answer(200, media_type::JSON, json.clone()),
         answer(200, media_type::PROTOBUF, protobuf.clone()),
