@@ -112,7 +112,7 @@ impl Client {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(answer::error(response).await)
+        Err(answer::error(response, self.timeout()).await)
     }
 
     /// Whether objects travel as protobuf where they can.
@@ -148,7 +148,7 @@ impl Client {
             let wait = match self.answer_in_time(request).await {
                 Ok(response) if response.status() == http::StatusCode::UNAUTHORIZED && !renewed => {
                     if !self.inner.auth.rejected(authorization.as_ref()) {
-                        return Ok(response);
+                        return Ok(decompressed(response));
                     }
                     renewed = true;
                     Duration::ZERO

@@ -1,11 +1,13 @@
 //! What an answer means: an object, or an error with the server's reasons.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{StatusCode, header::CONTENT_TYPE};
 use klient_core::{Status, media_type};
 use klient_proto::Envelope;
 
-use super::body::Body;
+use super::{body::Body, retry};
 use crate::Error;
 
 /// The form that an answer is in.
@@ -32,11 +34,16 @@ impl Form {
 }
 
 /// Reads an answer that is not a success as an error.
-pub(super) async fn error(response: http::Response<Body>) -> Error {
+pub(super) async fn error(response: http::Response<Body>, limit: Duration) -> Error {
     let (code, form) = (response.status(), Form::of(&response));
-    // A body that cannot be read leaves the code to speak for itself.
-    let body = response.into_body().collect(MAX_ERROR_BODY).await.unwrap_or_default();
-    Error::from(status(code, form, &body))
+    let delay = retry::delay(response.headers());
+    // A body that cannot be read, or does not come, leaves the code to speak for itself.
+    let body = tokio::time::timeout(limit, response.into_body().collect(MAX_ERROR_BODY)).await;
+    let error = Error::from(status(code, form, &body.unwrap_or(Ok(Bytes::new())).unwrap_or_default()));
+    match delay {
+        Some(delay) if error.retry_after().is_none() => error.with_retry_after(delay),
+        _ => error,
+    }
 }
 
 /// Reads the body of an answer that is not a success.

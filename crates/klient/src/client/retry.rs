@@ -21,8 +21,12 @@ pub(super) fn after_answer(verb: Option<Verb>, code: StatusCode, headers: &Heade
     if !(undone || harmless) {
         return None;
     }
-    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(MAX_WAIT))
+    Some(delay(headers)?.min(MAX_WAIT))
+}
+
+/// How long the server asks to wait, if it says so in seconds.
+pub(super) fn delay(headers: &HeaderMap) -> Option<Duration> {
+    Some(Duration::from_secs(headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?))
 }
 
 /// How long to wait before sending a request again whose answer never came; `None` if it must not be.

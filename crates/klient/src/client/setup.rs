@@ -94,6 +94,7 @@ fn impersonation_headers(impersonation: &Impersonation) -> Result<Vec<(HeaderNam
 }
 
 fn header(what: &str, value: &str) -> Result<HeaderValue, Error> {
-    HeaderValue::from_str(value)
+    // Names of people are not always ASCII; servers take the bytes as UTF-8.
+    HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| Error::new(ErrorKind::Config, format!("the {what} holds characters that no header may")))
 }

@@ -6,6 +6,8 @@
 mod connect;
 mod connection;
 mod lane;
+#[cfg(test)]
+mod rotation_tests;
 mod tls;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -55,6 +57,8 @@ pub struct HttpSettings {
     pub ping_timeout: Duration,
     /// How old a connection may be before new requests go elsewhere, so that load spreads over servers again.
     pub max_connection_age: Duration,
+    /// How long certificates and keys in files count as unchanged.
+    file_check: Duration,
 }
 
 impl HttpSettings {
@@ -69,6 +73,7 @@ impl HttpSettings {
             ping_interval: Duration::from_secs(25),
             ping_timeout: Duration::from_secs(15),
             max_connection_age: Duration::from_secs(30 * 60),
+            file_check: Duration::from_secs(10),
         }
     }
 }

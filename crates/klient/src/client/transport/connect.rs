@@ -48,7 +48,7 @@ impl Connector {
         // Brackets belong to the address, not to the name.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let tls = secure.then(|| TlsConnector::new(&settings.tls, &host)).transpose()?;
+        let tls = secure.then(|| TlsConnector::new(&settings.tls, &host, settings.file_check)).transpose()?;
         let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| config("no valid host"))?;
         Ok(Self { host, port, authority: authority.to_string(), host_header, tls, settings })
     }
@@ -91,7 +91,7 @@ impl Connector {
             Err(_) => return Err(self.too_slow("connect to", limit)),
         };
         let Some(tls) = &self.tls else {
-            return self.http1(TokioIo::new(tcp)).await;
+            return self.http1(TokioIo::new(tcp), 0).await;
         };
         let limit = self.settings.handshake_timeout;
         let generation = tls.generation();
@@ -103,7 +103,7 @@ impl Connector {
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(TokioIo::new(stream), lane, generation).await
         } else {
-            self.http1(TokioIo::new(stream)).await
+            self.http1(TokioIo::new(stream), generation).await
         }
     }
 
@@ -123,13 +123,13 @@ impl Connector {
         Err(last)
     }
 
-    async fn http1<T>(&self, io: T) -> Result<Connected, Error>
+    async fn http1<T>(&self, io: T, generation: u64) -> Result<Connected, Error>
     where
         T: Read + Write + Send + Unpin + 'static,
     {
         let (sender, connection) = http1::handshake(io).await.map_err(|error| self.no_http(error))?;
         let driver = Driver::spawn(connection);
-        Ok(Connected::Http1(Http1::new(sender, driver, self.settings.max_connection_age)))
+        Ok(Connected::Http1(Http1::new(sender, driver, generation, self.settings.max_connection_age)))
     }
 
     async fn http2<T>(&self, io: T, lane: LaneSettings, generation: u64) -> Result<Connected, Error>
@@ -141,6 +141,8 @@ impl Connector {
             .keep_alive_interval(self.settings.ping_interval)
             .keep_alive_timeout(self.settings.ping_timeout)
             .keep_alive_while_idle(true)
+            // Until the server has said how many it allows: what it does not allow would wait behind the others.
+            .initial_max_send_streams(1)
             .initial_stream_window_size(lane.stream_window)
             .initial_connection_window_size(lane.connection_window())
             .handshake(io)

@@ -158,20 +158,31 @@ impl Drop for Stream {
 /// A connection for one request at a time.
 pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
+    generation: u64,
     idle_since: Instant,
     retire_at: Instant,
     _driver: Driver,
 }
 
 impl Http1 {
-    pub(super) fn new(sender: http1::SendRequest<Full<Bytes>>, driver: Driver, max_age: Duration) -> Self {
+    pub(super) fn new(
+        sender: http1::SendRequest<Full<Bytes>>,
+        driver: Driver,
+        generation: u64,
+        max_age: Duration,
+    ) -> Self {
         let now = Instant::now();
-        Self { sender, idle_since: now, retire_at: now + max_age, _driver: driver }
+        Self { sender, generation, idle_since: now, retire_at: now + max_age, _driver: driver }
     }
 
-    pub(super) fn is_usable(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         let now = Instant::now();
         !self.sender.is_closed() && now < self.retire_at && now < self.idle_since + MAX_IDLE_TIME
+    }
+
+    /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
+    pub(super) fn is_usable(&self, generation: u64) -> bool {
+        self.is_open() && self.generation == generation
     }
 
     pub(super) async fn send(

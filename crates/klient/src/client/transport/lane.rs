@@ -127,10 +127,10 @@ impl Lane {
     }
 
     fn existing(&self) -> Option<Ready> {
-        if self.protocol.load(Ordering::Relaxed) == HTTP1 {
-            return self.idle.take().map(Ready::Http1);
-        }
         let generation = self.connector.generation();
+        if self.protocol.load(Ordering::Relaxed) == HTTP1 {
+            return self.idle.take(generation).map(Ready::Http1);
+        }
         let mut connections = lock(&self.connections);
         connections.retain(|connection| connection.is_usable(generation));
         connections.iter().find_map(|connection| connection.stream(self.settings.max_streams)).map(Ready::Http2)
@@ -155,16 +155,16 @@ impl Lane {
 
 impl IdleHttp1 {
     /// The connection that was used last: the others get the chance to be closed.
-    fn take(&self) -> Option<Http1> {
+    fn take(&self, generation: u64) -> Option<Http1> {
         let mut connections = lock(&self.connections);
-        connections.retain(Http1::is_usable);
+        connections.retain(|connection| connection.is_usable(generation));
         connections.pop()
     }
 
     /// Keeps a connection whose answer was read to the end.
     pub(super) fn put(&self, connection: Http1) {
         let mut connections = lock(&self.connections);
-        if connections.len() < MAX_IDLE && connection.is_usable() {
+        if connections.len() < MAX_IDLE && connection.is_open() {
             connections.push(connection);
         }
     }

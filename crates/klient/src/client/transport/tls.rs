@@ -31,6 +31,8 @@ use crate::{
 pub(super) struct TlsConnector {
     settings: Tls,
     server_name: ServerName<'static>,
+    /// How long files count as unchanged.
+    check_after: Duration,
     current: Mutex<Current>,
     generation: AtomicU64,
 }
@@ -46,7 +48,7 @@ struct Current {
 type Stamp = Option<(SystemTime, u64)>;
 
 impl TlsConnector {
-    pub(super) fn new(settings: &Tls, host: &str) -> Result<Self, Error> {
+    pub(super) fn new(settings: &Tls, host: &str, check_after: Duration) -> Result<Self, Error> {
         let name = settings.server_name.as_deref().unwrap_or(host).to_owned();
         let server_name = ServerName::try_from(name.clone())
             .map_err(|error| wrong(format!("{name:?} is not a server name"), error))?;
@@ -54,6 +56,7 @@ impl TlsConnector {
         Ok(Self {
             settings: settings.clone(),
             server_name,
+            check_after,
             current: Mutex::new(current),
             generation: AtomicU64::new(0),
         })
@@ -73,7 +76,7 @@ impl TlsConnector {
     /// The newest certificates that could be read.
     fn config(&self) -> Arc<ClientConfig> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.stamps.is_empty() || current.checked.elapsed() < CHECK_AFTER {
+        if current.stamps.is_empty() || current.checked.elapsed() < self.check_after {
             return Arc::clone(&current.config);
         }
         current.checked = Instant::now();
@@ -210,6 +213,3 @@ impl ServerCertVerifier for AcceptAnyServer {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
-
-/// How long certificates count as unchanged.
-const CHECK_AFTER: Duration = Duration::from_secs(10);

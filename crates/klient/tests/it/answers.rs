@@ -1,0 +1,201 @@
+//! What answers become: objects, or errors that say why not.
+
+use std::time::Duration;
+
+use klient::{
+    ApiResource, DeleteOptions, DynamicObject, ErrorKind, GetOptions, GroupVersionKind, Scope, Status, StatusReason,
+    Target,
+    client::{Api, Deleted, body::Body},
+    media_type,
+};
+use serde_json::json;
+
+use crate::scripted::{Script, answer, chain, endless, fed, json_answer, map, map_answer, map_json, streamed, with};
+
+async fn get_error(response: http::Response<Body>) -> klient::Error {
+    let script = Script::new([response]);
+    let error = script.maps().get("web", &GetOptions::default()).await.unwrap_err();
+    script.played();
+    error
+}
+
+fn invalid() -> Status {
+    serde_json::from_value(json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid",
+        "message": "web is invalid",
+        "details": {"name": "web", "kind": "ConfigMap", "retryAfterSeconds": 7, "causes": [
+            {"reason": "FieldValueInvalid", "message": "too odd", "field": "data.key"},
+        ]},
+    }))
+    .unwrap()
+}
+
+fn as_protobuf(status: Status) -> Vec<u8> {
+    klient::wire::meta::encode("v1", &k8s_openapi::apimachinery::pkg::apis::meta::v1::Status::from(status))
+}
+
+#[tokio::test]
+async fn a_status_in_either_form_becomes_a_typed_error() {
+    let json = serde_json::to_vec(&invalid()).unwrap();
+    for response in [
+        answer(422, media_type::JSON, json.clone()),
+        answer(422, "application/json; charset=utf-8", json.clone()),
+        // As some proxies rewrite it.
+        answer(422, "text/plain", json),
+        answer(422, media_type::PROTOBUF, as_protobuf(invalid())),
+    ] {
+        let error = get_error(response).await;
+        assert!(error.is_invalid(), "{error:?}");
+        assert_eq!(error.to_string(), "web is invalid");
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+        let status = error.status().unwrap();
+        assert_eq!((status.reason.clone(), status.code), (StatusReason::Invalid, 422));
+        assert_eq!(status.causes()[0].field, "data.key");
+    }
+}
+
+#[tokio::test]
+async fn an_error_without_a_status_goes_by_its_code() {
+    let html = "<html><body><h1>502 Bad Gateway</h1></body></html>";
+    let cases: [(u16, &str, &[u8], ErrorKind); 8] = [
+        (502, "text/html", html.as_bytes(), ErrorKind::Unavailable),
+        (500, "text/plain", b"", ErrorKind::Unavailable),
+        (500, "text/plain", b"\xff\xfe\x00 no text", ErrorKind::Unavailable),
+        (404, media_type::JSON, br#"{"kind":"Status","apiVer"#, ErrorKind::NotFound),
+        (403, media_type::PROTOBUF, b"k8s\0\xff\xff", ErrorKind::Forbidden),
+        (401, media_type::JSON, b"null", ErrorKind::Unauthorized),
+        (409, media_type::JSON, b"[]", ErrorKind::Conflict),
+        (302, "text/html", b"over there", ErrorKind::Unavailable),
+    ];
+    for (code, content_type, body, kind) in cases {
+        let error = get_error(answer(code, content_type, body)).await;
+        assert_eq!(error.kind(), kind, "{error:?}");
+        assert_eq!(error.status().unwrap().code, i32::from(code), "{error:?}");
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_error_keeps_the_delay_of_its_header_when_there_is_no_status() {
+    // A conflict is never sent again by itself.
+    let error = get_error(with(answer(409, "text/plain", "busy"), "retry-after", "3")).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+}
+
+#[tokio::test]
+async fn the_body_of_an_error_may_be_compressed() {
+    let body = crate::streams::gzip(&serde_json::to_vec(&invalid()).unwrap());
+    for code in [401, 422] {
+        let response = with(answer(code, media_type::JSON, body.clone()), "content-encoding", "gzip");
+        assert_eq!(get_error(response).await.to_string(), "web is invalid", "{code}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_with_a_broken_or_endless_body_is_still_that_error() {
+    let (sender, body) = fed();
+    sender.send(Err("reset".into())).unwrap();
+    assert!(get_error(streamed(404, media_type::JSON, body)).await.is_not_found());
+    assert!(get_error(streamed(404, "text/plain", endless("a"))).await.is_not_found());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_whose_body_never_comes_is_still_that_error() {
+    let (_sender, body) = fed();
+    let error = get_error(streamed(404, media_type::JSON, body)).await;
+    assert!(error.is_not_found(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_failure_with_a_success_code_is_an_error() {
+    let not_found = serde_json::to_value(Status::not_found(&"configmaps".into(), "web")).unwrap();
+    assert!(get_error(json_answer(200, &not_found)).await.is_not_found());
+    let protobuf = answer(200, media_type::PROTOBUF, as_protobuf(invalid()));
+    assert!(get_error(protobuf).await.is_invalid());
+
+    let script = Script::new([json_answer(200, &not_found)]);
+    let error = script.maps().delete("web", &DeleteOptions::default()).await.unwrap_err();
+    assert!(error.is_not_found(), "{error:?}");
+
+    let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
+    let script = Script::new([json_answer(200, &not_found)]);
+    let api = Api::<DynamicObject>::dynamic(script.client(), widgets, Target::Namespace("default".to_owned()));
+    let error = api.get("web", &GetOptions::default()).await.unwrap_err();
+    assert!(error.is_not_found(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_success_without_the_object_is_no_object() {
+    let success = json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 200});
+    let error = get_error(json_answer(200, &success)).await;
+    assert_eq!(error.kind(), ErrorKind::Decode, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_delete_tells_what_is_left() {
+    let success = json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 200});
+    let status: Status = serde_json::from_value(success.clone()).unwrap();
+    for (response, left) in [
+        (json_answer(200, &success), Deleted::Status(status.clone())),
+        (answer(200, media_type::PROTOBUF, as_protobuf(status.clone())), Deleted::Status(status)),
+        (json_answer(202, &map_json("web")), Deleted::Object(Box::new(map("web")))),
+        (map_answer("web"), Deleted::Object(Box::new(map("web")))),
+    ] {
+        let script = Script::new([response]);
+        assert_eq!(script.maps().delete("web", &DeleteOptions::default()).await.unwrap(), left);
+    }
+}
+
+#[tokio::test]
+async fn json_is_decoded_although_protobuf_was_asked_for() {
+    let script = Script::new([json_answer(200, &map_json("web"))]);
+    assert_eq!(script.maps().get("web", &GetOptions::default()).await.unwrap(), map("web"));
+    let seen = script.played();
+    assert_eq!(seen[0].request.headers()["accept"], media_type::ACCEPT_PROTOBUF_OR_JSON);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_object_is_a_decode_error_that_names_the_resource() {
+    let protobuf = klient::wire::encode_body(&map("web")).unwrap();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}});
+    for response in [
+        answer(200, "text/html", "<html>log in</html>"),
+        answer(200, "", map_json("web").to_string()),
+        answer(200, media_type::JSON, ""),
+        answer(200, media_type::JSON, &b"{\"apiVersion\":\"v1\",\"kind\":\"Conf"[..]),
+        answer(200, media_type::JSON, &b"\xff\xfe"[..]),
+        answer(200, media_type::PROTOBUF, protobuf[..protobuf.len() - 3].to_vec()),
+        answer(200, media_type::PROTOBUF, map_json("web").to_string()),
+        json_answer(200, &secret),
+    ] {
+        let error = get_error(response).await;
+        assert_eq!(error.kind(), ErrorKind::Decode, "{error:?}");
+        assert!(error.to_string().contains("configmaps"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_object_is_given_up() {
+    let error = get_error(streamed(200, media_type::JSON, endless(" "))).await;
+    assert_eq!(error.kind(), ErrorKind::Decode, "{error:?}");
+    assert!(chain(&error).contains("longer than"), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_object_cut_short_is_an_error() {
+    let (sender, body) = fed();
+    sender.send(Ok("{".into())).unwrap();
+    sender.send(Err("reset".into())).unwrap();
+    let error = get_error(streamed(200, media_type::JSON, body)).await;
+    assert_eq!(error.kind(), ErrorKind::Transport, "{error:?}");
+}
+
+#[tokio::test]
+async fn only_a_missing_object_is_none() {
+    let not_found = serde_json::to_value(Status::not_found(&"configmaps".into(), "web")).unwrap();
+    let script = Script::new([json_answer(404, &not_found), answer(500, "text/plain", ""), map_answer("web")]);
+    let maps = script.maps();
+    assert_eq!(maps.get_opt("web", &GetOptions::default()).await.unwrap(), None);
+    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap_err().is_unavailable());
+    assert_eq!(maps.get_opt("web", &GetOptions::default()).await.unwrap(), Some(map("web")));
+}

@@ -1,0 +1,193 @@
+//! Lists and watches as they stream in, compressed or not.
+
+use std::io::Write as _;
+
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ListMeta};
+use klient::{
+    ErrorKind, ListOptions, WatchEvent, WatchOptions,
+    client::body::Body,
+    media_type,
+    wire::{SplitOptions, encode, encode_body, encode_list_body, encode_watch_frame},
+};
+use serde_json::{Value, json};
+
+use crate::scripted::{Script, answer, chain, fed, json_answer, map, map_json, streamed, with};
+
+pub(crate) fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn list_json(items: &[Value]) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "7"}, "items": items})
+}
+
+fn list_protobuf(names: &[&str]) -> Vec<u8> {
+    let items: Vec<Vec<u8>> = names.iter().map(|name| encode(&map(name)).unwrap()).collect();
+    let metadata = ListMeta { resource_version: Some("7".to_owned()), ..ListMeta::default() };
+    encode_list_body("v1", "ConfigMapList", &metadata, items.iter().map(Vec::as_slice))
+}
+
+fn added(name: &str) -> Vec<u8> {
+    encode_watch_frame("ADDED", &encode_body(&map(name)).unwrap())
+}
+
+fn names(items: &[ConfigMap]) -> Vec<&str> {
+    items.iter().filter_map(|item| item.metadata.name.as_deref()).collect()
+}
+
+#[tokio::test]
+async fn a_list_comes_in_either_form_compressed_or_not() {
+    let json = list_json(&[map_json("a"), map_json("b")]).to_string().into_bytes();
+    let protobuf = list_protobuf(&["a", "b"]);
+    let compressed =
+        |content_type: &str, body: &[u8]| with(answer(200, content_type, gzip(body)), "content-encoding", "gzip");
+    for response in [
+        answer(200, media_type::JSON, json.clone()),
+        answer(200, media_type::PROTOBUF, protobuf.clone()),
+        compressed(media_type::JSON, &json),
+        compressed(media_type::PROTOBUF, &protobuf),
+    ] {
+        let script = Script::new([response]);
+        let list = script.maps().list(&ListOptions::default()).await.unwrap();
+        assert_eq!(names(&list.items), ["a", "b"]);
+        assert_eq!(list.resource_version().to_string(), "7");
+        assert_eq!(script.played()[0].request.headers()["accept-encoding"], "gzip");
+    }
+}
+
+#[tokio::test]
+async fn a_list_cut_short_is_an_error_and_not_a_shorter_list() {
+    let json = list_json(&[map_json("a"), map_json("b")]).to_string().into_bytes();
+    let protobuf = list_protobuf(&["a", "b"]);
+    let packed = gzip(&json);
+    for response in [
+        answer(200, media_type::JSON, json[..json.len() - 1].to_vec()),
+        answer(200, media_type::PROTOBUF, protobuf[..protobuf.len() - 1].to_vec()),
+        answer(200, media_type::JSON, ""),
+        answer(200, media_type::PROTOBUF, ""),
+        with(answer(200, media_type::JSON, packed[..packed.len() - 1].to_vec()), "content-encoding", "gzip"),
+        with(answer(200, media_type::JSON, json), "content-encoding", "gzip"),
+        answer(200, "text/html", "<html>"),
+    ] {
+        let script = Script::new([response]);
+        let error = script.maps().list(&ListOptions::default()).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Decode | ErrorKind::Transport), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_cannot_be_decoded_fails_a_typed_list_by_name() {
+    let bad = json!({"metadata": {"name": "bad"}, "data": ["not", "a", "map"]});
+    let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
+    let error = script.maps().list(&ListOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Decode);
+    assert!(chain(&error).contains("ConfigMap"), "{}", chain(&error));
+}
+
+#[tokio::test]
+async fn an_item_that_cannot_be_read_goes_to_the_sink_and_the_rest_goes_on() {
+    let bad = json!({"metadata": {"name": 3}});
+    let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
+    let mut seen = Vec::new();
+    let sink = |item: Result<klient::wire::RawObject, _>| seen.push(item.map(|item| item.name().into_owned()).ok());
+    let end = script.maps().list_raw(&ListOptions::default(), SplitOptions::default(), sink).await.unwrap();
+    assert_eq!(seen, [Some("a".to_owned()), None, Some("b".to_owned())]);
+    assert_eq!(end.metadata.resource_version.as_deref(), Some("7"));
+}
+
+#[tokio::test]
+async fn a_failure_with_a_success_code_is_no_empty_list() {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
+    let script = Script::new([json_answer(200, &status)]);
+    script.maps().list(&ListOptions::default()).await.unwrap_err();
+}
+
+/// Feeds one event after the other and expects each before the next is sent.
+async fn each_event_is_there_at_once(content_type: &str, encoding: Option<&str>, events: [Vec<u8>; 3]) {
+    let (sender, body) = fed();
+    let mut response = streamed(200, content_type, body);
+    if let Some(encoding) = encoding {
+        response = with(response, "content-encoding", encoding);
+    }
+    let script = Script::new([response]);
+    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    for (event, name) in events.into_iter().zip(["a", "b", "c"]) {
+        // Two halves: the first must not be taken for the whole.
+        let (first, second) = event.split_at(event.len() / 2);
+        sender.send(Ok(first.to_vec().into())).unwrap();
+        sender.send(Ok(second.to_vec().into())).unwrap();
+        let event = watch.next().await.unwrap().unwrap();
+        assert!(matches!(&event, WatchEvent::Added(found) if *found == map(name)), "{event:?}");
+    }
+    drop(sender);
+    assert!(watch.next().await.is_none());
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_watch_gives_each_event_when_its_last_byte_is_there() {
+    let json = ["a", "b", "c"].map(|name| json!({"type": "ADDED", "object": map_json(name)}).to_string().into_bytes());
+    let protobuf = ["a", "b", "c"].map(added);
+    each_event_is_there_at_once(media_type::JSON, None, json.clone()).await;
+    each_event_is_there_at_once(media_type::JSON_WATCH, Some("gzip"), json.map(|event| gzip(&event))).await;
+    each_event_is_there_at_once(media_type::PROTOBUF_WATCH, None, protobuf.clone()).await;
+    each_event_is_there_at_once(media_type::PROTOBUF_WATCH, Some("gzip"), protobuf.map(|event| gzip(&event))).await;
+}
+
+async fn errors_of_watch(body: Body, content_type: &str) -> Vec<Result<String, ErrorKind>> {
+    let script = Script::new([streamed(200, content_type, body)]);
+    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = watch.next().await {
+        seen.push(event.map(|event| event.type_name().to_owned()).map_err(|error| error.kind()));
+    }
+    seen
+}
+
+#[tokio::test]
+async fn a_watch_cut_inside_an_event_ends_with_an_error() {
+    let json = json!({"type": "ADDED", "object": map_json("a")}).to_string().into_bytes();
+    for (whole, content_type) in [(json, media_type::JSON), (added("a"), media_type::PROTOBUF_WATCH)] {
+        let mut cut = whole.clone();
+        cut.extend_from_slice(&whole[..whole.len() - 1]);
+        let seen = errors_of_watch(Body::from_bytes(cut), content_type).await;
+        assert_eq!(seen, [Ok("ADDED".to_owned()), Err(ErrorKind::Decode)], "{content_type}");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_whose_connection_breaks_gives_what_came_and_then_one_error() {
+    let (sender, body) = fed();
+    sender.send(Ok([added("a"), added("b")].concat().into())).unwrap();
+    sender.send(Err("reset".into())).unwrap();
+    let seen = errors_of_watch(body, media_type::PROTOBUF_WATCH).await;
+    assert_eq!(seen, [Ok("ADDED".to_owned()), Ok("ADDED".to_owned()), Err(ErrorKind::Transport)]);
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_decoded_is_an_error_and_the_watch_goes_on() {
+    let bad = json!({"type": "MODIFIED", "object": {"metadata": {"name": "a"}, "data": 3}});
+    let good = json!({"type": "DELETED", "object": map_json("a")});
+    let seen = errors_of_watch(Body::from_bytes(format!("{bad}\n{good}\n")), media_type::JSON).await;
+    assert_eq!(seen, [Err(ErrorKind::Decode), Ok("DELETED".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_error_event_carries_the_servers_status() {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
+    let script = Script::new([json_answer(200, &json!({"type": "ERROR", "object": status}))]);
+    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    let event = watch.next().await.unwrap().unwrap();
+    assert!(matches!(event, WatchEvent::Error(status) if status.is_expired()));
+}
+
+#[tokio::test]
+async fn a_watch_that_is_refused_is_a_typed_error() {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
+    let script = Script::new([json_answer(410, &status)]);
+    assert!(script.maps().watch(&WatchOptions::default()).await.unwrap_err().is_gone());
+    let script = Script::new([answer(200, "text/html", "<html>")]);
+    assert_eq!(script.maps().watch(&WatchOptions::default()).await.unwrap_err().kind(), ErrorKind::Decode);
+}
