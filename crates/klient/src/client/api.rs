@@ -154,7 +154,8 @@ impl<K: Resource> Api<K> {
         split: SplitOptions,
         sink: impl FnMut(Result<RawObject, klient_proto::DecodeError>),
     ) -> Result<ListEnd, Error> {
-        self.in_time(self.split_list(options, split, sink)).await
+        // As long as it takes, while it goes on: silence ends it.
+        self.split_list(options, split, sink).await
     }
 
     /// Follows changes, until the server ends the watch.

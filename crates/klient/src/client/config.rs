@@ -49,7 +49,7 @@ pub struct Config {
     pub impersonation: Option<Impersonation>,
     /// Proxy for all requests; without one, the usual variables decide.
     pub proxy: Option<Uri>,
-    /// Limit for one request from start to end, watches excepted; none without one.
+    /// Limit for one request from start to end, watches excepted; 75 s without one, as servers give up after 60 s.
     pub request_timeout: Option<Duration>,
     /// Limit for making a connection.
     pub connect_timeout: Duration,
