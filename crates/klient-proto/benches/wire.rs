@@ -17,22 +17,25 @@ fn typed_decode(c: &mut Criterion) {
     let message = message();
     let trimmed = RawObject::from_protobuf(message, ManagedFields::Drop).unwrap();
     let trimmed_json = RawObject::from_json(POD_JSON, ManagedFields::Drop).unwrap();
-    let mut group = c.benchmark_group("typed-decode");
-    group.bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<Pod>(black_box(POD_JSON)).unwrap()));
-    group.bench_function("prost", |b| b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(message)).unwrap()));
-    group.bench_function("klient", |b| {
+    let mut group = c.benchmark_group("pod");
+    group.bench_function("decode-serde_json", |b| {
+        b.iter(|| serde_json::from_slice::<Pod>(black_box(POD_JSON)).unwrap());
+    });
+    group
+        .bench_function("decode-prost", |b| b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(message)).unwrap()));
+    group.bench_function("decode-klient", |b| {
         b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Drop).unwrap());
     });
-    group.bench_function("klient-managed-fields-as-values", |b| {
+    group.bench_function("decode-klient-keep", |b| {
         b.iter(|| klient_proto::decode::<Pod>(black_box(message), ManagedFields::Keep).unwrap());
     });
-    group.bench_function("serde_json-trimmed", |b| {
+    group.bench_function("decode-serde_json-trimmed", |b| {
         b.iter(|| serde_json::from_slice::<Pod>(black_box(trimmed_json.bytes())).unwrap());
     });
-    group.bench_function("prost-trimmed", |b| {
+    group.bench_function("decode-prost-trimmed", |b| {
         b.iter(|| k8s_pb::api::core::v1::Pod::decode(black_box(trimmed.bytes())).unwrap());
     });
-    group.bench_function("klient-trimmed", |b| b.iter(|| black_box(&trimmed).decode::<Pod>().unwrap()));
+    group.bench_function("decode-klient-trimmed", |b| b.iter(|| black_box(&trimmed).decode::<Pod>().unwrap()));
     group.finish();
 }
 
@@ -40,18 +43,18 @@ fn encode(c: &mut Criterion) {
     let pod: Pod = klient_proto::decode(message(), ManagedFields::Drop).unwrap();
     let raw = RawObject::from_protobuf(message(), ManagedFields::Drop).unwrap();
     let prost_pod = k8s_pb::api::core::v1::Pod::decode(raw.bytes()).unwrap();
-    let mut group = c.benchmark_group("typed-encode");
-    group.bench_function("serde_json", |b| b.iter(|| serde_json::to_vec(black_box(&pod)).unwrap()));
-    group.bench_function("prost", |b| b.iter(|| black_box(&prost_pod).encode_to_vec()));
-    group.bench_function("klient", |b| b.iter(|| klient_proto::encode(black_box(&pod)).unwrap()));
+    let mut group = c.benchmark_group("pod");
+    group.bench_function("encode-serde_json", |b| b.iter(|| serde_json::to_vec(black_box(&pod)).unwrap()));
+    group.bench_function("encode-prost", |b| b.iter(|| black_box(&prost_pod).encode_to_vec()));
+    group.bench_function("encode-klient", |b| b.iter(|| klient_proto::encode(black_box(&pod)).unwrap()));
     group.finish();
 }
 
 fn metadata_scan(c: &mut Criterion) {
     let message = message();
-    let mut group = c.benchmark_group("metadata-scan");
-    group.bench_function("klient-protobuf", |b| b.iter(|| Identity::of_protobuf(black_box(message))));
-    group.bench_function("klient-json", |b| b.iter(|| Identity::of_json(black_box(POD_JSON))));
+    let mut group = c.benchmark_group("pod");
+    group.bench_function("scan-protobuf", |b| b.iter(|| Identity::of_protobuf(black_box(message))));
+    group.bench_function("scan-json", |b| b.iter(|| Identity::of_json(black_box(POD_JSON))));
     group.finish();
 }
 
