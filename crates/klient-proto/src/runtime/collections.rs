@@ -89,6 +89,9 @@ impl<T: ListItem> FieldValue for Vec<T> {
             }
             return Ok(());
         }
+        if self.capacity() == 0 && wire == WireType::Bytes {
+            self.reserve_exact(r.count_items());
+        }
         r.charge(size_of::<T>())?;
         let mut value = T::empty();
         if let Err(error) = value.read_field(wire, r) {

@@ -22,6 +22,8 @@ pub(crate) struct Reader<'a> {
     base: &'a [u8],
     /// What is left of the innermost message.
     rest: &'a [u8],
+    /// The field that was announced last.
+    field: u32,
     depth: u8,
     /// Bytes that decoded lists may still take up, so that tiny wire items cannot become huge structs without end.
     budget: usize,
@@ -31,7 +33,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let budget = MIN_BUDGET.saturating_add(bytes.len().saturating_mul(BUDGET_PER_BYTE));
-        Self { base: bytes, rest: bytes, depth: MAX_DEPTH, budget, skip_managed_fields: false }
+        Self { base: bytes, rest: bytes, field: 0, depth: MAX_DEPTH, budget, skip_managed_fields: false }
     }
 
     /// Leaves `metadata.managedFields` out of what is decoded.
@@ -60,7 +62,10 @@ impl<'a> Reader<'a> {
             _ => return Err(self.error(Problem::WrongWireType)),
         };
         match u32::try_from(key >> 3) {
-            Ok(number @ 1..=MAX_FIELD_NUMBER) => Ok(Some((number, wire))),
+            Ok(number @ 1..=MAX_FIELD_NUMBER) => {
+                self.field = number;
+                Ok(Some((number, wire)))
+            }
             _ => Err(self.error(Problem::BadVarint)),
         }
     }
@@ -192,6 +197,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// How often the field that was announced last occurs from here on without a break, its value unread: a list's size.
+    ///
+    /// Counts so few that lists of tiny items do not reserve much more than their bytes; they grow as usual then.
+    #[inline]
+    pub(crate) fn count_items(&self) -> usize {
+        let mut ahead =
+            Self { rest: self.rest, base: self.base, field: 0, depth: 0, budget: 0, skip_managed_fields: false };
+        let mut count = 0;
+        while count < MAX_COUNTED && ahead.bytes(WireType::Bytes).is_ok() {
+            count += 1;
+            match ahead.next_field() {
+                Ok(Some((number, WireType::Bytes))) if number == self.field => {}
+                _ => break,
+            }
+        }
+        count
+    }
+
     /// Whether the innermost message is read to its end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
@@ -227,6 +250,11 @@ impl<'a> Reader<'a> {
                 self.rest = rest;
                 Ok(u64::from(byte))
             }
+            // Lengths up to 16 KB.
+            Some((&low, [high, rest @ ..])) if *high < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+            }
             _ => self.long_varint(),
         }
     }
@@ -250,6 +278,7 @@ impl<'a> Reader<'a> {
 }
 
 const MAX_FIELD_NUMBER: u32 = (1 << 29) - 1;
+const MAX_COUNTED: usize = 16;
 const MAX_DEPTH: u8 = 100;
 const MIN_BUDGET: usize = 64 << 20;
 const BUDGET_PER_BYTE: usize = 64;

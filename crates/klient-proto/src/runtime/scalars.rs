@@ -11,7 +11,8 @@ impl FieldValue for String {
 
     #[inline]
     fn read_field(&mut self, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-        r.str(wire)?.clone_into(self);
+        // Not into the old allocation: there is none in practice, and this makes one of exactly the right size.
+        *self = r.str(wire)?.to_owned();
         Ok(())
     }
 
@@ -88,7 +89,7 @@ impl FieldValue for ByteString {
     }
 
     fn read_field(&mut self, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-        r.bytes(wire)?.clone_into(&mut self.0);
+        self.0 = r.bytes(wire)?.to_vec();
         Ok(())
     }
 
