@@ -47,7 +47,7 @@ pub struct Config {
     pub credentials: Credentials,
     /// Whom to act as.
     pub impersonation: Option<Impersonation>,
-    /// Proxy for all requests; without one, the usual variables decide.
+    /// Proxy for all requests. The client does not use proxies yet: it refuses this, and does not look at `HTTPS_PROXY`.
     pub proxy: Option<Uri>,
     /// Limit for one request from start to end, watches excepted; 75 s without one, as servers give up after 60 s.
     pub request_timeout: Option<Duration>,
