@@ -1,8 +1,11 @@
-//! `xtask codegen`: writes the protobuf codecs of klient-proto and packs Kubernetes' own test corpus.
+//! `xtask codegen`: writes the protobuf codecs of klient-proto and klient's clientset, and packs Kubernetes' own test
+//! corpus.
 //!
 //! Input: the `.proto` files and Go structs of four Go modules, five minors each, and k8s-openapi's source.
-//! Output: `crates/klient-proto/src/generated*` and `crates/klient-proto/tests/corpus/`, both committed.
+//! Output: `crates/klient-proto/src/generated*`, `crates/klient-proto/tests/corpus/` and
+//! `crates/klient/src/client/clientset/generated.rs`, all committed.
 
+mod clientset;
 mod corpus;
 mod emit;
 mod go_types;
@@ -24,6 +27,7 @@ use modules::{GoModules, MINORS};
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let source = modules::k8s_openapi_source(root)?;
     let mut minors = Vec::new();
+    let mut all_types = Vec::new();
     let mut outputs: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     let proto = root.join("crates/klient-proto");
     for minor in MINORS {
@@ -33,9 +37,12 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
         let model = model::of_minor(&pool, &modules, &types).with_context(|| format!("Kubernetes 1.{minor}"))?;
         outputs.insert(proto.join(format!("tests/corpus/v1.{minor}.jsonl.gz")), corpus::pack(&modules, &types)?);
         minors.push((minor, model));
+        all_types.push((minor, types));
     }
     let merged = model::merge(&minors)?;
     outputs.insert(proto.join("tests/it/kinds.rs"), emit::kinds_macro(&merged)?.into_bytes());
+    let clientset = root.join("crates/klient/src/client/clientset/generated.rs");
+    outputs.insert(clientset, clientset::file(&all_types)?.into_bytes());
     for (file, text) in emit::files(&merged)? {
         outputs.insert(proto.join("src").join(file), text.into_bytes());
     }

@@ -43,7 +43,8 @@ pub use object_key::{ObjectKey, ParseObjectKeyError};
 pub use object_ref::ObjectRef;
 pub use options::{
     ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, FieldValidation, GetOptions,
-    InvalidOptionError, ListOptions, PatchOptions, Preconditions, PropagationPolicy, UpdateOptions, WatchOptions,
+    InvalidOptionError, ListOptions, LogOptions, PatchOptions, Preconditions, PropagationPolicy, UpdateOptions,
+    WatchOptions,
 };
 pub use owner::{OwnerRefError, controller_of, controller_owner_ref, is_controlled_by, is_owner_of_kind, owner_ref};
 pub use partial::PartialObjectMeta;

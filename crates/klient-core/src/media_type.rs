@@ -42,6 +42,8 @@ pub const ACCEPT_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 /// What to ask for where protobuf is known: protobuf, else JSON.
 pub const ACCEPT_PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
+/// The same for a watch.
+pub const ACCEPT_PROTOBUF_OR_JSON_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch,application/json";
 
 /// The value of `Accept` that asks for the first form that the server has.
 ///

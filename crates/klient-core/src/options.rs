@@ -9,6 +9,7 @@ mod delete;
 mod delete_collection;
 mod get;
 mod list;
+mod log;
 mod watch;
 mod write;
 
@@ -20,6 +21,7 @@ pub use self::{
     delete_collection::DeleteCollectionOptions,
     get::GetOptions,
     list::ListOptions,
+    log::LogOptions,
     watch::WatchOptions,
     write::{CreateOptions, PatchOptions, UpdateOptions},
 };

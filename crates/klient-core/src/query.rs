@@ -40,6 +40,15 @@ impl Query {
         self.append_option(name, value.then_some(true))
     }
 
+    /// Adds all parameters of another query.
+    pub fn extend(&mut self, other: &Self) -> &mut Self {
+        if !self.text.is_empty() && !other.text.is_empty() {
+            self.text.push('&');
+        }
+        self.text.push_str(&other.text);
+        self
+    }
+
     /// The escaped text, without a `?`; empty if there are no parameters.
     pub fn as_str(&self) -> &str {
         &self.text

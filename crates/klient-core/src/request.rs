@@ -236,6 +236,39 @@ impl<'a> RequestBuilder<'a> {
         self.build(Verb::DeleteCollection, None, &query, body)
     }
 
+    /// Any verb on the resource, or on what is named of it, with a body in the form that is set: what the other
+    /// methods leave out.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use klient_core::{ApiResource, RequestBuilder, Target, Verb, subresource};
+    ///
+    /// let pods = ApiResource::of::<Pod>();
+    /// let builder = RequestBuilder::new(&pods, Target::Namespace("default".to_owned())).subresource(subresource::PROXY);
+    /// let request = builder.proxy_path("/reload").request(Verb::Create, Some("web-0"), None)?;
+    /// assert_eq!(request.uri(), "/api/v1/namespaces/default/pods/web-0/proxy/reload");
+    /// # Ok::<(), klient_core::BuildRequestError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a part of the path would change the path, or the scope does not fit.
+    pub fn request(
+        &self,
+        verb: Verb,
+        name: Option<&str>,
+        body: Option<Vec<u8>>,
+    ) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
+        self.build(verb, name, &Query::default(), body.map(|body| (self.content_type.as_ref(), body)))
+    }
+
+    /// Adds the parameters of options, as they are on the wire; they stand after those of the verb's own options.
+    #[must_use]
+    pub fn query(mut self, query: &Query) -> Self {
+        self.params.extend(query);
+        self
+    }
+
     fn build(
         &self,
         verb: Verb,

@@ -6,6 +6,7 @@
 #[cfg(feature = "client")]
 pub mod client;
 mod error;
+pub mod metrics;
 
 pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;

@@ -13,6 +13,15 @@ pub(crate) struct RustType {
     pub(crate) has_default: bool,
     /// `apiVersion` and `kind` of a type that is a resource.
     pub(crate) resource: Option<(String, String)>,
+    /// Where a resource is found; those that hang below another one have no place of their own.
+    pub(crate) place: Option<Place>,
+}
+
+/// Where objects of a kind are: the plural name in paths.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Namespace(String),
+    Cluster(String),
 }
 
 pub(crate) enum RustShape {
@@ -67,7 +76,8 @@ fn read_file(root: &Path, path: &PathBuf, types: &mut BTreeMap<String, RustType>
         };
         let has_default = attributes.iter().any(derives_default);
         let resource = constant(&text, "API_VERSION").zip(constant(&text, "KIND"));
-        types.insert(format!("{}::{name}", module.join("::")), RustType { shape, has_default, resource });
+        let place = place(&text);
+        types.insert(format!("{}::{name}", module.join("::")), RustType { shape, has_default, resource, place });
     }
     Ok(())
 }
@@ -124,6 +134,17 @@ fn json_names(text: &str) -> BTreeMap<String, String> {
         Some((key.trim_end_matches(',').to_owned(), name.trim_matches('"').to_owned()))
     });
     lines.collect()
+}
+
+fn place(text: &str) -> Option<Place> {
+    let plural = constant(text, "URL_PATH_SEGMENT").filter(|plural| !plural.is_empty())?;
+    if text.contains("type Scope = crate::NamespaceResourceScope;") {
+        Some(Place::Namespace(plural))
+    } else if text.contains("type Scope = crate::ClusterResourceScope;") {
+        Some(Place::Cluster(plural))
+    } else {
+        None
+    }
 }
 
 fn constant(text: &str, name: &str) -> Option<String> {

@@ -16,6 +16,19 @@ pub enum Target {
 }
 
 impl Target {
+    /// In this namespace; in all of them if it is empty, as in client-go.
+    ///
+    /// ```
+    /// use klient_core::Target;
+    ///
+    /// assert_eq!(Target::in_namespace("shop"), Target::Namespace("shop".to_owned()));
+    /// assert_eq!(Target::in_namespace(""), Target::AllNamespaces);
+    /// ```
+    #[doc(alias = "NamespaceAll")]
+    pub fn in_namespace(namespace: &str) -> Self {
+        if namespace.is_empty() { Self::AllNamespaces } else { Self::Namespace(namespace.to_owned()) }
+    }
+
     /// The namespace that belongs in the path of a request, if any does.
     pub(super) fn namespace_for<'a>(
         &'a self,

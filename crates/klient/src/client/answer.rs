@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{StatusCode, header::CONTENT_TYPE};
-use klient_core::{Status, media_type};
-use klient_proto::Envelope;
+use klient_core::{Resource, Status, media_type};
+use klient_proto::{Envelope, RawObject};
 
 use super::{body::Body, retry};
 use crate::Error;
@@ -54,6 +54,14 @@ pub(super) fn status(code: StatusCode, form: Form, body: &Bytes) -> Status {
         return status.into();
     }
     Status::from_http(code.as_u16(), &String::from_utf8_lossy(body))
+}
+
+/// The typed form of an object out of many; an error names it.
+pub(super) fn decode<K: Resource>(object: &RawObject) -> Result<K, Error> {
+    object.decode().map_err(|error| {
+        let what = format!("{} {} cannot be decoded", K::KIND, object.key());
+        Error::from(error).context(what.trim_start().to_owned())
+    })
 }
 
 /// Whether the body of a success is a `Status` instead of the object that was asked for.

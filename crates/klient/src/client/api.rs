@@ -1,15 +1,21 @@
 //! `Api<K>`: the typed verbs on one kind, in one namespace, in all of them, or outside.
 
+mod built_in;
+mod log;
+mod metadata;
+mod subresource;
+
 use std::{fmt, marker::PhantomData};
 
 use klient_core::{
-    ApiResource, ApplyOptions, ClusterScope, CreateOptions, DeleteCollectionOptions, DeleteOptions, DynamicObject,
-    GetOptions, List, ListOptions, NamespaceScope, Patch, PatchOptions, RequestBuilder, Resource, Status, Target,
-    TypeMeta, UpdateOptions, WatchOptions, media_type, subresource,
+    ApiResource, ApplyOptions, BuildRequestError, ClusterScope, CreateOptions, DeleteCollectionOptions, DeleteOptions,
+    DynamicObject, GetOptions, List, ListOptions, NamespaceScope, Patch, PatchOptions, RequestBuilder, Resource,
+    Status, Target, UpdateOptions, WatchOptions, media_type,
 };
-use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
+use klient_proto::{Codec, ListEnd, RawObject, SplitOptions};
 
-use super::{Client, Watch, answer, answer::Form, list};
+pub use self::{log::LogStream, subresource::Subresource};
+use super::{Client, ListStream, Watch, call::Call};
 use crate::{Error, ErrorKind};
 
 /// The verbs on one kind of object.
@@ -50,7 +56,15 @@ pub struct Api<K> {
     client: Client,
     resource: ApiResource,
     target: Target,
+    form: ObjectForm,
     kind: PhantomData<fn() -> K>,
+}
+
+/// How much of an object travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ObjectForm {
+    Whole,
+    Metadata,
 }
 
 /// What is left of an object after a delete.
@@ -66,6 +80,11 @@ impl<K: Resource<Scope = NamespaceScope>> Api<K> {
     /// Objects in one namespace.
     pub fn namespaced(client: Client, namespace: &str) -> Self {
         Self::at(client, ApiResource::of::<K>(), Target::Namespace(namespace.to_owned()))
+    }
+
+    /// Objects in one namespace, or in all of them if it is empty, as in client-go.
+    pub fn in_namespace(client: Client, namespace: &str) -> Self {
+        Self::at(client, ApiResource::of::<K>(), Target::in_namespace(namespace))
     }
 
     /// Objects in the client's default namespace.
@@ -97,7 +116,22 @@ impl Api<DynamicObject> {
 
 impl<K: Resource> Api<K> {
     fn at(client: Client, resource: ApiResource, target: Target) -> Self {
-        Self { client, resource, target, kind: PhantomData }
+        Self { client, resource, target, form: ObjectForm::Whole, kind: PhantomData }
+    }
+
+    /// The client that this asks through.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The resource that this asks for.
+    pub fn resource(&self) -> &ApiResource {
+        &self.resource
+    }
+
+    /// Where the objects are that this asks for.
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Reads an object.
@@ -106,7 +140,7 @@ impl<K: Resource> Api<K> {
     ///
     /// If there is no such object, or for any other reason a server or connection gives.
     pub async fn get(&self, name: &str, options: &GetOptions) -> Result<K, Error> {
-        self.object(self.request().get(name, options)?).await
+        self.call(self.request().get(name, options)?).object().await
     }
 
     /// Reads an object, or finds that there is none.
@@ -128,19 +162,18 @@ impl<K: Resource> Api<K> {
     ///
     /// As [`get`](Self::get); also if one object cannot be decoded.
     pub async fn list(&self, options: &ListOptions) -> Result<List<K>, Error> {
-        let mut items = Vec::new();
-        let mut failed = None;
-        let split = SplitOptions::default().managed_fields(ManagedFields::Keep);
-        let end = self.split_list(options, split, |item| match item.and_then(|object| object.decode()) {
-            Ok(object) => items.push(object),
-            Err(error) => failed = failed.take().or(Some(error)),
-        });
-        let end = self.in_time(end).await?;
-        if let Some(error) = failed {
-            return Err(Error::from(error).context(format!("an item of {} cannot be decoded", end.kind)));
-        }
-        let types = Some(TypeMeta::new(end.api_version, end.kind));
-        Ok(List { types, metadata: end.metadata, items })
+        let list = self.call(self.list_request().list(options)?).list().await?;
+        self.check_form(list.types.as_ref().map_or("", |types| types.kind.as_str()))?;
+        Ok(list)
+    }
+
+    /// Reads many objects, and gives them out as they arrive.
+    ///
+    /// # Errors
+    ///
+    /// If the list cannot be started.
+    pub async fn list_stream(&self, options: &ListOptions, split: SplitOptions) -> Result<ListStream<K>, Error> {
+        self.call(self.list_request().list(options)?).list_stream(split).await
     }
 
     /// Reads many objects in wire form; `sink` gets each as soon as its last byte has arrived.
@@ -152,10 +185,19 @@ impl<K: Resource> Api<K> {
         &self,
         options: &ListOptions,
         split: SplitOptions,
-        sink: impl FnMut(Result<RawObject, klient_proto::DecodeError>),
+        mut sink: impl FnMut(Result<RawObject, Error>),
     ) -> Result<ListEnd, Error> {
+        let mut stream = self.list_stream(options, split).await?;
         // As long as it takes, while it goes on: silence ends it.
-        self.split_list(options, split, sink).await
+        while let Some(item) = stream.next_raw().await {
+            match item {
+                Err(error) if stream.is_broken() => return Err(error),
+                item => sink(item),
+            }
+        }
+        let end = stream.end().ok_or_else(|| Error::new(ErrorKind::Decode, "the list has no end"))?;
+        self.check_form(&end.kind)?;
+        Ok(end)
     }
 
     /// Follows changes, until the server ends the watch.
@@ -164,10 +206,7 @@ impl<K: Resource> Api<K> {
     ///
     /// If the watch cannot be started.
     pub async fn watch(&self, options: &WatchOptions) -> Result<Watch<K>, Error> {
-        let accept = if self.is_protobuf() { ACCEPT_WATCH } else { media_type::JSON };
-        let request = self.request().accept(accept).watch(options)?;
-        let response = self.client.send(request).await?;
-        Watch::new(response, SplitOptions::default().managed_fields(ManagedFields::Keep))
+        self.call(self.request().accept(self.accept(Answer::Watch)).watch(options)?).watch().await
     }
 
     /// Makes an object; returns what the server made of it.
@@ -189,23 +228,13 @@ impl<K: Resource> Api<K> {
         self.write(object, |request, body| request.update(name, options, body)).await
     }
 
-    /// Replaces the status of an object.
-    ///
-    /// # Errors
-    ///
-    /// As [`update`](Self::update).
-    pub async fn update_status(&self, options: &UpdateOptions, object: &K) -> Result<K, Error> {
-        let name = name_of(object)?;
-        self.write(object, |request, body| request.subresource(subresource::STATUS).update(name, options, body)).await
-    }
-
     /// Changes a part of an object.
     ///
     /// # Errors
     ///
     /// If there is no such object, if the patch does not fit, or for any other reason a server or connection gives.
     pub async fn patch(&self, name: &str, options: &PatchOptions, patch: &Patch) -> Result<K, Error> {
-        self.object(self.request().patch(name, options, patch)?).await
+        self.call(self.request().patch(name, options, patch)?).object().await
     }
 
     /// Applies fields to an object on the server's side: makes it if it is not there.
@@ -214,7 +243,7 @@ impl<K: Resource> Api<K> {
     ///
     /// On a conflict with another field manager, or for any other reason a server or connection gives.
     pub async fn apply(&self, name: &str, options: &ApplyOptions, fields: &serde_json::Value) -> Result<K, Error> {
-        self.object(self.request().apply(name, options, fields.to_string().into_bytes())?).await
+        self.call(self.request().apply(name, options, fields.to_string().into_bytes())?).object().await
     }
 
     /// Deletes an object.
@@ -223,15 +252,7 @@ impl<K: Resource> Api<K> {
     ///
     /// If there is no such object, if preconditions do not hold, or for any other reason a server or connection gives.
     pub async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deleted<K>, Error> {
-        let response = self.client.send(self.request().delete(name, options)?).await?;
-        let form = Form::of(&response);
-        let code = response.status();
-        let body = self.in_time(response.into_body().collect(MAX_OBJECT)).await?;
-        if answer::is_status(form, &body) {
-            let status = answer::status(code, form, &body);
-            return if status.is_success() { Ok(Deleted::Status(status)) } else { Err(status.into()) };
-        }
-        Ok(Deleted::Object(Box::new(self.decode(form, &body)?)))
+        self.call(self.request().delete(name, options)?).object_or_status().await
     }
 
     /// Deletes all objects that a list with these options would show.
@@ -240,93 +261,85 @@ impl<K: Resource> Api<K> {
     ///
     /// For any reason a server or connection gives; some objects may be deleted then.
     pub async fn delete_collection(&self, options: &DeleteCollectionOptions) -> Result<(), Error> {
-        let response = self.client.send(self.request().delete_collection(options)?).await?;
         // The answer is the list of what was deleted, as large as the collection: read and let go.
-        let mut body = response.into_body();
-        self.in_time(async {
-            while body.chunk().await?.is_some() {}
-            Ok(())
-        })
-        .await
+        self.call(self.request().delete_collection(options)?).discard().await
     }
 
-    async fn split_list(
-        &self,
-        options: &ListOptions,
-        split: SplitOptions,
-        sink: impl FnMut(Result<RawObject, klient_proto::DecodeError>),
-    ) -> Result<ListEnd, Error> {
-        let response = self.client.send(self.request().list(options)?).await?;
-        list::split(response, split, self.client.timeout(), sink).await
+    fn call(&self, request: http::Request<Vec<u8>>) -> Call {
+        Call::new(self.client.clone(), request)
     }
 
     /// A builder of requests that asks for answers in the form that suits the kind.
     fn request(&self) -> RequestBuilder<'_> {
-        let accept = if self.is_protobuf() { media_type::ACCEPT_PROTOBUF_OR_JSON } else { media_type::JSON };
-        RequestBuilder::new(&self.resource, self.target.clone()).accept(accept)
+        RequestBuilder::new(&self.resource, self.target.clone()).accept(self.accept(Answer::Object))
     }
 
-    fn is_protobuf(&self) -> bool {
-        self.client.prefers_protobuf() && Codec::of::<K>().is_some()
+    fn list_request(&self) -> RequestBuilder<'_> {
+        self.request().accept(self.accept(Answer::List))
     }
 
-    /// Sends an object, as JSON where the server does not take protobuf.
+    fn accept(&self, answer: Answer) -> &'static str {
+        let protobuf = self.client.prefers_protobuf();
+        match (self.form, answer) {
+            (ObjectForm::Metadata, answer) => metadata::accept(answer, protobuf),
+            (ObjectForm::Whole, _) if !protobuf || Codec::of::<K>().is_none() => media_type::JSON,
+            (ObjectForm::Whole, Answer::Watch) => media_type::ACCEPT_PROTOBUF_OR_JSON_WATCH,
+            (ObjectForm::Whole, Answer::Object | Answer::List) => media_type::ACCEPT_PROTOBUF_OR_JSON,
+        }
+    }
+
+    /// Refuses whole objects where metadata was asked for: items of a list do not say what they are.
+    fn check_form(&self, list_kind: &str) -> Result<(), Error> {
+        if self.form == ObjectForm::Metadata && list_kind != "PartialObjectMetadataList" {
+            let what = format!("asked for the metadata of {}, got {list_kind}", self.resource.group_resource());
+            return Err(Error::new(ErrorKind::Decode, what));
+        }
+        Ok(())
+    }
+
+    /// Sends an object and gets one back.
     async fn write(
         &self,
         object: &K,
-        build: impl Fn(RequestBuilder<'_>, Vec<u8>) -> Result<http::Request<Vec<u8>>, klient_core::BuildRequestError>,
+        build: impl Fn(RequestBuilder<'_>, Vec<u8>) -> Result<http::Request<Vec<u8>>, BuildRequestError>,
     ) -> Result<K, Error> {
-        if self.is_protobuf() {
+        if self.form == ObjectForm::Metadata {
+            let what = "metadata alone can be read, patched and deleted, but not created or updated";
+            return Err(Error::new(ErrorKind::Invalid, what));
+        }
+        self.write_as(object, build, Call::object).await
+    }
+
+    /// Sends a body, as JSON where the server does not take protobuf.
+    async fn write_as<B: Resource, T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        object: &B,
+        build: impl Fn(RequestBuilder<'_>, Vec<u8>) -> Result<http::Request<Vec<u8>>, BuildRequestError>,
+        finish: impl Fn(Call) -> F,
+    ) -> Result<T, Error> {
+        if self.client.sends_protobuf() && Codec::of::<B>().is_some() {
             let body = klient_proto::encode_body(object)?;
-            match self.object(build(self.request().content_type(media_type::PROTOBUF), body)?).await {
+            match finish(self.call(build(self.request().content_type(media_type::PROTOBUF), body)?)).await {
                 // The server has refused the form before looking at the object: nothing was done.
-                Err(error) if error.status().is_some_and(Status::is_unsupported_media_type) => {}
+                Err(error) if error.status().is_some_and(Status::is_unsupported_media_type) => {
+                    self.client.protobuf_was_refused();
+                }
                 outcome => return outcome,
             }
         }
         let body = serde_json::to_vec(object).map_err(|error| {
             Error::new(ErrorKind::Invalid, "the object cannot be written as JSON").with_source(error)
         })?;
-        self.object(build(self.request(), body)?).await
+        finish(self.call(build(self.request(), body)?)).await
     }
+}
 
-    /// Sends a request whose answer is one object.
-    async fn object(&self, request: http::Request<Vec<u8>>) -> Result<K, Error> {
-        let response = self.client.send(request).await?;
-        let form = Form::of(&response);
-        let code = response.status();
-        let body = self.in_time(response.into_body().collect(MAX_OBJECT)).await?;
-        let decoded = self.decode(form, &body);
-        // Some servers tell a failure with the code of a success. A kind known at run time takes any object for its own.
-        if (decoded.is_err() || Codec::of::<K>().is_none()) && answer::is_status(form, &body) {
-            let status = answer::status(code, form, &body);
-            if !status.is_success() {
-                return Err(status.into());
-            }
-        }
-        decoded
-    }
-
-    fn decode(&self, form: Form, body: &[u8]) -> Result<K, Error> {
-        let decoded = match form {
-            Form::Protobuf => klient_proto::decode_body(body).map_err(Error::from),
-            Form::Json => serde_json::from_slice(body)
-                .map_err(|error| Error::new(ErrorKind::Decode, "malformed JSON").with_source(error)),
-            Form::Other => Err(Error::new(ErrorKind::Decode, "the answer is neither protobuf nor JSON")),
-        };
-        decoded.map_err(|error| {
-            error.context(format!("the server's {} cannot be decoded", self.resource.group_resource()))
-        })
-    }
-
-    /// Bounds the time that an answer may take to arrive in full.
-    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let limit = self.client.timeout();
-        tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
-            let what = format!("the answer about {} took over {} s", self.resource.group_resource(), limit.as_secs());
-            Err(Error::new(ErrorKind::Timeout, what))
-        })
-    }
+/// What an answer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Object,
+    List,
+    Watch,
 }
 
 impl<K> Clone for Api<K> {
@@ -335,6 +348,7 @@ impl<K> Clone for Api<K> {
             client: self.client.clone(),
             resource: self.resource.clone(),
             target: self.target.clone(),
+            form: self.form,
             kind: PhantomData,
         }
     }
@@ -346,11 +360,7 @@ impl<K> fmt::Debug for Api<K> {
     }
 }
 
-fn name_of<K: Resource>(object: &K) -> Result<&str, Error> {
+pub(super) fn name_of<K: Resource>(object: &K) -> Result<&str, Error> {
     let name = object.metadata().name.as_deref().filter(|name| !name.is_empty());
-    name.ok_or_else(|| Error::new(ErrorKind::Invalid, "the object to update has no name"))
+    name.ok_or_else(|| Error::new(ErrorKind::Invalid, "the object has no name"))
 }
-
-const ACCEPT_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch,application/json";
-/// Far above what a server stores.
-const MAX_OBJECT: usize = 64 << 20;

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -43,21 +43,24 @@ impl Body {
     ///
     /// Dropping the future loses nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        std::future::poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// The poll form of [`chunk`](Self::chunk).
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         loop {
-            let frame = std::future::poll_fn(|context| self.inner.as_mut().poll_frame(context)).await;
-            match frame {
-                None => return Ok(None),
-                Some(Ok(frame)) => {
+            return Poll::Ready(match ready!(self.inner.as_mut().poll_frame(context)) {
+                None => Ok(None),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => Ok(Some(data)),
                     // Trailers say nothing that Kubernetes uses.
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
-                }
+                    Err(_) => continue,
+                },
                 Some(Err(error)) => {
                     let what = "the connection broke before the answer was complete";
-                    return Err(Error::new(ErrorKind::Transport, what).with_source(error));
+                    Err(Error::new(ErrorKind::Transport, what).with_source(error))
                 }
-            }
+            });
         }
     }
 

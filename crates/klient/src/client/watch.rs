@@ -1,16 +1,24 @@
-//! Watches: events as they arrive.
+//! Watches: events as they arrive. Step 2 of an object's way.
 
-use std::{collections::VecDeque, fmt, marker::PhantomData};
+use std::{
+    collections::VecDeque,
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
+use futures_core::Stream;
 use klient_core::{Resource, WatchEvent};
 use klient_proto::{RawObject, SplitOptions, WatchSplitter};
 
-use super::{answer::Form, body::Body};
+use super::{answer, answer::Form, body::Body};
 use crate::{Error, ErrorKind};
 
 /// The events of one watch request, which ends when the server ends it.
 ///
-/// Dropping it ends the watch.
+/// A stream of events with decoded objects; [`next_raw`](Self::next_raw) gives them in wire form. Dropping it ends the
+/// watch.
 pub struct Watch<K> {
     body: Body,
     splitter: Option<WatchSplitter>,
@@ -39,27 +47,21 @@ impl<K: Resource> Watch<K> {
     ///
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
-        let event = match self.next_raw().await? {
-            Ok(event) => event,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(match event {
-            WatchEvent::Added(object) => object.decode().map(WatchEvent::Added).map_err(Error::from),
-            WatchEvent::Modified(object) => object.decode().map(WatchEvent::Modified).map_err(Error::from),
-            WatchEvent::Deleted(object) => object.decode().map(WatchEvent::Deleted).map_err(Error::from),
-            WatchEvent::Bookmark(bookmark) => Ok(WatchEvent::Bookmark(bookmark)),
-            WatchEvent::Error(status) => Ok(WatchEvent::Error(status)),
-        })
+        Some(self.next_raw().await?.and_then(decoded))
     }
 
     /// The next event with its object in wire form; otherwise as [`next`](Self::next).
     pub async fn next_raw(&mut self) -> Option<Result<WatchEvent<RawObject>, Error>> {
+        std::future::poll_fn(|context| self.poll_raw(context)).await
+    }
+
+    fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<WatchEvent<RawObject>, Error>>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return Some(event);
+                return Poll::Ready(Some(event));
             }
-            let splitter = self.splitter.as_mut()?;
-            match self.body.chunk().await {
+            let Some(splitter) = self.splitter.as_mut() else { return Poll::Ready(None) };
+            match ready!(self.body.poll_chunk(context)) {
                 Ok(Some(chunk)) => {
                     let ready = &mut self.ready;
                     let pushed = splitter.push(&chunk, |event| ready.push_back(event.map_err(Error::from)));
@@ -70,15 +72,34 @@ impl<K: Resource> Watch<K> {
                 }
                 Ok(None) => {
                     let finished = self.splitter.take().map_or(Ok(()), WatchSplitter::finish);
-                    return finished.err().map(|error| Err(error.into()));
+                    return Poll::Ready(finished.err().map(|error| Err(error.into())));
                 }
                 Err(error) => {
                     self.splitter = None;
-                    return Some(Err(error));
+                    return Poll::Ready(Some(Err(error)));
                 }
             }
         }
     }
+}
+
+impl<K: Resource> Stream for Watch<K> {
+    type Item = Result<WatchEvent<K>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = ready!(self.poll_raw(context));
+        Poll::Ready(event.map(|event| event.and_then(decoded)))
+    }
+}
+
+fn decoded<K: Resource>(event: WatchEvent<RawObject>) -> Result<WatchEvent<K>, Error> {
+    Ok(match event {
+        WatchEvent::Added(object) => WatchEvent::Added(answer::decode(&object)?),
+        WatchEvent::Modified(object) => WatchEvent::Modified(answer::decode(&object)?),
+        WatchEvent::Deleted(object) => WatchEvent::Deleted(answer::decode(&object)?),
+        WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
+        WatchEvent::Error(status) => WatchEvent::Error(status),
+    })
 }
 
 impl<K> fmt::Debug for Watch<K> {

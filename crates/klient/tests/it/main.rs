@@ -5,7 +5,9 @@
 mod answers;
 mod http2;
 mod requests;
+mod rest;
 mod retries;
 mod scripted;
 mod sockets;
 mod streams;
+mod subresources;

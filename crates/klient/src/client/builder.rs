@@ -1,0 +1,160 @@
+//! What a client is made of.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use http::{
+    HeaderMap, HeaderValue,
+    header::{ACCEPT_ENCODING, USER_AGENT},
+};
+
+use super::{
+    AuthSource, Client, Inner, LogWarnings, StaticAuth, WarningHandler, metrics::ClientMetrics, throttle::Throttle,
+    transport::Transport, warnings::Warnings,
+};
+use crate::{Error, metrics::Registry};
+
+/// Sets up a [`Client`].
+pub struct ClientBuilder {
+    inner: Inner,
+}
+
+impl ClientBuilder {
+    pub(super) fn new(transport: Arc<dyn Transport>) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("klient/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        Self::of(Inner {
+            transport,
+            auth: Arc::new(StaticAuth::none()),
+            path_prefix: String::new(),
+            headers,
+            default_namespace: "default".to_owned(),
+            timeout: DEFAULT_TIMEOUT,
+            protobuf: true,
+            protobuf_refused: Arc::new(AtomicBool::new(false)),
+            throttle: None,
+            warnings: Arc::new(Warnings::new(LogWarnings)),
+            metrics: Arc::new(ClientMetrics::new(Registry::global().clone(), String::new())),
+        })
+    }
+
+    pub(super) fn of(inner: Inner) -> Self {
+        Self { inner }
+    }
+
+    /// Sets who asks.
+    #[must_use]
+    pub fn auth(mut self, auth: impl AuthSource) -> Self {
+        self.inner.auth = Arc::new(auth);
+        self
+    }
+
+    pub(super) fn boxed_auth(mut self, auth: Box<dyn AuthSource>) -> Self {
+        self.inner.auth = Arc::from(auth);
+        self
+    }
+
+    pub(super) fn replaced_header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
+        self.inner.headers.insert(name, value);
+        self
+    }
+
+    /// Sets what comes before the path of every request, as `/k8s/clusters/a`.
+    #[must_use]
+    pub fn path_prefix(mut self, prefix: &str) -> Self {
+        prefix.trim_end_matches('/').clone_into(&mut self.inner.path_prefix);
+        self
+    }
+
+    /// Sets a header that every request carries, unless it sets that header itself.
+    #[must_use]
+    pub fn header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
+        self.inner.headers.append(name, value);
+        self
+    }
+
+    /// Sets the namespace to use where none is said.
+    #[must_use]
+    pub fn default_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.inner.default_namespace = namespace.into();
+        self
+    }
+
+    /// Sets how long an answer may take to begin, and how long all but watches may take in all.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.inner.timeout = timeout;
+        self
+    }
+
+    /// Has all objects travel as JSON. Protobuf is used where a kind has it otherwise.
+    #[must_use]
+    pub fn json_only(mut self) -> Self {
+        self.inner.protobuf = false;
+        self
+    }
+
+    /// Sets whether the server may compress its answers; it may unless this says no.
+    #[must_use]
+    pub fn compression(mut self, wanted: bool) -> Self {
+        let value = if wanted { "gzip" } else { "identity" };
+        self.inner.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
+        self
+    }
+
+    /// Limits how many requests are sent, retries included: so many per second, and so many at once after a pause.
+    ///
+    /// There is no limit otherwise. The start of a watch is not limited, as in client-go.
+    ///
+    /// # Errors
+    ///
+    /// If the limit would let nothing through.
+    #[doc(alias = "QPS")]
+    #[doc(alias = "Burst")]
+    pub fn rate_limit(mut self, per_second: f64, burst: u32) -> Result<Self, Error> {
+        self.inner.throttle = Some(Arc::new(Throttle::new(per_second, burst)?));
+        Ok(self)
+    }
+
+    /// Sets who takes the server's warnings, each of them once; they are logged otherwise.
+    ///
+    /// ```no_run
+    /// # fn set_up() -> Result<(), klient::Error> {
+    /// use klient::client::{Client, Config, Warning};
+    ///
+    /// let builder = Client::builder_from_config(&Config::infer()?)?;
+    /// let client = builder.warning_handler(|warning: &Warning| eprintln!("warning: {}", warning.text)).build();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn warning_handler(mut self, handler: impl WarningHandler) -> Self {
+        self.inner.warnings = Arc::new(Warnings::new(handler));
+        self
+    }
+
+    /// Sets where requests are counted; in [`Registry::global`] otherwise.
+    #[must_use]
+    pub fn metrics(mut self, registry: &Registry) -> Self {
+        self.inner.metrics = Arc::new(ClientMetrics::new(registry.clone(), self.inner.metrics.host().to_owned()));
+        self
+    }
+
+    /// Sets the name of the server in metrics and `Debug`.
+    #[must_use]
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.inner.metrics = Arc::new(ClientMetrics::new(self.inner.metrics.registry().clone(), host.into()));
+        self
+    }
+
+    /// The client.
+    pub fn build(self) -> Client {
+        Client { inner: Arc::new(self.inner) }
+    }
+}
+
+/// Servers give up after a minute themselves.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(75);

@@ -1,0 +1,205 @@
+//! What becomes of an answer: an object, a list, bytes, a stream or a watch. Here [`Api`](super::Api) and
+//! [`RestClient`](super::RestClient) meet.
+//!
+//! Every call but a watch and a stream ends in bounded time, whatever the server does.
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Uri};
+use klient_core::{List, Resource, Status, TypeMeta};
+use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
+
+use super::{Client, Deleted, ListStream, Watch, answer, answer::Form, body::Body};
+use crate::{Error, ErrorKind};
+
+/// A request that is ready to be sent, and what it is about.
+pub(super) struct Call {
+    client: Client,
+    request: http::Request<Vec<u8>>,
+    limit: Option<Duration>,
+    about: About,
+}
+
+/// A request, in messages.
+struct About {
+    method: Method,
+    uri: Uri,
+}
+
+impl Call {
+    pub(super) fn new(client: Client, request: http::Request<Vec<u8>>) -> Self {
+        let about = About { method: request.method().clone(), uri: request.uri().clone() };
+        Self { client, request, limit: None, about }
+    }
+
+    /// Sets how long it may take in all, tries again included.
+    pub(super) fn limit(mut self, limit: Option<Duration>) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// An object.
+    pub(super) async fn object<K: Resource>(self) -> Result<K, Error> {
+        let (about, (code, form, body)) = self.answer().await?;
+        let decoded = decode(&about, form, &body);
+        // Some servers tell a failure with the code of a success. A kind known at run time takes any object for its own.
+        if (decoded.is_err() || Codec::of::<K>().is_none()) && answer::is_status(form, &body) {
+            let status = answer::status(code, form, &body);
+            if !status.is_success() {
+                return Err(status.into());
+            }
+        }
+        decoded
+    }
+
+    /// An object, or a status that says that it is gone.
+    pub(super) async fn object_or_status<K: Resource>(self) -> Result<Deleted<K>, Error> {
+        let (about, (code, form, body)) = self.answer().await?;
+        if answer::is_status(form, &body) {
+            let status = answer::status(code, form, &body);
+            return if status.is_success() { Ok(Deleted::Status(status)) } else { Err(status.into()) };
+        }
+        Ok(Deleted::Object(Box::new(decode(&about, form, &body)?)))
+    }
+
+    /// A status, whatever else a server may send to say that all is well.
+    pub(super) async fn status(self) -> Result<Status, Error> {
+        let (_, (code, form, body)) = self.answer().await?;
+        let status = answer::status(code, form, &body);
+        if answer::is_status(form, &body) && !status.is_success() { Err(status.into()) } else { Ok(status) }
+    }
+
+    /// Any JSON.
+    pub(super) async fn json<T: serde::de::DeserializeOwned>(self) -> Result<T, Error> {
+        let (about, (code, form, body)) = self.answer().await?;
+        let what = || format!("the answer to {about} cannot be decoded");
+        if form != Form::Json {
+            return Err(Error::new(ErrorKind::Decode, "it is not JSON").context(what()));
+        }
+        serde_json::from_slice(&body).map_err(|error| {
+            // Not what was asked for: perhaps the server tells a failure with the code of a success.
+            let status = answer::status(code, form, &body);
+            if answer::is_status(form, &body) && !status.is_success() {
+                return status.into();
+            }
+            Error::new(ErrorKind::Decode, "malformed JSON").with_source(error).context(what())
+        })
+    }
+
+    /// The bytes, whatever they are.
+    pub(super) async fn bytes(self) -> Result<Bytes, Error> {
+        let (_, (_, _, body)) = self.answer().await?;
+        Ok(body)
+    }
+
+    /// Nothing of it; the answer is read and let go, however large it is.
+    pub(super) async fn discard(self) -> Result<(), Error> {
+        let Self { client, request, limit, about } = self;
+        let reading = async {
+            let mut body = client.send(request).await?.into_body();
+            within(client.timeout(), &about, async {
+                while body.chunk().await?.is_some() {}
+                Ok(())
+            })
+            .await
+        };
+        within_limit(limit, &about, reading).await
+    }
+
+    /// A list, in memory.
+    pub(super) async fn list<K: Resource>(self) -> Result<List<K>, Error> {
+        let Self { client, request, limit, about } = self;
+        let reading = async {
+            let split = SplitOptions::default().managed_fields(ManagedFields::Keep);
+            let mut stream = ListStream::<K>::new(client.send(request).await?, split, client.timeout())?;
+            within(client.timeout(), &about, async {
+                let mut items = Vec::new();
+                while let Some(item) = stream.next().await {
+                    items.push(item?);
+                }
+                Ok((items, stream.end()))
+            })
+            .await
+        };
+        let (items, end) = within_limit(limit, &about, reading)
+            .await
+            .map_err(|error| if error.kind() == ErrorKind::Decode { undecodable(error, &about) } else { error })?;
+        let ListEnd { api_version, kind, metadata, .. } =
+            end.ok_or_else(|| undecodable(Error::new(ErrorKind::Decode, "the list has no end"), &about))?;
+        Ok(List { types: Some(TypeMeta::new(api_version, kind)), metadata, items })
+    }
+
+    /// A list, as it arrives.
+    pub(super) async fn list_stream<K: Resource>(self, split: SplitOptions) -> Result<ListStream<K>, Error> {
+        let silence = self.client.timeout();
+        ListStream::new(self.head().await?, split, silence)
+    }
+
+    /// A watch.
+    pub(super) async fn watch<K: Resource>(self) -> Result<Watch<K>, Error> {
+        Watch::new(self.head().await?, SplitOptions::default().managed_fields(ManagedFields::Keep))
+    }
+
+    /// The answer with its body still to come.
+    pub(super) async fn head(self) -> Result<http::Response<Body>, Error> {
+        within_limit(self.limit, &self.about, self.client.send(self.request)).await
+    }
+
+    async fn answer(self) -> Result<(About, (http::StatusCode, Form, Bytes)), Error> {
+        let Self { client, request, limit, about } = self;
+        let reading = async {
+            let response = client.send(request).await?;
+            let (code, form) = (response.status(), Form::of(&response));
+            let body = within(client.timeout(), &about, response.into_body().collect(MAX_OBJECT)).await?;
+            Ok((code, form, body))
+        };
+        let answer = within_limit(limit, &about, reading).await?;
+        Ok((about, answer))
+    }
+}
+
+fn decode<K: Resource>(about: &About, form: Form, body: &[u8]) -> Result<K, Error> {
+    let decoded = match form {
+        Form::Protobuf if Codec::of::<K>().is_some() => klient_proto::decode_body(body).map_err(Error::from),
+        // The metadata of any kind.
+        Form::Protobuf => RawObject::from_protobuf_body(body, ManagedFields::Keep)
+            .and_then(|object| object.decode())
+            .map_err(Error::from),
+        Form::Json => serde_json::from_slice(body)
+            .map_err(|error| Error::new(ErrorKind::Decode, "malformed JSON").with_source(error)),
+        Form::Other => Err(Error::new(ErrorKind::Decode, "it is neither protobuf nor JSON")),
+    };
+    decoded.map_err(|error| undecodable(error, about))
+}
+
+fn undecodable(error: Error, about: &About) -> Error {
+    error.context(format!("the answer to {about} cannot be decoded"))
+}
+
+async fn within_limit<T>(
+    limit: Option<Duration>,
+    about: &About,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match limit {
+        Some(limit) => within(limit, about, work).await,
+        None => work.await,
+    }
+}
+
+async fn within<T>(limit: Duration, about: &About, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::Timeout, format!("the answer to {about} took over {} s", limit.as_secs_f32())))
+    })
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the query, which may be long.
+        write!(f, "{} {}", self.method, self.uri.path())
+    }
+}
+
+/// Far above what a server stores.
+const MAX_OBJECT: usize = 64 << 20;

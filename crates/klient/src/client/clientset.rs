@@ -1,0 +1,117 @@
+//! `Clientset`: every built-in kind by group and version, without naming its type.
+
+mod generated;
+
+pub use self::generated::*;
+use super::Client;
+
+/// Gives the verbs on every built-in kind, by group and version.
+///
+/// A namespace that is empty means all of them, as in client-go.
+///
+/// ```no_run
+/// use klient::client::{Client, Clientset};
+/// use klient::{GetOptions, ListOptions};
+///
+/// # async fn read() -> Result<(), klient::Error> {
+/// let clientset = Clientset::new(Client::infer()?);
+/// let web = clientset.apps_v1().deployments("default").get("web", &GetOptions::default()).await?;
+/// let nodes = clientset.core_v1().nodes().list(&ListOptions::default()).await?;
+/// let all_pods = clientset.core_v1().pods("").list(&ListOptions::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "kubernetes.Interface")]
+#[derive(Clone, Debug)]
+pub struct Clientset {
+    client: Client,
+}
+
+impl Clientset {
+    /// All kinds of a server.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The client that they are asked for through.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// Writes one group and version: its accessor, its struct and the accessors of its kinds.
+macro_rules! group_versions {
+    ($(
+        $(#[$version_cfg:meta])?
+        $api_version:literal $accessor:ident $name:ident {
+            $( $(#[$kind_cfg:meta])? $scope:ident $plural:ident $kind:path; )*
+        }
+    )*) => {
+        impl super::Clientset {$(
+            #[doc = concat!("Kinds of `", $api_version, "`.")]
+            $(#[$version_cfg])?
+            pub fn $accessor(&self) -> $name {
+                $name { client: self.client.clone() }
+            }
+        )*}
+        $(
+            #[doc = concat!("Kinds of `", $api_version, "`.")]
+            $(#[$version_cfg])?
+            #[derive(Clone, Debug)]
+            pub struct $name {
+                client: crate::client::Client,
+            }
+
+            $(#[$version_cfg])?
+            impl $name {$(
+                $(#[$kind_cfg])?
+                group_versions!(@$scope $plural $kind);
+            )*}
+        )*
+    };
+    (@namespaced $plural:ident $kind:path) => {
+        #[doc = concat!("[`", stringify!($kind), "`] in a namespace; in all of them if it is empty.")]
+        pub fn $plural(&self, namespace: &str) -> crate::client::Api<$kind> {
+            crate::client::Api::in_namespace(self.client.clone(), namespace)
+        }
+    };
+    (@cluster $plural:ident $kind:path) => {
+        #[doc = concat!("[`", stringify!($kind), "`].")]
+        pub fn $plural(&self) -> crate::client::Api<$kind> {
+            crate::client::Api::cluster(self.client.clone())
+        }
+    };
+}
+use group_versions;
+
+#[cfg(test)]
+mod tests {
+    use klient_core::{ApiResource, Target};
+
+    use super::*;
+    use crate::client::transport::{SendFuture, Transport};
+
+    struct Nowhere;
+
+    impl Transport for Nowhere {
+        fn send(&self, _: http::Request<bytes::Bytes>) -> SendFuture<'_> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn accessors_know_their_kind_and_place() {
+        let clientset = Clientset::new(Client::builder(Nowhere).build());
+        let deployments = clientset.apps_v1().deployments("shop");
+        assert_eq!(deployments.resource(), &ApiResource::of::<k8s_openapi::api::apps::v1::Deployment>());
+        assert_eq!(deployments.target(), &Target::Namespace("shop".to_owned()));
+        assert_eq!(clientset.core_v1().pods("").target(), &Target::AllNamespaces);
+        assert_eq!(clientset.core_v1().nodes().target(), &Target::Cluster);
+        assert_eq!(clientset.networking_v1().network_policies("x").resource().plural, "networkpolicies");
+        assert_eq!(clientset.core_v1().endpoints("x").resource().plural, "endpoints");
+        assert_eq!(clientset.storage_v1().csi_drivers().resource().plural, "csidrivers");
+        assert_eq!(clientset.apiregistration_v1().api_services().resource().plural, "apiservices");
+        let definitions = clientset.apiextensions_v1().custom_resource_definitions();
+        assert_eq!(definitions.resource().plural, "customresourcedefinitions");
+    }
+}

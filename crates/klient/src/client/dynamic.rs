@@ -1,0 +1,46 @@
+//! `DynamicClient`: objects of kinds known at run time, as JSON.
+
+use klient_core::{ApiResource, DynamicObject, Target};
+
+use super::{Api, Client};
+
+/// Gives the verbs on any kind, by its [`ApiResource`].
+///
+/// ```no_run
+/// use klient::{ApiResource, GetOptions, GroupVersionKind, Scope};
+/// use klient::client::{Client, DynamicClient};
+///
+/// # async fn read(client: Client) -> Result<(), klient::Error> {
+/// let kind = GroupVersionKind::new("shop.example.com", "v1", "Widget");
+/// let widgets = ApiResource::new(kind, "widgets", Scope::Namespaced);
+/// let widget = DynamicClient::new(client).in_namespace(&widgets, "default").get("big", &GetOptions::default()).await?;
+/// println!("{}", widget.data["spec"]["size"]);
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "dynamic.Interface")]
+#[derive(Clone, Debug)]
+pub struct DynamicClient {
+    client: Client,
+}
+
+impl DynamicClient {
+    /// Kinds of a server.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Objects in a namespace; in all of them if it is empty.
+    pub fn in_namespace(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        self.at(resource, Target::in_namespace(namespace))
+    }
+
+    /// Objects in all namespaces, or of a kind that has none.
+    pub fn all(&self, resource: &ApiResource) -> Api<DynamicObject> {
+        self.at(resource, Target::AllNamespaces)
+    }
+
+    fn at(&self, resource: &ApiResource, target: Target) -> Api<DynamicObject> {
+        Api::dynamic(self.client.clone(), resource.clone(), target)
+    }
+}

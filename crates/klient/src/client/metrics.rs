@@ -1,0 +1,113 @@
+//! What the client counts, under client-go's names.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use http::{Method, StatusCode};
+use klient_core::Verb;
+
+use crate::metrics::{Counter, Histogram, Registry};
+
+/// The client's own metrics, each looked up in the registry once.
+pub(super) struct ClientMetrics {
+    registry: Registry,
+    host: String,
+    requests: Mutex<HashMap<(Method, Option<StatusCode>), Counter>>,
+    retries: Mutex<HashMap<(Method, Option<StatusCode>), Counter>>,
+    durations: Mutex<HashMap<&'static str, Histogram>>,
+    throttled: Mutex<HashMap<&'static str, Histogram>>,
+}
+
+impl ClientMetrics {
+    pub(super) fn new(registry: Registry, host: String) -> Self {
+        Self {
+            registry,
+            host,
+            requests: Mutex::default(),
+            retries: Mutex::default(),
+            durations: Mutex::default(),
+            throttled: Mutex::default(),
+        }
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Counts one answer, or that there was none.
+    pub(super) fn answered(&self, method: &Method, code: Option<StatusCode>) {
+        let help = "Number of HTTP requests, partitioned by status code, method, and host.";
+        self.count(&self.requests, "rest_client_requests_total", help, method, code);
+    }
+
+    /// Counts that a request is sent again after such an answer, or none.
+    pub(super) fn retried(&self, method: &Method, code: Option<StatusCode>) {
+        let help = "Number of request retries, partitioned by status code, verb, and host.";
+        self.count(&self.retries, "rest_client_request_retries_total", help, method, code);
+    }
+
+    /// Counts how long it took from the request to the head of its last answer.
+    pub(super) fn took(&self, verb: Option<Verb>, method: &Method, time: Duration) {
+        let help = "Request latency in seconds. Broken down by verb, and host.";
+        let verb = verb_label(verb, method);
+        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let histogram = durations.entry(verb).or_insert_with(|| {
+            let labels = [("verb", verb), ("host", self.host.as_str())];
+            self.registry.histogram("rest_client_request_duration_seconds", help, LATENCY, &labels)
+        });
+        histogram.observe_duration(time);
+    }
+
+    /// Counts how long a request waited for the client's own rate limit.
+    pub(super) fn throttled(&self, verb: Option<Verb>, method: &Method, time: Duration) {
+        let help = "Client side rate limiter latency in seconds. Broken down by verb, and host.";
+        let verb = verb_label(verb, method);
+        let mut throttled = self.throttled.lock().unwrap_or_else(PoisonError::into_inner);
+        let histogram = throttled.entry(verb).or_insert_with(|| {
+            let labels = [("verb", verb), ("host", self.host.as_str())];
+            self.registry.histogram("rest_client_rate_limiter_duration_seconds", help, LATENCY, &labels)
+        });
+        histogram.observe_duration(time);
+    }
+
+    fn count(
+        &self,
+        counters: &Mutex<HashMap<(Method, Option<StatusCode>), Counter>>,
+        name: &'static str,
+        help: &'static str,
+        method: &Method,
+        code: Option<StatusCode>,
+    ) {
+        let mut counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counter = counters.entry((method.clone(), code)).or_insert_with(|| {
+            let code = code.map_or("<error>".to_owned(), |code| code.as_u16().to_string());
+            let labels = [("code", code.as_str()), ("method", method.as_str()), ("host", self.host.as_str())];
+            self.registry.counter(name, help, &labels)
+        });
+        counter.increment();
+    }
+}
+
+/// client-go's label: the HTTP method, except that lists and watches are told apart.
+fn verb_label(verb: Option<Verb>, method: &Method) -> &'static str {
+    match (verb, method.as_str()) {
+        (Some(Verb::List), _) => "LIST",
+        (Some(Verb::Watch), _) => "WATCH",
+        (_, "GET") => "GET",
+        (_, "POST") => "POST",
+        (_, "PUT") => "PUT",
+        (_, "PATCH") => "PATCH",
+        (_, "DELETE") => "DELETE",
+        (_, "HEAD") => "HEAD",
+        _ => "OTHER",
+    }
+}
+
+const LATENCY: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];

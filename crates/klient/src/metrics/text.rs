@@ -1,0 +1,76 @@
+//! Prometheus' text form.
+
+use std::fmt::{Display, Write as _};
+
+use super::{Family, Labels, Metric};
+
+/// Adds all metrics of one name.
+pub(super) fn family(out: &mut String, name: &str, family: &Family) {
+    let sort = match family.metrics.values().next() {
+        Some(Metric::Counter(_)) => "counter",
+        Some(Metric::Gauge(_)) => "gauge",
+        Some(Metric::Histogram(_)) => "histogram",
+        None => return,
+    };
+    // Writing to a text cannot fail.
+    let _ = write!(out, "# HELP {name} {}\n# TYPE {name} {sort}\n", family.help);
+    for (labels, metric) in &family.metrics {
+        match metric {
+            Metric::Counter(counter) => line(out, name, "", labels, None, counter.value()),
+            Metric::Gauge(gauge) => line(out, name, "", labels, None, gauge.value()),
+            Metric::Histogram(histogram) => {
+                for (bound, count) in histogram.buckets() {
+                    let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+                    line(out, name, "_bucket", labels, Some(&bound), count);
+                }
+                line(out, name, "_sum", labels, None, histogram.sum());
+                line(out, name, "_count", labels, None, histogram.count());
+            }
+        }
+    }
+}
+
+fn line(out: &mut String, name: &str, suffix: &str, labels: &Labels, bound: Option<&str>, value: impl Display) {
+    out.push_str(name);
+    out.push_str(suffix);
+    let labels = labels.iter().map(|(name, value)| (*name, value.as_str())).chain(bound.map(|bound| ("le", bound)));
+    let mut before = '{';
+    for (name, value) in labels {
+        out.push(before);
+        out.push_str(name);
+        out.push_str("=\"");
+        for c in value.chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                '"' => out.push_str("\\\""),
+                '\n' => out.push_str("\\n"),
+                c => out.push(c),
+            }
+        }
+        out.push('"');
+        before = ',';
+    }
+    out.push_str(if before == ',' { "} " } else { " " });
+    let _ = write!(out, "{value}");
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Registry;
+
+    #[test]
+    fn a_histogram_has_buckets_a_sum_and_a_count() {
+        let registry = Registry::new();
+        registry.histogram("wait_seconds", "Wait.", &[0.5, 2.0], &[("verb", "GET")]).observe(1.5);
+        assert_eq!(
+            registry.render(),
+            "# HELP wait_seconds Wait.\n# TYPE wait_seconds histogram\n\
+             wait_seconds_bucket{verb=\"GET\",le=\"0.5\"} 0\n\
+             wait_seconds_bucket{verb=\"GET\",le=\"2\"} 1\n\
+             wait_seconds_bucket{verb=\"GET\",le=\"+Inf\"} 1\n\
+             wait_seconds_sum{verb=\"GET\"} 1.5\n\
+             wait_seconds_count{verb=\"GET\"} 1\n"
+        );
+    }
+}
