@@ -7,6 +7,7 @@ mod reader;
 mod scalars;
 mod schema;
 mod special;
+mod text;
 mod writer;
 
 pub(crate) use collections::{read_string_list, read_string_list_map, write_string_list, write_string_list_map};

@@ -93,12 +93,10 @@ impl<T: ListItem> FieldValue for Vec<T> {
             self.reserve_exact(r.count_items());
         }
         r.charge(size_of::<T>())?;
-        let mut value = T::empty();
-        if let Err(error) = value.read_field(wire, r) {
-            return Err(error.at_index(self.len()));
-        }
-        self.push(value);
-        Ok(())
+        // In its place at once: items are large, and an error throws the whole list away.
+        let index = self.len();
+        self.push(T::empty());
+        self[index].read_field(wire, r).map_err(|error| error.at_index(index))
     }
 
     fn write_field(&self, number: u32, w: &mut Writer) {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 
-use super::{FieldValue, Result};
+use super::{FieldValue, Result, text};
 use crate::error::{DecodeError, Problem};
 
 /// How a field's value is laid out.
@@ -45,13 +45,23 @@ impl<'a> Reader<'a> {
     /// The next field's number and wire type, or `None` at the end of the message.
     #[inline]
     pub(crate) fn next_field(&mut self) -> Result<Option<(u32, WireType)>> {
-        let Some((&first, rest)) = self.rest.split_first() else { return Ok(None) };
-        let key = if first < 0x80 {
-            self.rest = rest;
-            u64::from(first)
-        } else {
-            self.varint()?
+        // Nearly every key is one byte: the number is below 16, and a varint or a length comes after it.
+        let (number, wire) = match self.rest {
+            [] => return Ok(None),
+            [first @ 0x08..0x80, rest @ ..] if first & 0b101 == 0 => {
+                self.rest = rest;
+                let wire = if first & 0b010 == 0 { WireType::Varint } else { WireType::Bytes };
+                (u32::from(first >> 3), wire)
+            }
+            _ => self.any_key()?,
         };
+        self.field = number;
+        Ok(Some((number, wire)))
+    }
+
+    #[inline(never)]
+    fn any_key(&mut self) -> Result<(u32, WireType)> {
+        let key = self.varint()?;
         let wire = match key & 7 {
             0 => WireType::Varint,
             1 => WireType::Fixed64,
@@ -62,10 +72,7 @@ impl<'a> Reader<'a> {
             _ => return Err(self.error(Problem::WrongWireType)),
         };
         match u32::try_from(key >> 3) {
-            Ok(number @ 1..=MAX_FIELD_NUMBER) => {
-                self.field = number;
-                Ok(Some((number, wire)))
-            }
+            Ok(number @ 1..=MAX_FIELD_NUMBER) => Ok((number, wire)),
             _ => Err(self.error(Problem::BadVarint)),
         }
     }
@@ -144,7 +151,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn str(&mut self, wire: WireType) -> Result<&'a str> {
         let bytes = self.bytes(wire)?;
-        std::str::from_utf8(bytes).map_err(|_| self.error_before(Problem::NotUtf8, bytes.len()))
+        text::from_utf8(bytes).ok_or_else(|| self.error_before(Problem::NotUtf8, bytes.len()))
     }
 
     /// Reads a double field.
