@@ -6,6 +6,8 @@
 #[cfg(feature = "client")]
 pub mod client;
 mod error;
+#[cfg(feature = "client")]
+pub mod retry;
 
 pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;
