@@ -3,9 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod discovery;
+mod discovery_cache;
 mod http2;
+mod offered;
+mod openapi;
 mod requests;
 mod retries;
+mod routed;
 mod scripted;
 mod sockets;
 mod streams;
