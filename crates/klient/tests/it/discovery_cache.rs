@@ -63,6 +63,7 @@ async fn many_callers_at_once_have_the_server_asked_once() {
             tokio::spawn(async move { cached.apis().await.unwrap() })
         })
         .collect();
+    server.asked(2).await;
     drop(held);
     let mut results = Vec::new();
     for caller in callers {
@@ -84,13 +85,12 @@ async fn a_caller_who_gives_up_leaves_the_work_to_the_next() {
         let cached = cached.clone();
         async move { cached.apis().await.map(|_| ()) }
     });
-    while server.seen().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    server.asked(2).await;
     let second = tokio::spawn({
         let cached = cached.clone();
         async move { cached.apis().await.unwrap().resources().count() }
     });
+    tokio::task::yield_now().await;
     first.abort();
     drop(held);
     assert_eq!(second.await.unwrap(), 8);
@@ -165,9 +165,7 @@ async fn what_was_said_to_be_wrong_while_it_was_asked_for_is_asked_for_again() {
         let cached = cached.clone();
         async move { cached.apis().await.map(|_| ()) }
     });
-    while server.seen().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    server.asked(2).await;
     cached.invalidate();
     drop(held);
     asking.await.unwrap().unwrap();

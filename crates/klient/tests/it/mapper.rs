@@ -223,6 +223,7 @@ async fn many_misses_at_once_have_the_server_asked_once() {
             tokio::spawn(async move { mapper.resolve("wd").await.unwrap().resource })
         })
         .collect();
+    server.asked(2).await;
     drop(held);
     for caller in callers {
         assert_eq!(caller.await.unwrap().plural, "widgets");

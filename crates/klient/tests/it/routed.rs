@@ -31,6 +31,16 @@ impl Routed {
         Client::builder(Arc::clone(self)).build()
     }
 
+    /// Waits until so many requests have come since the last call of `seen`, and for whoever else is ready to run.
+    pub(crate) async fn asked(&self, count: usize) {
+        while self.seen.lock().unwrap().len() < count {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The requests since the last call.
     pub(crate) fn seen(&self) -> Vec<http::Request<Bytes>> {
         std::mem::take(&mut self.seen.lock().unwrap())
