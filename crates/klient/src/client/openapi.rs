@@ -66,7 +66,8 @@ impl OpenApiClient {
     ///
     /// If the server cannot be asked, or its answer not be read.
     pub async fn index(&self) -> Result<OpenApiIndex, Error> {
-        let index: Index = Document::fetch(&self.client, ROOT, media_type::JSON).await?.json()?;
+        // Servers call it plain text.
+        let index: Index = Document::fetch(&self.client, ROOT, media_type::JSON).await?.json_of_any_type()?;
         let documents = index.paths.into_iter().map(|(path, entry)| (path, entry.server_relative_url)).collect();
         Ok(OpenApiIndex { documents })
     }

@@ -186,17 +186,3 @@ async fn fifty_objects_come_in_pages_of_seven() {
     .unwrap();
     assert_eq!(watch.next().await.unwrap().unwrap().object().map(name).as_deref(), Some("late"));
 }
-
-#[tokio::test]
-async fn a_version_that_is_too_old_ends_a_resumed_watch_as_gone() {
-    let maps: Api<ConfigMap> = Api::all(client().await);
-    let mut watch = RetryWatch::new(maps, WatchOptions::after("1")).unwrap();
-    let error = loop {
-        match watch.next().await.expect("an error comes first") {
-            Ok(_) => {}
-            Err(error) => break error,
-        }
-    };
-    assert!(error.is_gone(), "{error:?}");
-    assert!(watch.next().await.is_none());
-}

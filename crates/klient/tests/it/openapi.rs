@@ -15,11 +15,10 @@ use crate::{
 
 fn index(hash: u32) -> http::Response<Body> {
     let entry = |path: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
-    json_answer(
-        200,
-        &json!({"paths": {"api": entry("api"), "api/v1": entry("api/v1"), "apis/apps": entry("apis/apps"),
-            "apis/apps/v1": entry("apis/apps/v1"), "version": entry("version")}}),
-    )
+    let paths = json!({"api": entry("api"), "api/v1": entry("api/v1"), "apis/apps": entry("apis/apps"),
+        "apis/apps/v1": entry("apis/apps/v1"), "version": entry("version")});
+    // As the real server calls it.
+    answer(200, "text/plain; charset=utf-8", json!({"paths": paths}).to_string())
 }
 
 fn apps() -> GroupVersion {

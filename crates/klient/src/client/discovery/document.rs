@@ -59,6 +59,11 @@ impl Document {
             let what = format!("{} is {:?} and not JSON", self.path, self.content_type);
             return Err(Error::new(ErrorKind::Decode, what));
         }
+        self.json_of_any_type()
+    }
+
+    /// The document, read as JSON whatever it is called.
+    pub(in crate::client) fn json_of_any_type<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| self.malformed().with_source(error))
     }
 
