@@ -103,7 +103,7 @@ impl<K: Resource> Pager<K> {
         mut sink: impl FnMut(Result<RawObject, DecodeError>),
     ) -> Result<Option<ListEnd>, Error> {
         let Some(options) = self.next_options() else { return Ok(None) };
-        let end = match self.api.list_raw(&options, split.clone(), &mut sink).await {
+        let end = match self.api.list_raw(&options, split, &mut sink).await {
             Err(error) if self.goes_on_after(&error) => {
                 let Some(options) = self.next_options() else { return Ok(None) };
                 self.api.list_raw(&options, split, sink).await?

@@ -144,8 +144,10 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let temporary = path.with_extension(format!("{}.{count}.tmp", process::id()));
+    // One that a process of the same number left behind; and never through a link that someone else has put there.
+    let _ = fs::remove_file(&temporary);
     let mut options = File::options();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written =
