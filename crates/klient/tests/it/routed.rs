@@ -13,9 +13,11 @@ use klient::{
 
 use crate::scripted::Step;
 
+type Answer = Box<dyn Fn(&http::Request<Bytes>) -> Step + Send + Sync>;
+
 /// Answers each request with what a function makes of it.
 pub(crate) struct Routed {
-    answer: Box<dyn Fn(&http::Request<Bytes>) -> Step + Send + Sync>,
+    answer: Answer,
     seen: Mutex<Vec<http::Request<Bytes>>>,
     /// Answers wait here while the test holds it.
     pub(crate) gate: tokio::sync::RwLock<()>,
