@@ -5,6 +5,7 @@
 mod auth;
 mod cluster;
 mod connections;
+mod discovery;
 mod forms;
 mod verbs;
 mod watches;

@@ -1,0 +1,188 @@
+//! What the real server offers: in both forms, by name, by kind, after something new was installed; and lists in pages.
+
+use k8s_openapi::{
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use klient::{
+    CreateOptions, GroupVersion, GroupVersionKind, ListOptions, WatchOptions,
+    client::{
+        Api, OpenApiClient, Pager, RestMapper, RetryWatch,
+        discovery::{CachedDiscovery, DiscoveryClient, DiskCache, ServerApis},
+    },
+};
+use serde_json::json;
+
+use crate::cluster::{client, namespace};
+
+/// Everything about the built-in resources, in an order of its own: other tests install theirs meanwhile.
+fn built_in(apis: &ServerApis) -> Vec<String> {
+    let own = |group: &str| !group.ends_with(".invalid");
+    let mut all: Vec<String> = apis
+        .resources()
+        .filter(|served| own(&served.resource.group))
+        .map(|served| {
+            let mut served = served.clone();
+            served.subresources.sort_by(|a, b| a.name.cmp(&b.name));
+            served.short_names.sort();
+            served.categories.sort();
+            served.verbs.sort();
+            format!("{served:?}")
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn both_forms_of_discovery_tell_the_same() {
+    let client = client().await;
+    let new = DiscoveryClient::new(client.clone()).apis().await.unwrap();
+    let old = DiscoveryClient::new(client.clone()).legacy().apis().await.unwrap();
+    new.check_complete().unwrap();
+    old.check_complete().unwrap();
+    assert!(built_in(&new).len() > 60, "{}", built_in(&new).len());
+    assert_eq!(built_in(&new), built_in(&old));
+    let order = |apis: &ServerApis| {
+        let versions = apis.group_versions().filter(|version| !version.group.ends_with(".invalid"));
+        versions.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&new), order(&old));
+    let version = DiscoveryClient::new(client.clone()).server_version().await.unwrap();
+    assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
+    let apps = DiscoveryClient::new(client).resources(&GroupVersion::new("apps", "v1")).await.unwrap();
+    let scale = apps.resource("deployments").unwrap().subresource("scale").unwrap().response_kind.clone();
+    assert_eq!(scale, GroupVersionKind::new("autoscaling", "v1", "Scale"));
+}
+
+#[tokio::test]
+async fn names_lead_to_resources() {
+    let mapper = RestMapper::new(CachedDiscovery::in_memory(DiscoveryClient::new(client().await)));
+    for (name, expected) in [
+        ("po", "/v1, Resource=pods"),
+        ("deploy", "apps/v1, Resource=deployments"),
+        ("deployments.v1.apps", "apps/v1, Resource=deployments"),
+        ("Deployment", "apps/v1, Resource=deployments"),
+        ("ing", "networking.k8s.io/v1, Resource=ingresses"),
+        ("events", "/v1, Resource=events"),
+        ("crd", "apiextensions.k8s.io/v1, Resource=customresourcedefinitions"),
+        ("hpa", "autoscaling/v2, Resource=horizontalpodautoscalers"),
+    ] {
+        assert_eq!(mapper.resolve(name).await.unwrap().resource.gvr().to_string(), expected);
+    }
+    let all: Vec<String> =
+        mapper.category("all").await.unwrap().iter().map(|resource| resource.group_resource().to_string()).collect();
+    for expected in ["pods", "services", "deployments.apps", "jobs.batch"] {
+        assert!(all.contains(&expected.to_owned()), "{all:?}");
+    }
+    let error = mapper.resolve("deploymets").await.unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains("deployments.apps"), "{error}");
+}
+
+#[tokio::test]
+async fn a_resource_that_is_installed_later_is_found_after_a_miss() {
+    let client = client().await;
+    let folder = tempfile::tempdir().unwrap();
+    let on_disk = || CachedDiscovery::on_disk(DiscoveryClient::new(client.clone()), DiskCache::new(folder.path()));
+    let mapper = RestMapper::new(on_disk());
+    let gadget = GroupVersionKind::new("discovery.klient.invalid", "v1", "Gadget");
+    assert!(mapper.resource_for_kind(&gadget).await.unwrap_err().is_not_found());
+
+    let definitions: Api<CustomResourceDefinition> = Api::cluster(client.clone());
+    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": {"name": "gadgets.discovery.klient.invalid"},
+        "spec": {
+            "group": "discovery.klient.invalid", "scope": "Cluster",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList",
+                "shortNames": ["gdg"], "categories": ["toys"]},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }))
+    .unwrap();
+    definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    // The server lists it a moment after it is established, and tells nobody when.
+    let mut found = None;
+    for _ in 0..100 {
+        found = on_disk().refresh().await.unwrap().group("discovery.klient.invalid").cloned();
+        if found.is_some() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(found.is_some(), "the definition is never listed");
+    let gadgets = mapper.resource_for_kind(&gadget).await.unwrap();
+    assert!(!gadgets.is_namespaced());
+    assert_eq!(mapper.resolve("gdg").await.unwrap().resource, gadgets);
+    assert_eq!(mapper.category("toys").await.unwrap(), [gadgets]);
+
+    // The next program reads it from disk.
+    let next = on_disk();
+    assert!(next.apis().await.unwrap().group("discovery.klient.invalid").is_some());
+    assert!(!next.is_fresh());
+}
+
+#[tokio::test]
+async fn the_server_sends_only_what_has_changed() {
+    let cached = CachedDiscovery::in_memory(DiscoveryClient::new(client().await));
+    let core = |apis: &ServerApis| std::sync::Arc::clone(&apis.groups[0]);
+    let first = cached.apis().await.unwrap();
+    let second = cached.refresh().await.unwrap();
+    // No test changes the core group, so that its document has kept its tag.
+    assert!(std::sync::Arc::ptr_eq(&core(&first), &core(&second)));
+}
+
+#[tokio::test]
+async fn openapi_documents_are_found_by_group_version() {
+    let openapi = OpenApiClient::new(client().await);
+    let apps = GroupVersion::new("apps", "v1");
+    assert!(openapi.index().await.unwrap().group_versions().any(|version| version == apps));
+    let document = openapi.value(&apps).await.unwrap();
+    assert!(document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object());
+    assert!(openapi.document_v2().await.unwrap().starts_with(b"{"));
+}
+
+#[tokio::test]
+async fn fifty_objects_come_in_pages_of_seven() {
+    let client = client().await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "discovery-pages").await);
+    let mut expected = Vec::new();
+    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    for index in 0..50 {
+        let map: ConfigMap = serde_json::from_value(
+            json!({"metadata": {"name": format!("map-{index:02}"), "labels": {"app": "pages"}}}),
+        )
+        .unwrap();
+        maps.create(&CreateOptions::default(), &map).await.unwrap();
+        expected.push(format!("map-{index:02}"));
+    }
+    let name = |map: &ConfigMap| map.metadata.name.clone().unwrap();
+    let options = ListOptions::default().label_selector("app=pages").limit(7);
+    let mut pager = Pager::new(maps.clone(), options.clone());
+    let mut pages = Vec::new();
+    while let Some(page) = pager.next_page().await.unwrap() {
+        pages.push(page.items.iter().map(name).collect::<Vec<_>>());
+    }
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [7, 7, 7, 7, 7, 7, 7, 1]);
+    assert_eq!(pages.concat(), expected);
+    let all = Pager::new(maps.clone(), options).all().await.unwrap();
+    assert_eq!(all.items.iter().map(name).collect::<Vec<_>>(), expected);
+    assert!(!all.resource_version().is_empty());
+
+    // The same objects once more, as they were made: over watches of a second each.
+    let options = WatchOptions::after(version).label_selector("app=pages").timeout(std::time::Duration::from_secs(1));
+    let mut watch = RetryWatch::new(maps.clone(), options).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..50 {
+        seen.extend(watch.next().await.unwrap().unwrap().object().map(name));
+    }
+    assert_eq!(seen, expected);
+    let pause = tokio::time::timeout(std::time::Duration::from_secs(3), watch.next()).await;
+    assert!(pause.is_err(), "{pause:?}");
+    maps.create(&CreateOptions::default(), &{
+        let late = json!({"metadata": {"name": "late", "labels": {"app": "pages"}}});
+        serde_json::from_value(late).unwrap()
+    })
+    .await
+    .unwrap();
+    assert_eq!(watch.next().await.unwrap().unwrap().object().map(name).as_deref(), Some("late"));
+}

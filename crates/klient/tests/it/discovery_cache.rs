@@ -1,0 +1,309 @@
+//! What is remembered of a server's APIs, in memory and on disk, and when the server is asked again.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use klient::{
+    ErrorKind,
+    client::discovery::{CachedDiscovery, DiskCache},
+};
+use serde_json::json;
+
+use crate::{
+    offered::{core, discovery, in_memory, named, served, served_legacy, tagged},
+    routed::Routed,
+    scripted::{Step, answer},
+};
+
+/// A server that works, or does not, as the flag says.
+fn breakable() -> (Arc<Routed>, Arc<AtomicBool>) {
+    let broken = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&broken);
+    let server =
+        Routed::new(
+            move |request| {
+                if flag.load(Ordering::SeqCst) { answer(500, "text/plain", "down") } else { served(request) }
+            },
+        );
+    (server, broken)
+}
+
+fn on_disk(server: &Arc<Routed>, folder: &tempfile::TempDir) -> CachedDiscovery {
+    CachedDiscovery::on_disk(discovery(server), DiskCache::new(folder.path()))
+}
+
+fn tags(server: &Routed) -> Vec<Option<String>> {
+    let tag = |request: &http::Request<bytes::Bytes>| {
+        request.headers().get("if-none-match").map(|value| value.to_str().unwrap().to_owned())
+    };
+    let mut tags: Vec<_> = server.seen().iter().map(tag).collect();
+    tags.sort();
+    tags
+}
+
+fn both_tags() -> Vec<Option<String>> {
+    vec![Some("\"core\"".to_owned()), Some("\"named\"".to_owned())]
+}
+
+#[tokio::test]
+async fn many_callers_at_once_have_the_server_asked_once() {
+    let server = Routed::new(served);
+    let cached = in_memory(&server);
+    assert!(!cached.is_fresh());
+    let held = server.gate.write().await;
+    let callers: Vec<_> = (0..20)
+        .map(|_| {
+            let cached = cached.clone();
+            tokio::spawn(async move { cached.apis().await.unwrap() })
+        })
+        .collect();
+    server.asked(2).await;
+    drop(held);
+    let mut results = Vec::new();
+    for caller in callers {
+        results.push(caller.await.unwrap());
+    }
+    assert!(results.iter().all(|apis| Arc::ptr_eq(apis, &results[0])));
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+    assert!(cached.is_fresh());
+    cached.apis().await.unwrap();
+    assert_eq!(server.paths(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_caller_who_gives_up_leaves_the_work_to_the_next() {
+    let server = Routed::new(served);
+    let cached = in_memory(&server);
+    let held = server.gate.write().await;
+    let first = tokio::spawn({
+        let cached = cached.clone();
+        async move { cached.apis().await.map(|_| ()) }
+    });
+    server.asked(2).await;
+    let second = tokio::spawn({
+        let cached = cached.clone();
+        async move { cached.apis().await.unwrap().resources().count() }
+    });
+    tokio::task::yield_now().await;
+    first.abort();
+    drop(held);
+    assert_eq!(second.await.unwrap(), 8);
+}
+
+#[tokio::test]
+async fn an_error_is_not_remembered() {
+    let (server, broken) = breakable();
+    let cached = in_memory(&server);
+    broken.store(true, Ordering::SeqCst);
+    assert!(cached.apis().await.unwrap_err().is_unavailable());
+    assert!(!cached.is_fresh());
+    broken.store(false, Ordering::SeqCst);
+    assert_eq!(cached.apis().await.unwrap().resources().count(), 8);
+}
+
+#[tokio::test]
+async fn what_has_not_changed_is_not_sent_again() {
+    let server = Routed::new(served);
+    let cached = in_memory(&server);
+    let first = cached.apis().await.unwrap();
+    assert_eq!(tags(&server), [None, None]);
+    cached.invalidate();
+    assert!(!cached.is_fresh());
+    let second = cached.apis().await.unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(cached.is_fresh());
+    assert_eq!(tags(&server), both_tags());
+}
+
+#[tokio::test]
+async fn what_has_changed_replaces_only_its_own_half() {
+    let changed = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&changed);
+    let server = Routed::new(move |request| match request.uri().path() {
+        "/apis" if flag.load(Ordering::SeqCst) => {
+            let mut less = named();
+            less["items"].as_array_mut().unwrap().pop();
+            tagged(request, "\"less\"", &less)
+        }
+        _ => served(request),
+    });
+    let cached = in_memory(&server);
+    let first = cached.apis().await.unwrap();
+    changed.store(true, Ordering::SeqCst);
+    let second = cached.refresh().await.unwrap();
+    assert_eq!(second.resources().count(), 7);
+    assert!(Arc::ptr_eq(&first.groups[0], &second.groups[0]));
+}
+
+#[tokio::test]
+async fn a_refresh_that_fails_leaves_what_is_remembered() {
+    let (server, broken) = breakable();
+    let cached = in_memory(&server);
+    cached.apis().await.unwrap();
+    broken.store(true, Ordering::SeqCst);
+    assert!(cached.refresh().await.unwrap_err().is_unavailable());
+    assert_eq!(cached.apis().await.unwrap().resources().count(), 8);
+    // Said to be wrong, it is not used any more.
+    cached.invalidate();
+    assert!(cached.apis().await.unwrap_err().is_unavailable());
+    broken.store(false, Ordering::SeqCst);
+    assert_eq!(cached.apis().await.unwrap().resources().count(), 8);
+}
+
+#[tokio::test]
+async fn what_was_said_to_be_wrong_while_it_was_asked_for_is_asked_for_again() {
+    let server = Routed::new(served);
+    let cached = in_memory(&server);
+    let held = server.gate.write().await;
+    let asking = tokio::spawn({
+        let cached = cached.clone();
+        async move { cached.apis().await.map(|_| ()) }
+    });
+    server.asked(2).await;
+    cached.invalidate();
+    drop(held);
+    asking.await.unwrap().unwrap();
+    assert!(!cached.is_fresh());
+    server.seen();
+    cached.apis().await.unwrap();
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+    assert!(cached.is_fresh());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_asked_for_again_after_a_while() {
+    let down = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&down);
+    let server = Routed::new(move |request| {
+        let down = flag.load(Ordering::SeqCst) && request.uri() == "/apis/example.com/v1";
+        if down { answer(503, "text/plain", "down") } else { served_legacy(request) }
+    });
+    let cached = in_memory(&server);
+    assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
+    server.seen();
+    tokio::time::advance(Duration::from_secs(9)).await;
+    assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
+    assert_eq!(server.paths(), [""; 0]);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
+    assert_eq!(server.paths().len(), 7);
+    down.store(false, Ordering::SeqCst);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(cached.apis().await.unwrap().resources().count(), 8);
+    server.seen();
+    tokio::time::advance(Duration::from_secs(1000)).await;
+    cached.apis().await.unwrap();
+    assert_eq!(server.paths(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partial_result_stays_while_the_server_cannot_be_asked_at_all() {
+    let state = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&state);
+    let server = Routed::new(move |request| {
+        if flag.load(Ordering::SeqCst) {
+            return Step::Answer(answer(500, "text/plain", "down"));
+        }
+        let mut half = named();
+        half["items"][0]["versions"][0]["freshness"] = json!("Stale");
+        if request.uri() == "/apis" { tagged(request, "\"half\"", &half).into() } else { served(request).into() }
+    });
+    let cached = in_memory(&server);
+    assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
+    state.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
+        // Asked once, and then left alone for a while.
+        assert!(!server.seen().is_empty());
+        assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
+        assert!(server.seen().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_next_program_finds_on_disk_what_the_first_has_learnt() {
+    for serve in [served, served_legacy] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Routed::new(serve);
+        let first = on_disk(&server, &folder);
+        let apis = first.apis().await.unwrap();
+        assert!(first.is_fresh());
+        server.seen();
+
+        let second = on_disk(&server, &folder);
+        assert_eq!(second.apis().await.unwrap(), apis);
+        assert!(!second.is_fresh());
+        assert_eq!(server.paths(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_old_or_wrong_is_checked_with_its_tag() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Routed::new(served);
+    let apis = on_disk(&server, &folder).apis().await.unwrap();
+    server.seen();
+
+    let old = CachedDiscovery::on_disk(discovery(&server), DiskCache::new(folder.path()).max_age(Duration::ZERO));
+    assert_eq!(old.apis().await.unwrap(), apis);
+    assert_eq!(tags(&server), both_tags());
+
+    let wrong = on_disk(&server, &folder);
+    wrong.invalidate();
+    assert_eq!(wrong.apis().await.unwrap(), apis);
+    assert_eq!(tags(&server), both_tags());
+    assert!(wrong.is_fresh());
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_asked_for_in_full_and_made_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Routed::new(served);
+    let apis = on_disk(&server, &folder).apis().await.unwrap();
+    let file = folder.path().join("apis.json");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    server.seen();
+    assert_eq!(on_disk(&server, &folder).apis().await.unwrap(), apis);
+    assert_eq!(tags(&server), [None]);
+    on_disk(&server, &folder).apis().await.unwrap();
+    assert_eq!(server.paths(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "not a folder").unwrap();
+    let server = Routed::new(served);
+    let cached = CachedDiscovery::on_disk(discovery(&server), DiskCache::new(file.join("cache")));
+    assert_eq!(cached.apis().await.unwrap().resources().count(), 8);
+    cached.apis().await.unwrap();
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+}
+
+#[tokio::test]
+async fn failures_on_disk_are_known_as_such_by_the_next_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Routed::new(|request| {
+        if request.uri() == "/apis/apps/v1" { answer(503, "text/plain", "down") } else { served_legacy(request) }
+    });
+    on_disk(&server, &folder).apis().await.unwrap();
+    let next = on_disk(&server, &folder).apis().await.unwrap();
+    assert_eq!(next.failures.len(), 1);
+    assert_eq!(
+        (next.failures[0].group_version.to_string().as_str(), next.failures[0].kind),
+        ("apps/v1", ErrorKind::Unavailable)
+    );
+    assert_eq!(
+        next.groups[0].versions[0].resources.len(),
+        core()["items"][0]["versions"][0]["resources"].as_array().unwrap().len()
+    );
+}

@@ -1,0 +1,286 @@
+//! From names to resources: in the server's order, and asked for again when something is new.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use klient::{
+    ApiResource, Error, ErrorKind, GroupKind, GroupVersionKind, Scope,
+    client::{
+        RestMapper,
+        discovery::{CachedDiscovery, DiskCache},
+    },
+};
+use serde_json::json;
+
+use crate::{
+    offered::{discovery, group, in_memory, named, resource, served, served_legacy, tagged},
+    routed::Routed,
+    scripted::answer,
+};
+
+fn mapper(server: &Arc<Routed>) -> RestMapper {
+    RestMapper::new(in_memory(server))
+}
+
+async fn name_of(mapper: &RestMapper, name: &str) -> String {
+    match mapper.resolve(name).await {
+        Ok(resolved) => resolved.resource.gvr().to_string(),
+        Err(error) => format!("{:?}", error.kind()),
+    }
+}
+
+/// A server that offers widgets as soon as the flag is set.
+fn growing() -> (Arc<Routed>, Arc<AtomicBool>) {
+    let installed = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&installed);
+    let server = Routed::new(move |request| {
+        if request.uri() != "/apis" || !flag.load(Ordering::SeqCst) {
+            return served(request);
+        }
+        let mut more = named();
+        let widgets = resource("new.io", "v1", "Widget", "widgets", &json!({"shortNames": ["wd"], "scope": "Cluster"}));
+        more["items"].as_array_mut().unwrap().push(group("new.io", &[("v1", vec![widgets])]));
+        tagged(request, "\"more\"", &more)
+    });
+    (server, installed)
+}
+
+fn widget() -> GroupVersionKind {
+    GroupVersionKind::new("new.io", "v1", "Widget")
+}
+
+#[tokio::test]
+async fn every_way_to_name_a_resource_leads_to_it() {
+    let server = Routed::new(served);
+    let mapper = mapper(&server);
+    let deployments = "apps/v1, Resource=deployments";
+    for name in [
+        "deployments",
+        "deployment",
+        "deploy",
+        "Deployment",
+        "DEPLOY",
+        " deploy ",
+        "deployments.apps",
+        "deploy.apps",
+        "Deployment.apps",
+        "deployments.v1.apps",
+        "deploy.v1.apps",
+        "deployments.v1.",
+        "deployments.app",
+    ] {
+        assert_eq!(name_of(&mapper, name).await, deployments, "{name}");
+    }
+    for (name, expected) in [
+        ("deployments.v1beta1.apps", "apps/v1beta1, Resource=deployments"),
+        ("po", "/v1, Resource=pods"),
+        ("pods.v1.", "/v1, Resource=pods"),
+        ("no", "/v1, Resource=nodes"),
+        // Not in the preferred version of its group.
+        ("sketches", "apps/v1beta1, Resource=sketches"),
+        ("skates.example.com", "example.com/v1, Resource=skates"),
+        ("skates.v1.example.com", "example.com/v1, Resource=skates"),
+        ("deployments.v2.apps", "NotFound"),
+        ("deployments.example.com", "NotFound"),
+        ("po.apps", "NotFound"),
+        ("", "Invalid"),
+        (".", "Invalid"),
+    ] {
+        assert_eq!(name_of(&mapper, name).await, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_kind_leads_to_its_resource_in_its_own_group() {
+    for serve in [served, served_legacy] {
+        let mapper = mapper(&Routed::new(serve));
+        let deployment = GroupVersionKind::new("apps", "v1", "Deployment");
+        let deployments = ApiResource::new(deployment.clone(), "deployments", Scope::Namespaced);
+        assert_eq!(mapper.resource_for_kind(&deployment).await.unwrap(), deployments);
+        assert_eq!(mapper.resource_for_group_kind(&deployment.group_kind()).await.unwrap(), deployments);
+        let old = GroupVersionKind::new("apps", "v1beta1", "Deployment");
+        assert_eq!(mapper.resource_for_kind(&old).await.unwrap().version, "v1beta1");
+        let event = |group: &'static str| GroupKind::new(group, "Event");
+        assert_eq!(mapper.resource_for_group_kind(&event("")).await.unwrap().group, "");
+        assert_eq!(mapper.resource_for_group_kind(&event("events.k8s.io")).await.unwrap().group, "events.k8s.io");
+        // Without a group, a kind is one of the core group.
+        let error = mapper.resource_for_group_kind(&GroupKind::new("", "Deployment")).await.unwrap_err();
+        assert!(error.is_not_found() && error.to_string().contains("deployments.apps"), "{error}");
+        assert!(!mapper.resource_for_kind(&GroupVersionKind::new("", "v1", "Node")).await.unwrap().is_namespaced());
+    }
+}
+
+#[tokio::test]
+async fn of_several_the_first_group_is_meant_and_the_others_are_told() {
+    let server = Routed::new(served);
+    let mapper = mapper(&server);
+    let short = mapper.resolve("sk").await.unwrap();
+    assert_eq!(short.resource.plural, "sketches");
+    assert_eq!(short.others.iter().map(|other| &*other.plural).collect::<Vec<_>>(), ["skates"]);
+    let warning = short.warning().unwrap();
+    assert!(warning.contains("sketches.apps") && warning.contains("skates.example.com"), "{warning}");
+    assert_eq!(mapper.resolve("sk.example.com").await.unwrap().warning(), None);
+
+    // Versions of one resource are not several.
+    let one = mapper.resolve("deploy").await.unwrap();
+    assert_eq!((one.others.len(), one.warning()), (0, None));
+
+    // A plural that two groups have is common: no warning.
+    let events = mapper.resolve("Event").await.unwrap();
+    assert_eq!((&*events.resource.group, events.others.len(), events.warning()), ("", 1, None));
+}
+
+#[tokio::test]
+async fn a_full_name_is_stronger_than_a_short_one_of_a_better_group() {
+    let server = Routed::new(|request| {
+        let mut more = named();
+        let po = resource("late.io", "v1", "Po", "po", &json!({}));
+        more["items"].as_array_mut().unwrap().push(group("late.io", &[("v1", vec![po])]));
+        if request.uri() == "/apis" { tagged(request, "\"late\"", &more) } else { served(request) }
+    });
+    assert_eq!(name_of(&mapper(&server), "po").await, "late.io/v1, Resource=po");
+}
+
+#[tokio::test]
+async fn a_category_has_each_of_its_resources_once() {
+    let mapper = mapper(&Routed::new(served));
+    let all = mapper.category("all").await.unwrap();
+    assert_eq!(
+        all.iter().map(|resource| resource.gvr().to_string()).collect::<Vec<_>>(),
+        ["/v1, Resource=pods", "apps/v1, Resource=deployments"]
+    );
+    assert!(mapper.category("none").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_installed_in_the_meantime_is_found() {
+    let (server, installed) = growing();
+    let mapper = mapper(&server);
+    mapper.resolve("po").await.unwrap();
+    server.seen();
+    installed.store(true, Ordering::SeqCst);
+    assert_eq!(mapper.resource_for_kind(&widget()).await.unwrap().scope, Scope::Cluster);
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+    assert_eq!(name_of(&mapper, "wd").await, "new.io/v1, Resource=widgets");
+    assert_eq!(server.paths(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_was_learnt_just_now_is_not_asked_for_again() {
+    let server = Routed::new(served);
+    assert!(mapper(&server).resource_for_kind(&widget()).await.unwrap_err().is_not_found());
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+}
+
+#[tokio::test]
+async fn what_is_only_known_from_disk_is_asked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, installed) = growing();
+    let on_disk = || CachedDiscovery::on_disk(discovery(&server), DiskCache::new(folder.path()));
+    on_disk().apis().await.unwrap();
+    server.seen();
+    installed.store(true, Ordering::SeqCst);
+    let mapper = RestMapper::new(on_disk());
+    assert_eq!(name_of(&mapper, "po").await, "/v1, Resource=pods");
+    assert_eq!(server.paths(), [""; 0]);
+    assert_eq!(name_of(&mapper, "wd").await, "new.io/v1, Resource=widgets");
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn misses_cannot_hammer_the_server() {
+    let (server, installed) = growing();
+    let mapper = mapper(&server);
+    mapper.resolve("po").await.unwrap();
+    server.seen();
+    for _ in 0..1000 {
+        assert!(mapper.resolve("wd").await.unwrap_err().is_not_found());
+    }
+    assert_eq!(server.seen().len(), 2 * 5);
+    installed.store(true, Ordering::SeqCst);
+    assert!(mapper.resolve("wd").await.unwrap_err().is_not_found());
+    tokio::time::advance(Duration::from_secs(10)).await;
+    mapper.resolve("wd").await.unwrap();
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn many_misses_at_once_have_the_server_asked_once() {
+    let (server, installed) = growing();
+    let mapper = mapper(&server);
+    mapper.resolve("po").await.unwrap();
+    server.seen();
+    installed.store(true, Ordering::SeqCst);
+    let held = server.gate.write().await;
+    let callers: Vec<_> = (0..20)
+        .map(|_| {
+            let mapper = mapper.clone();
+            tokio::spawn(async move { mapper.resolve("wd").await.unwrap().resource })
+        })
+        .collect();
+    server.asked(2).await;
+    drop(held);
+    for caller in callers {
+        assert_eq!(caller.await.unwrap().plural, "widgets");
+    }
+    assert_eq!(server.paths(), ["/api", "/apis"]);
+}
+
+#[tokio::test]
+async fn a_miss_while_the_server_is_down_is_no_proof_that_there_is_nothing() {
+    let down = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&down);
+    let server =
+        Routed::new(
+            move |request| {
+                if flag.load(Ordering::SeqCst) { answer(500, "text/plain", "down") } else { served(request) }
+            },
+        );
+    let mapper = mapper(&server);
+    mapper.resolve("po").await.unwrap();
+    down.store(true, Ordering::SeqCst);
+    assert!(mapper.resolve("wd").await.unwrap_err().is_unavailable());
+    assert_eq!(name_of(&mapper, "deploy").await, "apps/v1, Resource=deployments");
+}
+
+#[tokio::test]
+async fn a_group_that_could_not_be_learnt_is_no_missing_kind() {
+    let server = Routed::new(|request| {
+        let mut half = named();
+        half["items"][2]["versions"][0]["freshness"] = json!("Stale");
+        if request.uri() == "/apis" { tagged(request, "\"half\"", &half) } else { served(request) }
+    });
+    let mapper = mapper(&server);
+    let skate = GroupVersionKind::new("example.com", "v1", "Skate");
+    for error in [
+        mapper.resource_for_kind(&skate).await.unwrap_err(),
+        mapper.resource_for_group_kind(&skate.group_kind()).await.unwrap_err(),
+        mapper.resolve("skates.example.com").await.unwrap_err(),
+    ] {
+        assert!(error.is_unavailable() && error.to_string().contains("example.com/v1"), "{error}");
+    }
+    let error = mapper.resolve("skates").await.unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains("example.com/v1"), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_says_what_was_asked_for_and_what_is_nearly_called_so() {
+    let mapper = mapper(&Routed::new(served));
+    let said = |error: Error, parts: &[&str]| {
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        for part in parts {
+            assert!(error.to_string().contains(part), "{part} in {error}");
+        }
+    };
+    said(mapper.resolve("deploymets").await.unwrap_err(), &["\"deploymets\"", "deployments.apps (Deployment.apps)"]);
+    said(mapper.resolve("nothing.like.it").await.unwrap_err(), &["nothing.like.it"]);
+    let newer = GroupVersionKind::new("apps", "v9", "Deployment");
+    said(mapper.resource_for_kind(&newer).await.unwrap_err(), &["apps/v9", "apps/v1, apps/v1beta1"]);
+    let misspelt = GroupVersionKind::new("apps", "v1", "Deploymnt");
+    said(mapper.resource_for_kind(&misspelt).await.unwrap_err(), &["Deploymnt", "deployments.apps"]);
+}

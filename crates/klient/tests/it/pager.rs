@@ -1,0 +1,212 @@
+//! Lists in pages: what is asked for, and what happens when a token expires.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    Error, ErrorKind, ListOptions, VersionMatch,
+    client::{Pager, body::Body},
+    media_type,
+    wire::SplitOptions,
+};
+use serde_json::{Value, json};
+
+use crate::scripted::{Script, Seen, Step, answer, json_answer, map_json, streamed};
+
+fn page(names: &[&str], token: Option<&str>) -> http::Response<Body> {
+    let items: Vec<Value> = names.iter().map(|name| map_json(name)).collect();
+    let metadata = json!({"resourceVersion": "7", "continue": token, "remainingItemCount": token.map(|_| 9)});
+    json_answer(200, &json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": items}))
+}
+
+fn expired(token: Option<&str>) -> http::Response<Body> {
+    let metadata = json!({"continue": token});
+    json_answer(
+        410,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": "The provided continue parameter is too old", "reason": "Expired", "code": 410}),
+    )
+}
+
+fn names(maps: &[ConfigMap]) -> Vec<&str> {
+    maps.iter().map(|map| map.metadata.name.as_deref().unwrap()).collect()
+}
+
+fn queries(seen: &[Seen]) -> Vec<&str> {
+    seen.iter().map(|seen| seen.request.uri().query().unwrap_or_default()).collect()
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_until_the_last() {
+    let script = Script::new([page(&["a", "b"], Some("t1")), page(&[], Some("t2")), page(&["c"], None)]);
+    let mut pager = Pager::new(script.maps(), ListOptions::default().label_selector("app=web"));
+    assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["a", "b"]);
+    assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), [""; 0]);
+    assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["c"]);
+    assert!(pager.next_page().await.unwrap().is_none());
+    assert!(pager.next_page().await.unwrap().is_none());
+    assert!(!pager.is_inconsistent());
+    assert_eq!(
+        queries(&script.played()),
+        [
+            "labelSelector=app%3Dweb&limit=500",
+            "labelSelector=app%3Dweb&limit=500&continue=t1",
+            "labelSelector=app%3Dweb&limit=500&continue=t2",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn only_the_first_page_says_a_version() {
+    for (version, first) in [
+        (VersionMatch::Any, "resourceVersion=0&limit=2"),
+        (VersionMatch::NotOlderThan("5".into()), "resourceVersion=5&resourceVersionMatch=NotOlderThan&limit=2"),
+        (VersionMatch::Exact("5".into()), "resourceVersion=5&resourceVersionMatch=Exact&limit=2"),
+    ] {
+        let script = Script::new([page(&["a"], Some("t")), page(&["b"], None)]);
+        let list = Pager::new(script.maps(), ListOptions::default().version(version).limit(2)).all().await.unwrap();
+        assert_eq!(names(&list.items), ["a", "b"]);
+        assert_eq!(queries(&script.played()), [first, "limit=2&continue=t"]);
+    }
+}
+
+#[tokio::test]
+async fn all_pages_are_one_list_with_the_version_of_the_first() {
+    let script = Script::new([page(&["a"], Some("t")), page(&["b"], None)]);
+    let list = Pager::new(script.maps(), ListOptions::default()).all().await.unwrap();
+    assert_eq!((names(&list.items), list.resource_version().as_str()), (vec!["a", "b"], "7"));
+    assert_eq!((list.continue_token(), list.remaining_item_count()), (None, None));
+    script.played();
+}
+
+#[tokio::test]
+async fn an_expired_list_is_read_anew_in_one_piece() {
+    let script = Script::new([page(&["a"], Some("t")), expired(Some("t2")), page(&["a", "b", "c"], None)]);
+    let options = ListOptions::default().limit(1).version(VersionMatch::NotOlderThan("5".into()));
+    let list = Pager::new(script.maps(), options).all().await.unwrap();
+    assert_eq!(names(&list.items), ["a", "b", "c"]);
+    assert_eq!(queries(&script.played())[2], "resourceVersion=5&resourceVersionMatch=NotOlderThan");
+}
+
+#[tokio::test]
+async fn a_first_page_that_is_gone_is_an_error() {
+    let script = Script::new([expired(None)]);
+    let options = ListOptions::default().version(VersionMatch::Exact("5".into()));
+    assert!(Pager::new(script.maps(), options).all().await.unwrap_err().is_gone());
+    script.played();
+    // So is a list that was begun elsewhere, and cannot be read from its beginning here.
+    let script = Script::new([expired(Some("t2"))]);
+    let options = ListOptions::default().continue_token("t");
+    assert!(Pager::new(script.maps(), options).all().await.unwrap_err().is_gone());
+    assert_eq!(queries(&script.played()), ["limit=500&continue=t"]);
+}
+
+#[tokio::test]
+async fn pages_that_were_given_out_are_not_given_again() {
+    let script = Script::new([page(&["a"], Some("t")), expired(Some("t2"))]);
+    let mut pager = Pager::new(script.maps(), ListOptions::default());
+    pager.next_page().await.unwrap();
+    assert!(pager.next_page().await.unwrap_err().is_gone());
+    script.played();
+}
+
+#[tokio::test]
+async fn an_expired_list_goes_on_inconsistently_where_that_is_allowed() {
+    let script =
+        Script::new([page(&["a"], Some("t")), expired(Some("t2")), page(&["b"], Some("t3")), page(&["c"], None)]);
+    let mut pager = Pager::new(script.maps(), ListOptions::default()).allow_inconsistent(true);
+    let mut seen = Vec::new();
+    while let Some(page) = pager.next_page().await.unwrap() {
+        seen.extend(page.items);
+    }
+    assert_eq!(names(&seen), ["a", "b", "c"]);
+    assert!(pager.is_inconsistent());
+    let played = script.played();
+    assert_eq!(queries(&played)[1..], ["limit=500&continue=t", "limit=500&continue=t2", "limit=500&continue=t3"]);
+
+    // A server that offers no way to go on, or the one that has just expired.
+    for token in [None, Some("t")] {
+        let script = Script::new([page(&["a"], Some("t")), expired(token)]);
+        let mut pager = Pager::new(script.maps(), ListOptions::default()).allow_inconsistent(true);
+        pager.next_page().await.unwrap();
+        assert!(pager.next_page().await.unwrap_err().is_gone());
+        script.played();
+    }
+}
+
+#[tokio::test]
+async fn each_object_is_given_until_one_is_refused() {
+    let pages = || Script::new([page(&["a", "b"], Some("t")), page(&["c"], None)]);
+    let script = pages();
+    let mut seen = Vec::new();
+    let each = async |map: ConfigMap| {
+        seen.push(map.metadata.name.unwrap());
+        Ok::<_, Error>(())
+    };
+    Pager::new(script.maps(), ListOptions::default()).for_each(each).await.unwrap();
+    assert_eq!(seen, ["a", "b", "c"]);
+    script.played();
+
+    let script = Script::new([page(&["a", "b"], Some("t"))]);
+    let mut seen = 0;
+    let each = async |_: ConfigMap| {
+        seen += 1;
+        Err(Error::new(ErrorKind::Canceled, "enough"))
+    };
+    let error = Pager::new(script.maps(), ListOptions::default()).for_each(each).await.unwrap_err();
+    assert_eq!((error.to_string().as_str(), seen), ("enough", 1));
+    script.played();
+}
+
+#[tokio::test]
+async fn raw_pages_follow_the_same_tokens() {
+    let script = Script::new([page(&["a"], Some("t")), expired(Some("t2")), page(&["b"], None)]);
+    let mut pager = Pager::new(script.maps(), ListOptions::default()).allow_inconsistent(true);
+    let mut seen = Vec::new();
+    while pager
+        .next_page_raw(SplitOptions::default(), |object| seen.push(object.unwrap().name().into_owned()))
+        .await
+        .unwrap()
+        .is_some()
+    {}
+    assert_eq!(seen, ["a", "b"]);
+    assert_eq!(queries(&script.played())[2], "limit=500&continue=t2");
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_a_token_does_not_make_an_endless_list() {
+    let script = Script::new([page(&["a"], Some("t")), page(&["b"], Some("t"))]);
+    let error = Pager::new(script.maps(), ListOptions::default()).all().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Decode);
+    script.played();
+}
+
+#[tokio::test]
+async fn a_page_that_failed_can_be_asked_for_again() {
+    let script = Script::new([
+        page(&["a"], Some("t")),
+        answer(500, "text/plain", "down"),
+        answer(200, "text/html", "<html>"),
+        streamed(200, media_type::JSON, Body::from_bytes("{\"kind\":")),
+        page(&["b"], None),
+    ]);
+    let mut pager = Pager::new(script.maps(), ListOptions::default());
+    pager.next_page().await.unwrap();
+    for _ in 0..3 {
+        pager.next_page().await.unwrap_err();
+    }
+    assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["b"]);
+    script.played();
+}
+
+#[tokio::test]
+async fn giving_up_on_a_page_loses_nothing() {
+    let script = Script::new([page(&["a"], Some("t")).into(), Step::Silence, page(&["b"], None).into()]);
+    let mut pager = Pager::new(script.maps(), ListOptions::default());
+    pager.next_page().await.unwrap();
+    tokio::select! {
+        biased;
+        _ = pager.next_page() => panic!("nothing was sent"),
+        () = tokio::task::yield_now() => {}
+    }
+    assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["b"]);
+    script.played();
+}

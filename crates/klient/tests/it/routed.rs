@@ -1,0 +1,72 @@
+//! A transport that answers by what is asked for, whatever the order, and keeps what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use klient::{
+    Error, ErrorKind,
+    client::{
+        Client,
+        transport::{SendFuture, Transport},
+    },
+};
+
+use crate::scripted::Step;
+
+type Answer = Box<dyn Fn(&http::Request<Bytes>) -> Step + Send + Sync>;
+
+/// Answers each request with what a function makes of it.
+pub(crate) struct Routed {
+    answer: Answer,
+    seen: Mutex<Vec<http::Request<Bytes>>>,
+    /// Answers wait here while the test holds it.
+    pub(crate) gate: tokio::sync::RwLock<()>,
+}
+
+impl Routed {
+    pub(crate) fn new<S: Into<Step>>(answer: impl Fn(&http::Request<Bytes>) -> S + Send + Sync + 'static) -> Arc<Self> {
+        let answer = Box::new(move |request: &http::Request<Bytes>| answer(request).into());
+        Arc::new(Self { answer, seen: Mutex::default(), gate: tokio::sync::RwLock::default() })
+    }
+
+    pub(crate) fn client(self: &Arc<Self>) -> Client {
+        Client::builder(Arc::clone(self)).build()
+    }
+
+    /// Waits until so many requests have come since the last call of `seen`, and for whoever else is ready to run.
+    pub(crate) async fn asked(&self, count: usize) {
+        while self.seen.lock().unwrap().len() < count {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The requests since the last call.
+    pub(crate) fn seen(&self) -> Vec<http::Request<Bytes>> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+
+    /// The paths that were asked for since the last call, in alphabetical order.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> = self.seen().iter().map(|request| request.uri().to_string()).collect();
+        paths.sort();
+        paths
+    }
+}
+
+impl Transport for Routed {
+    fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
+        Box::pin(async move {
+            let step = (self.answer)(&request);
+            self.seen.lock().unwrap().push(request);
+            drop(self.gate.read().await);
+            match step {
+                Step::Answer(answer) => Ok(answer),
+                Step::Broken => Err(Error::new(ErrorKind::Transport, "the routed connection broke")),
+                Step::Silence => std::future::pending().await,
+            }
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! What a server offers: its groups, versions and resources, and what the names that people use stand for.
+//!
+//! Needs a cluster: the one of your kubeconfig, or the one that it runs in.
+//!
+//! ```text
+//! cargo run -p klient-examples --example discovery
+//! ```
+
+#![allow(clippy::print_stdout)]
+
+use klient::client::{
+    Client, RestMapper,
+    discovery::{CachedDiscovery, DiscoveryClient, ServedResource},
+};
+
+fn main() -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(show())
+}
+
+async fn show() -> anyhow::Result<()> {
+    let client = DiscoveryClient::new(Client::infer()?);
+    println!("server {}", client.server_version().await?.git_version);
+
+    let discovery = CachedDiscovery::in_memory(client);
+    let apis = discovery.apis().await?;
+    for group in &apis.groups {
+        println!("\n{}", if group.name.is_empty() { "core" } else { &group.name });
+        for version in &group.versions {
+            println!("  {}", version.group_version.version);
+            version.resources.iter().for_each(print);
+        }
+    }
+    for failure in &apis.failures {
+        println!("\nnot known: {failure}");
+    }
+
+    // Names as people write them; the server's own order decides where there are several.
+    let mapper = RestMapper::new(discovery);
+    println!();
+    for name in ["po", "deploy", "deployments.v1.apps", "Deployment", "no-such-thing"] {
+        match mapper.resolve(name).await {
+            Ok(found) => println!("{name:20} {}", found.resource.gvr()),
+            Err(error) => println!("{name:20} {error}"),
+        }
+    }
+    let all: Vec<String> =
+        mapper.category("all").await?.iter().map(|resource| resource.group_resource().to_string()).collect();
+    println!("{:20} {}", "all", all.join(" "));
+    Ok(())
+}
+
+fn print(served: &ServedResource) {
+    let subresources: Vec<&str> = served.subresources.iter().map(|under| under.name.as_str()).collect();
+    println!(
+        "    {:32} {:32} {:10} {}",
+        served.resource.plural,
+        served.resource.kind,
+        served.short_names.join(","),
+        subresources.join(" "),
+    );
+}
