@@ -73,17 +73,15 @@ impl Call {
     /// Any JSON.
     pub(super) async fn json<T: serde::de::DeserializeOwned>(self) -> Result<T, Error> {
         let (about, (code, form, body)) = self.answer().await?;
-        let what = || format!("the answer to {about} cannot be decoded");
-        if form != Form::Json {
-            return Err(Error::new(ErrorKind::Decode, "it is not JSON").context(what()));
-        }
+        // Whatever the header says: servers send some of their JSON as plain text.
         serde_json::from_slice(&body).map_err(|error| {
             // Not what was asked for: perhaps the server tells a failure with the code of a success.
             let status = answer::status(code, form, &body);
             if answer::is_status(form, &body) && !status.is_success() {
                 return status.into();
             }
-            Error::new(ErrorKind::Decode, "malformed JSON").with_source(error).context(what())
+            let what = if form == Form::Json { "malformed JSON" } else { "it is not JSON" };
+            undecodable(Error::new(ErrorKind::Decode, what).with_source(error), &about)
         })
     }
 

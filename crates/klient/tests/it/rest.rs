@@ -221,3 +221,15 @@ async fn an_answer_can_be_read_as_it_streams() {
     assert_eq!(stream.chunk().await.unwrap(), None);
     script.played();
 }
+
+#[tokio::test]
+async fn json_is_read_whatever_the_header_calls_it() {
+    let page = answer(200, "text/html", "<html>");
+    let script = Script::new([answer(200, "text/plain; charset=utf-8", r#"{"paths": {}}"#), page]);
+    let rest = script.client().rest();
+    let index: serde_json::Value = rest.get().path("/openapi/v3").value().await.unwrap();
+    assert_eq!(index, json!({"paths": {}}));
+    let error = rest.get().path("/openapi/v3").value::<serde_json::Value>().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Decode);
+    assert!(crate::scripted::chain(&error).contains("it is not JSON"), "{error:?}");
+}
