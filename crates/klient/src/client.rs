@@ -8,13 +8,17 @@ mod auth;
 pub mod body;
 pub mod config;
 mod environment;
+mod exec_plugin;
 mod gunzip;
 mod in_cluster;
 pub mod kubeconfig;
+mod layer;
 mod list;
+mod oidc;
 mod retry;
 mod secret;
 mod setup;
+mod shared_error;
 pub mod transport;
 mod watch;
 

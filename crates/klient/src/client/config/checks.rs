@@ -239,14 +239,12 @@ impl Checks {
             (None, None) => None,
         };
         let plugin = ExecPlugin {
-            command: exec.command.clone(),
             args: exec.args.clone(),
             env: exec.env.clone(),
-            api_version: api_version?,
             install_hint: exec.install_hint.as_deref().map(safe_for_terminal),
             provide_cluster_info: exec.provide_cluster_info,
             interactive_mode: interactive_mode?,
-            cluster_extension: None,
+            ..ExecPlugin::new(&exec.command, api_version?)
         };
         (self.problems.len() == problems).then_some(plugin)
     }

@@ -70,6 +70,21 @@ impl AuthProvider {
     }
 }
 
+impl AuthProvider {
+    /// A provider with these settings, that are kept nowhere.
+    pub fn new(config: AuthProviderConfig) -> Self {
+        Self { config, origin: None }
+    }
+
+    /// The settings as the kubeconfig has them by now; none if it cannot be read, or has none any more.
+    pub(crate) fn stored_settings(&self) -> Option<BTreeMap<String, String>> {
+        let (file, user) = self.origin.as_ref()?;
+        let kubeconfig = KubeconfigFiles::explicit(file).load().ok()?;
+        let provider = kubeconfig.users.get(user)?.auth_provider.as_ref()?;
+        (provider.name == self.config.name).then(|| provider.config.clone())
+    }
+}
+
 /// Whom to act as, as far as the server allows it.
 #[doc(alias = "ImpersonationConfig")]
 #[derive(Clone, Debug, Default, PartialEq)]

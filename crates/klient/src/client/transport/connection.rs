@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,27 +19,41 @@ use hyper::{
     rt::{Read, Write},
 };
 use hyper_util::rt::TokioExecutor;
+use tokio::time::Instant;
 
 use super::lane::IdleHttp1;
 use crate::{client::body::Body, error::BoxError};
 
 /// Why a request has no answer.
 pub(super) enum Refused {
-    /// The connection was closed before the request was sent; here it is.
-    Unsent(Box<http::Request<Bytes>>),
+    /// The server cannot have done anything about it, as it did not get it or said so; here it is.
+    Undone(Box<http::Request<Bytes>>),
     Failed(BoxError),
 }
 
 impl Refused {
     fn from_error(mut error: TrySendError<http::Request<Full<Bytes>>>) -> Self {
         match error.take_message() {
-            Some(request) => {
-                let (parts, body) = request.into_parts();
-                Self::Unsent(Box::new(http::Request::from_parts(parts, take_bytes(body))))
-            }
+            Some(request) => Self::Undone(Box::new(request.map(take_bytes))),
             None => Self::Failed(error.into_error().into()),
         }
     }
+}
+
+/// Whether the server has said that it did not look at a request: it ended the connection before that stream, or refused
+/// just the stream. These are the two cases in which HTTP/2 promises that nothing was done.
+fn is_undone(error: &hyper::Error) -> bool {
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            // A stream that the server may have looked at ends with an error of the connection instead.
+            let ended_before = error.is_go_away();
+            let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (ended_before || refused);
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The bytes of a body that nobody has read from.
@@ -144,7 +158,14 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) async fn send(self, request: http::Request<Full<Bytes>>) -> Result<http::Response<Body>, Refused> {
         let mut sender = self.connection.sender.clone();
-        let response = sender.try_send_request(request).await.map_err(Refused::from_error)?;
+        let copy = request.clone();
+        let response = match sender.try_send_request(request).await {
+            Ok(response) => response,
+            Err(error) if error.message().is_none() && is_undone(error.error()) => {
+                return Err(Refused::Undone(Box::new(copy.map(take_bytes))));
+            }
+            Err(error) => return Err(Refused::from_error(error)),
+        };
         Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(Hold::Stream { _stream: self }) })))
     }
 }
@@ -192,8 +213,7 @@ impl Http1 {
     ) -> Result<http::Response<Body>, Refused> {
         // The answer before was read to its end, so this takes a moment at most, or fails.
         if self.sender.ready().await.is_err() {
-            let (parts, body) = request.into_parts();
-            return Err(Refused::Unsent(Box::new(http::Request::from_parts(parts, take_bytes(body)))));
+            return Err(Refused::Undone(Box::new(request.map(take_bytes))));
         }
         let response = self.sender.try_send_request(request).await.map_err(Refused::from_error)?;
         let hold = Hold::Connection { connection: Box::new(self), idle };
