@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod exec_plugins;
 mod http2;
 mod requests;
 mod retries;
 mod scripted;
+mod served;
 mod sockets;
 mod streams;
