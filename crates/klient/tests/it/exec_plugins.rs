@@ -113,7 +113,8 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Whether a process is there, be it as a zombie.
 fn exists(pid_file: &Path) -> bool {
-    let pid = fs::read_to_string(pid_file).unwrap();
+    // Stopped before it could say its number, perhaps.
+    let Ok(pid) = fs::read_to_string(pid_file) else { return false };
     Path::new("/proc").join(pid.trim()).exists()
 }
 

@@ -5,6 +5,7 @@
 mod answers;
 mod exec_plugins;
 mod http2;
+mod proxies;
 mod requests;
 mod retries;
 mod scripted;

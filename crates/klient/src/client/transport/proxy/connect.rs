@@ -26,7 +26,10 @@ pub(super) async fn open(
     let head = head(stream).await?;
     match status(&head) {
         Some((code, _)) if (200..300).contains(&code) => Ok(()),
-        Some((407, reason)) => Err(Closed::Said(format!("it wants another user or password ({reason})"))),
+        Some((407, reason)) => {
+            let wanted = if authorization.is_some() { "another user or password" } else { "a user and a password" };
+            Err(Closed::Said(format!("it wants {wanted} ({reason})")))
+        }
         Some((_, reason)) => Err(Closed::Said(format!("it answered {reason}"))),
         None => Err(Closed::Said("it does not speak HTTP".to_owned())),
     }
