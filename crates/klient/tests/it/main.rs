@@ -5,6 +5,8 @@
 mod answers;
 mod exec_plugins;
 mod http2;
+mod oidc;
+mod peers;
 mod proxies;
 mod requests;
 mod retries;

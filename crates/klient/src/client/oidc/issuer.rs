@@ -6,7 +6,7 @@ use http::{
     Request, StatusCode, Uri,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::web::{Web, place};
@@ -104,7 +104,7 @@ async fn ask(
 }
 
 fn escaped(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// What OAuth says about a failure, cut to what a message can bear.
@@ -120,4 +120,6 @@ fn failed(url: &Uri, why: &str) -> Error {
     Error::new(ErrorKind::Auth, format!("{} {why}", place(url)))
 }
 
+/// All but what no form needs escaped.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const MAX_REASON: usize = 200;

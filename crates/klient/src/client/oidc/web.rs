@@ -53,7 +53,8 @@ impl Web {
 
 /// A URL without what may be secret in it.
 pub(super) fn place(url: &Uri) -> String {
-    format!("{}://{}{}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default(), url.path())
+    let port = url.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}{}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default(), url.path())
 }
 
 fn unreachable(url: &Uri, error: Error) -> Error {

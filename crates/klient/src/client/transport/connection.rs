@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -115,6 +115,8 @@ pub(super) struct Http2 {
     allowed: Arc<AtomicUsize>,
     generation: u64,
     retire_at: Instant,
+    /// The server refused a request here: it is about to end the connection, or full beyond what it said.
+    has_refused: AtomicBool,
     _driver: Driver,
 }
 
@@ -126,12 +128,14 @@ impl Http2 {
         max_age: Duration,
     ) -> Self {
         let retire_at = Instant::now() + max_age;
-        Self { sender, streams: AtomicUsize::new(0), allowed, generation, retire_at, _driver: driver }
+        let (streams, has_refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { sender, streams, allowed, generation, retire_at, has_refused, _driver: driver }
     }
 
     /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
     pub(super) fn is_usable(&self, generation: u64) -> bool {
-        !self.sender.is_closed() && self.generation == generation && Instant::now() < self.retire_at
+        let is_wanted = self.generation == generation && Instant::now() < self.retire_at;
+        is_wanted && !self.sender.is_closed() && !self.has_refused.load(Ordering::Relaxed)
     }
 
     /// Room for a request, if there is any.
@@ -162,6 +166,7 @@ impl Stream {
         let response = match sender.try_send_request(request).await {
             Ok(response) => response,
             Err(error) if error.message().is_none() && is_undone(error.error()) => {
+                self.connection.has_refused.store(true, Ordering::Relaxed);
                 return Err(Refused::Undone(Box::new(copy.map(take_bytes))));
             }
             Err(error) => return Err(Refused::from_error(error)),

@@ -51,7 +51,9 @@ async fn race(mut addresses: impl Iterator<Item = SocketAddr>) -> io::Result<Tcp
 impl KeepAlive {
     fn apply(self, stream: &TcpStream) -> io::Result<()> {
         let socket = socket2::SockRef::from(stream);
-        let settings = socket2::TcpKeepalive::new().with_time(self.idle).with_interval(self.patience / PROBES);
+        // The kernel counts in seconds, and takes none for a mistake.
+        let [idle, interval] = [self.idle, self.patience / PROBES].map(|time| time.max(Duration::from_secs(1)));
+        let settings = socket2::TcpKeepalive::new().with_time(idle).with_interval(interval);
         socket.set_tcp_keepalive(&settings.with_retries(PROBES))?;
         // Unanswered data counts too, not only unanswered probes.
         #[cfg(target_os = "linux")]

@@ -138,7 +138,8 @@ pub(super) fn refused_handshake(peer: &str, error: io::Error) -> Error {
         E::Expired | E::ExpiredContext { .. } => "its certificate has expired",
         E::NotValidYet | E::NotValidYetContext { .. } => "its certificate is not valid yet",
         E::NotValidForName | E::NotValidForNameContext { .. } => "its certificate is for another name",
-        E::UnknownIssuer => "its certificate comes from an authority that is not trusted",
+        // The latter: from one that only has the name of a trusted one, such as its predecessor.
+        E::UnknownIssuer | E::BadSignature => "its certificate comes from an authority that is not trusted",
         E::Revoked => "its certificate was revoked",
         _ => "its certificate is not valid",
     };
