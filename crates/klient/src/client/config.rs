@@ -5,7 +5,7 @@
 //! In client-go: `rest.Config`, and the deferred loading of `tools/clientcmd`.
 
 mod checks;
-mod credentials;
+pub(super) mod credentials;
 mod exec_plugin;
 pub(super) mod pem;
 mod proxy;

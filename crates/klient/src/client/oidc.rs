@@ -16,7 +16,7 @@ use std::{
 use self::{issuer::Tokens, web::Web};
 use super::{
     auth::{Credential, IssueFuture, Issuer, bearer},
-    config::{AuthProvider, Config, Pem, Proxy, Tls, Trust},
+    config::{AuthProvider, Config, Pem, Proxy, Tls, Trust, credentials::why_not},
     secret::decode_base64,
 };
 use crate::{Error, ErrorKind};
@@ -34,8 +34,8 @@ impl OidcIssuer {
     pub(super) fn new(provider: &AuthProvider, config: &Config) -> Result<Self, Error> {
         let settings = provider.config.config.clone();
         if provider.config.name != "oidc" {
-            let name = &provider.config.name;
-            return Err(Error::new(ErrorKind::Config, format!("auth provider {name:?} is not known, only oidc is")));
+            let why = why_not(&provider.config.name);
+            return Err(Error::new(ErrorKind::Config, format!("auth provider {why}")));
         }
         if of(&settings, EXTRA_SCOPES).is_some() {
             tracing::debug!("extra-scopes of the oidc auth provider is not used: a refresh asks for no scopes");

@@ -217,6 +217,24 @@ async fn a_handshake_that_never_ends_fails_all_who_wait_for_it_at_once() {
 }
 
 #[tokio::test]
+async fn a_hundred_first_requests_make_no_more_connections_than_they_need() {
+    let authority = Authority::new();
+    let server = Served::start(Some(authority.acceptor(&["h2"])), |_| json_response(200, &map_json("web"))).await;
+    let maps = maps(settings(server.port(), authority.trusted()));
+    let requests: Vec<_> = (0..100)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    for request in requests {
+        in_time(request).await.unwrap().unwrap();
+    }
+    // 64 requests share a connection.
+    assert!(server.accepted() <= 2, "{}", server.accepted());
+}
+
+#[tokio::test]
 async fn a_caller_that_goes_away_while_connecting_leaves_the_others_connected() {
     let authority = Authority::new();
     let acceptor = authority.acceptor(&["h2"]);

@@ -11,6 +11,7 @@ use std::{
 use super::{
     AuthProvider, ClientCertificate, Credentials, ExecApiVersion, ExecPlugin, Impersonation, InteractiveMode, Pem,
     Trust,
+    credentials::why_not,
     exec_plugin::safe_for_terminal,
     pem::{self, Expected},
 };
@@ -260,10 +261,8 @@ impl Checks {
                     }
                 }
             }
-            "gcp" => self.fail(&field, "gcp is gone: use exec with gke-gcloud-auth-plugin"),
-            "azure" => self.fail(&field, "azure is gone: use exec with kubelogin (Azure/kubelogin)"),
             "" => self.fail(&place.field("auth-provider.name", overridden), "must be given"),
-            other => self.fail(&field, format!("{other:?} is not known, only oidc is")),
+            other => self.fail(&field, why_not(other)),
         }
         let origin = place.file.as_deref().filter(|_| !overridden).zip(place.name.clone());
         Some(AuthProvider { config: config.clone(), origin: origin.map(|(file, user)| (file.to_owned(), user)) })

@@ -85,6 +85,15 @@ impl AuthProvider {
     }
 }
 
+/// Why there is no built-in provider of that name.
+pub(crate) fn why_not(name: &str) -> String {
+    match name {
+        "gcp" => "gcp was removed from clients: use exec with gke-gcloud-auth-plugin".to_owned(),
+        "azure" => "azure was removed from clients: use exec with kubelogin (Azure/kubelogin)".to_owned(),
+        other => format!("{other:?} is not known, only oidc is"),
+    }
+}
+
 /// Whom to act as, as far as the server allows it.
 #[doc(alias = "ImpersonationConfig")]
 #[derive(Clone, Debug, Default, PartialEq)]

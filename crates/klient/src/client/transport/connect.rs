@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use super::{
     HttpSettings, broken,
-    connection::{Driver, Http1, Http2},
+    connection::{Driver, FIRST_STREAMS, Http1, Http2},
     dial::{KeepAlive, dial},
     lane::LaneSettings,
     proxy::ProxyConnector,
@@ -177,8 +177,7 @@ impl Connector {
             .keep_alive_interval(self.settings.ping_interval)
             .keep_alive_timeout(self.settings.ping_timeout)
             .keep_alive_while_idle(true)
-            // Until the server has said how many it allows: what it does not allow would wait behind the others.
-            .initial_max_send_streams(1)
+            .initial_max_send_streams(FIRST_STREAMS)
             .initial_stream_window_size(lane.stream_window)
             .initial_connection_window_size(lane.connection_window())
             .handshake(io)

@@ -19,7 +19,7 @@ use hyper::{
     rt::{Read, Write},
 };
 use hyper_util::rt::TokioExecutor;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use super::lane::IdleHttp1;
 use crate::{client::body::Body, error::BoxError};
@@ -86,16 +86,26 @@ impl Driver {
     /// Drives an HTTP/2 connection, and keeps track of how many streams its server allows.
     pub(super) fn spawn_http2<T>(
         mut connection: http2::Connection<T, Full<Bytes>, TokioExecutor>,
-    ) -> (Self, Arc<AtomicUsize>)
+    ) -> (Self, watch::Receiver<usize>)
     where
         T: Read + Write + Send + Unpin + 'static,
     {
-        let allowed = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
-        let shared = Arc::clone(&allowed);
+        let (sender, allowed) = watch::channel(connection.current_max_send_streams());
+        // hyper reads from the socket in a task of its own, and does not tell this one what the server has said: it has to
+        // look, until there is something or the time for it is over.
+        let mut looks = SETTLE_TIME.as_millis() / LOOK_EVERY.as_millis();
+        let mut next_look = Box::pin(tokio::time::sleep(LOOK_EVERY));
         let driver = Self::spawn(std::future::poll_fn(move |context| {
             let polled = Pin::new(&mut connection).poll(context);
-            shared.store(connection.current_max_send_streams(), Ordering::Relaxed);
-            polled
+            loop {
+                let now = connection.current_max_send_streams();
+                sender.send_if_modified(|allowed| std::mem::replace(allowed, now) != now);
+                if now != FIRST_STREAMS || looks == 0 || next_look.as_mut().poll(context).is_pending() {
+                    return polled;
+                }
+                looks -= 1;
+                next_look.as_mut().reset(Instant::now() + LOOK_EVERY);
+            }
         }));
         (driver, allowed)
     }
@@ -112,7 +122,9 @@ pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
     streams: AtomicUsize,
     /// How many streams the server allows, as far as it has said.
-    allowed: Arc<AtomicUsize>,
+    allowed: watch::Receiver<usize>,
+    /// It has said so, or was given the time to.
+    is_settled: AtomicBool,
     generation: u64,
     retire_at: Instant,
     /// The server refused a request here: it is about to end the connection, or full beyond what it said.
@@ -123,13 +135,21 @@ pub(super) struct Http2 {
 impl Http2 {
     pub(super) fn new(
         sender: http2::SendRequest<Full<Bytes>>,
-        (driver, allowed): (Driver, Arc<AtomicUsize>),
+        (driver, allowed): (Driver, watch::Receiver<usize>),
         generation: u64,
         max_age: Duration,
     ) -> Self {
         let retire_at = Instant::now() + max_age;
-        let (streams, has_refused) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { sender, streams, allowed, generation, retire_at, has_refused, _driver: driver }
+        Self {
+            sender,
+            streams: AtomicUsize::new(0),
+            allowed,
+            is_settled: AtomicBool::new(false),
+            generation,
+            retire_at,
+            has_refused: AtomicBool::new(false),
+            _driver: driver,
+        }
     }
 
     /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
@@ -140,11 +160,24 @@ impl Http2 {
 
     /// Room for a request, if there is any.
     pub(super) fn stream(self: &Arc<Self>, max_streams: usize) -> Option<Stream> {
-        let allowed = max_streams.min(self.allowed.load(Ordering::Relaxed)).max(1);
+        let allowed = max_streams.min(*self.allowed.borrow()).max(1);
         let taken = self
             .streams
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| (streams < allowed).then_some(streams + 1));
         taken.is_ok().then(|| Stream { connection: Arc::clone(self) })
+    }
+
+    /// Whether the server may be about to say how many streams it allows, as it does once a connection is made.
+    pub(super) fn is_young(&self) -> bool {
+        !self.is_settled.load(Ordering::Relaxed) && *self.allowed.borrow() == FIRST_STREAMS
+    }
+
+    /// Waits until it has said so; not for long, since one is a number that it may mean.
+    pub(super) async fn settle(&self) {
+        let mut allowed = self.allowed.clone();
+        // An error says that the connection has ended, which the next look at it finds out.
+        let _ = tokio::time::timeout(SETTLE_TIME, allowed.wait_for(|allowed| *allowed != FIRST_STREAMS)).await;
+        self.is_settled.store(true, Ordering::Relaxed);
     }
 
     /// Room for the first request, before the server has said how much there is.
@@ -226,6 +259,12 @@ impl Http1 {
     }
 }
 
+/// How many streams are opened before the server has said how many it allows: what it does not allow would wait behind
+/// the others.
+pub(super) const FIRST_STREAMS: usize = 1;
+/// Several times as long as any packet takes.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Servers and balancers close idle connections after a minute or more.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(50);
 

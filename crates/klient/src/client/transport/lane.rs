@@ -143,6 +143,12 @@ impl Lane {
         if let Some(ready) = self.existing() {
             return Ok(ready);
         }
+        if let Some(young) = self.young() {
+            young.settle().await;
+            if let Some(ready) = self.existing() {
+                return Ok(ready);
+            }
+        }
         if let Some(failure) = &*lock(&self.failure)
             && failure.attempt > seen
         {
@@ -170,6 +176,13 @@ impl Lane {
         let mut connections = lock(&self.connections);
         connections.retain(|connection| connection.is_usable(generation));
         connections.iter().find_map(|connection| connection.stream(self.settings.max_streams)).map(Ready::Http2)
+    }
+
+    /// A connection that is full only because its server has not said yet how much it takes.
+    fn young(&self) -> Option<Arc<Http2>> {
+        let generation = self.connector.generation();
+        let connections = lock(&self.connections);
+        connections.iter().find(|connection| connection.is_usable(generation) && connection.is_young()).cloned()
     }
 
     async fn connect(&self) -> Result<Ready, Error> {

@@ -129,21 +129,22 @@ pub(crate) fn check_identity(identity: &ClientCertificate) -> Result<(), Error> 
 
 /// Why a handshake failed. A peer that is not to be trusted is told apart, since no other try makes it better.
 pub(super) fn refused_handshake(peer: &str, error: io::Error) -> Error {
-    let why = match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(why)) => why,
-        _ => return broken(format!("TLS handshake with {peer} failed"), error),
+    let below = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(why)) = below else {
+        return broken(format!("TLS handshake with {peer} failed"), error);
     };
-    use CertificateError as E;
     let what = match why {
-        E::Expired | E::ExpiredContext { .. } => "its certificate has expired",
-        E::NotValidYet | E::NotValidYetContext { .. } => "its certificate is not valid yet",
-        E::NotValidForName | E::NotValidForNameContext { .. } => "its certificate is for another name",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another name",
         // The latter: from one that only has the name of a trusted one, such as its predecessor.
-        E::UnknownIssuer | E::BadSignature => "its certificate comes from an authority that is not trusted",
-        E::Revoked => "its certificate was revoked",
-        _ => "its certificate is not valid",
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "comes from an authority that is not trusted"
+        }
+        CertificateError::Revoked => "was revoked",
+        _ => "is not valid",
     };
-    Error::new(ErrorKind::Untrusted, format!("{peer} is not trusted: {what}")).with_source(error)
+    Error::new(ErrorKind::Untrusted, format!("{peer} is not trusted: its certificate {what}")).with_source(error)
 }
 
 /// The state of every file that the settings name.
