@@ -10,7 +10,11 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{body::Incoming, server::conn::http2, service::service_fn};
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
@@ -18,7 +22,7 @@ use klient::{
     client::{
         Api, Client, Config,
         body::Body,
-        config::{Pem, Tls},
+        config::{Pem, Tls, Trust},
         transport::{HttpSettings, HttpTransport},
     },
 };
@@ -65,13 +69,24 @@ async fn accept<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
+    accept_as(move || acceptor.clone(), serve).await
+}
+
+/// The same, as whoever the server is at the time.
+async fn accept_as<F>(
+    acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
+    serve: impl Fn(TlsStream<TcpStream>, usize) -> F + Send + 'static,
+) -> (u16, Arc<AtomicUsize>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let accepted = Arc::<AtomicUsize>::default();
     let count = Arc::clone(&accepted);
     tokio::spawn(async move {
         while let Ok((tcp, _)) = listener.accept().await {
-            let Ok(stream) = acceptor.accept(tcp).await else { continue };
+            let Ok(stream) = acceptor().accept(tcp).await else { continue };
             tokio::spawn(serve(stream, count.fetch_add(1, Ordering::SeqCst)));
         }
     });
@@ -198,7 +213,7 @@ async fn a_handshake_that_never_ends_fails_all_who_wait_for_it_at_once() {
             held.push(tcp);
         }
     });
-    let mut settings = settings(port, Tls::default().trust(klient::client::config::Trust::Anyone));
+    let mut settings = settings(port, Tls::default().trust(Trust::Anyone));
     settings.handshake_timeout = Duration::from_secs(1);
     let maps = maps(settings);
     let waiting: Vec<_> = (0..20)
@@ -373,14 +388,16 @@ async fn a_client_can_be_held_to_http_1() {
 }
 
 /// A server whose watches say what they are told, and whose other answers are as usual.
-async fn watched(acceptor: TlsAcceptor) -> (u16, mpsc::UnboundedReceiver<(Vec<u8>, Feeder)>, Shown) {
+async fn watched(
+    acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
+) -> (u16, mpsc::UnboundedReceiver<(Vec<u8>, Feeder)>, Shown) {
     let (sender, watches) = mpsc::unbounded_channel();
     let shown = Shown::default();
     let seen = Arc::clone(&shown);
-    let (port, _) = accept(acceptor, move |stream, _| {
+    let (port, _) = accept_as(acceptor, move |stream, _| {
         let (sender, seen) = (sender.clone(), Arc::clone(&seen));
         async move {
-            let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+            let certificate = stream.get_ref().1.peer_certificates().map(|shown| shown[0].to_vec()).unwrap_or_default();
             let service = service_fn(move |request: http::Request<Incoming>| {
                 let (sender, seen, certificate) = (sender.clone(), Arc::clone(&seen), certificate.clone());
                 async move {
@@ -403,6 +420,11 @@ async fn watched(acceptor: TlsAcceptor) -> (u16, mpsc::UnboundedReceiver<(Vec<u8
     (port, watches, shown)
 }
 
+/// What a watch says about a new object.
+fn added() -> Bytes {
+    format!("{}\n", serde_json::json!({"type": "ADDED", "object": map_json("web")})).into()
+}
+
 type Feeder = mpsc::UnboundedSender<Result<Bytes, klient::BoxError>>;
 type Shown = Arc<std::sync::Mutex<Vec<Vec<u8>>>>;
 
@@ -418,7 +440,8 @@ async fn a_certificate_is_replaced_under_running_watches() {
         pair.der
     };
     let first = put("first");
-    let (port, mut watches, shown) = watched(authority.acceptor(&["h2"])).await;
+    let acceptor = authority.acceptor(&["h2"]);
+    let (port, mut watches, shown) = watched(move || acceptor.clone()).await;
     let tls = authority.trusted().client_certificate(Pem::File(cert.clone()), Pem::File(key.clone()));
     let mut settings = settings(port, tls);
     settings.file_check = Duration::ZERO;
@@ -432,11 +455,70 @@ async fn a_certificate_is_replaced_under_running_watches() {
     get(&maps).await.unwrap();
     assert_eq!(*shown.lock().unwrap(), [first, second.clone()]);
     // The watch goes on where it is; the next one is made with the new certificate.
-    let event = format!("{}\n", serde_json::json!({"type": "ADDED", "object": map_json("web")}));
-    feeder.send(Ok(event.into())).unwrap();
+    feeder.send(Ok(added())).unwrap();
     assert!(in_time(watch.next()).await.unwrap().is_ok());
     in_time(maps.watch(&WatchOptions::default())).await.unwrap();
     assert_eq!(watches.recv().await.unwrap().0, second);
+}
+
+#[tokio::test]
+async fn an_authority_is_replaced_under_running_watches() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), old.pem()).unwrap();
+    let server = Arc::new(std::sync::Mutex::new(old.acceptor(&["h2"])));
+    let now = Arc::clone(&server);
+    let (port, mut watches, shown) = watched(move || now.lock().unwrap().clone()).await;
+    let tls = Tls::default().trust(Trust::Authority(Pem::File(file.path().to_owned()))).server_name("localhost");
+    let mut settings = settings(port, tls);
+    settings.file_check = Duration::ZERO;
+    let maps = maps(settings);
+    let mut watch = in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    let (_, feeder) = watches.recv().await.unwrap();
+    get(&maps).await.unwrap();
+
+    *server.lock().unwrap() = new.acceptor(&["h2"]);
+    // With a line more, in case the clock of the file system is coarse.
+    std::fs::write(file.path(), format!("# the new one\n{}", new.pem())).unwrap();
+    get(&maps).await.unwrap();
+    assert_eq!(shown.lock().unwrap().len(), 2);
+    feeder.send(Ok(added())).unwrap();
+    assert!(in_time(watch.next()).await.unwrap().is_ok());
+    in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+}
+
+#[tokio::test]
+async fn over_http_1_many_first_requests_connect_side_by_side() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&["http/1.1"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let maps = maps(settings(listener.local_addr().unwrap().port(), authority.trusted()));
+    let requests: Vec<_> = (0..10)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    let (tcp, _) = listener.accept().await.unwrap();
+    let mut streams = vec![acceptor.accept(tcp).await.unwrap()];
+    // Nobody gets on with a handshake before all have asked for one.
+    let mut waiting = Vec::new();
+    for _ in 1..10 {
+        waiting.push(in_time(listener.accept()).await.unwrap().0);
+    }
+    for tcp in waiting {
+        streams.push(acceptor.accept(tcp).await.unwrap());
+    }
+    for stream in streams {
+        tokio::spawn(async {
+            let service =
+                service_fn(|_: http::Request<Incoming>| async { Ok::<_, Error>(json_response(200, &map_json("web"))) });
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+    for request in requests {
+        in_time(request).await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]
