@@ -271,3 +271,19 @@ async fn an_issuer_that_is_not_trusted_gets_no_token() {
     assert!(chain(&error).contains("comes from an authority that is not trusted"), "{}", chain(&error));
     assert_eq!(setup.refreshes(), 0);
 }
+
+#[test]
+fn providers_that_were_removed_say_what_to_use() {
+    use klient::client::{
+        config::{AuthProvider, Credentials},
+        kubeconfig::AuthProviderConfig,
+    };
+    for (name, expected) in [("gcp", "gke-gcloud-auth-plugin"), ("azure", "kubelogin"), ("other", "only oidc is")] {
+        let provider = AuthProvider::new(AuthProviderConfig::new(name));
+        let config = Config::new("http://host").unwrap();
+        let config = config.credentials(Credentials::AuthProvider(Box::new(provider)));
+        let error = Client::from_config(&config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}

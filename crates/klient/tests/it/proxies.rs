@@ -278,13 +278,25 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
 
 #[tokio::test]
 async fn a_proxy_that_does_not_forward_is_not_taken_for_the_server() {
-    let proxy = Proxy::start(Manner::Says("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n"), None).await;
-    let config = Config::new("http://server.invalid").unwrap();
-    let config = config.proxy(format!("http://joe:s3cret@localhost:{}", proxy.port).parse().unwrap());
-    let error = create_error(&config).await;
-    assert_eq!(error.kind(), ErrorKind::Transport);
-    let start = format!("proxy http://[redacted]@localhost:{} does not forward requests", proxy.port);
-    assert!(error.to_string().starts_with(&start), "{error}");
+    let page = "HTTP/1.1 403 Forbidden\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 0\r\n\r\n";
+    for (answer, code) in [("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", "407"), (page, "403")] {
+        let proxy = Proxy::start(Manner::Says(answer), None).await;
+        let config = Config::new("http://server.invalid").unwrap();
+        let config = config.proxy(format!("http://joe:s3cret@localhost:{}", proxy.port).parse().unwrap());
+        let error = create_error(&config).await;
+        assert_eq!(error.kind(), ErrorKind::Transport);
+        let name = format!("proxy http://[redacted]@localhost:{}", proxy.port);
+        assert!(
+            error.to_string().starts_with(&format!("{name} does not forward requests: it answered {code}")),
+            "{error}"
+        );
+    }
+    // What the server itself refuses is the server's word.
+    let server = Served::start(None, |_| json_response(403, &serde_json::json!({"kind": "Status", "code": 403}))).await;
+    let proxy = Proxy::start(Manner::Http, None).await;
+    let config = Config::new(&format!("http://127.0.0.1:{}", server.port())).unwrap();
+    let config = config.proxy(format!("http://localhost:{}", proxy.port).parse().unwrap());
+    assert!(get(&config).await.unwrap_err().is_forbidden());
 }
 
 #[tokio::test]
@@ -311,7 +323,7 @@ async fn a_proxy_that_is_not_there_is_an_error_that_names_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let config = Config::new("https://server.invalid").unwrap();
+    let config = Config::new("http://server.invalid").unwrap();
     let error = create_error(&config.proxy(format!("http://joe:s3cret@localhost:{port}").parse().unwrap())).await;
     assert_eq!(error.to_string(), format!("cannot connect to proxy http://[redacted]@localhost:{port}"));
 }

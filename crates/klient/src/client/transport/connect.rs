@@ -113,8 +113,8 @@ impl Connector {
     }
 
     /// Whether an answer is the proxy's own, and no server's.
-    pub(super) fn refusal(&self, code: http::StatusCode) -> Option<Error> {
-        self.forwarder()?.refusal(code)
+    pub(super) fn refusal<T>(&self, answer: &http::Response<T>) -> Option<Error> {
+        self.forwarder()?.refusal(answer)
     }
 
     pub(super) async fn connect(&self, lane: LaneSettings) -> Result<Connected, Error> {

@@ -107,7 +107,7 @@ impl Lane {
             };
             match outcome {
                 Ok(response) => {
-                    return match self.connector.refusal(response.status()) {
+                    return match self.connector.refusal(&response) {
                         Some(refusal) => Err(refusal),
                         None => Ok(response),
                     };

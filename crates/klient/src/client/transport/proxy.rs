@@ -7,7 +7,7 @@ mod connect;
 mod socks;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderValue, Uri};
+use http::{HeaderValue, StatusCode, Uri, header::CONTENT_TYPE};
 use percent_encoding::percent_decode_str;
 use tokio::net::TcpStream;
 
@@ -134,9 +134,13 @@ impl ProxyConnector {
         }
     }
 
-    /// An answer of the proxy's own, where the server's is expected.
-    pub(super) fn refusal(&self, code: http::StatusCode) -> Option<Error> {
-        (code == http::StatusCode::PROXY_AUTHENTICATION_REQUIRED).then(|| {
+    /// An answer of the proxy's own, where the server's is expected. API servers do not answer with pages.
+    pub(super) fn refusal<T>(&self, answer: &http::Response<T>) -> Option<Error> {
+        let code = answer.status();
+        let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_failure = code.is_client_error() || code.is_server_error();
+        let is_page = is_failure && content_type.is_some_and(|value| value.starts_with("text/html"));
+        (is_page || code == StatusCode::PROXY_AUTHENTICATION_REQUIRED).then(|| {
             let what = format!("proxy {} does not forward requests: it answered {code}", self.name);
             Error::new(ErrorKind::Transport, what)
         })
