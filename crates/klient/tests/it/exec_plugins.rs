@@ -277,6 +277,13 @@ async fn a_program_that_hangs_is_stopped_and_leaves_no_zombie() {
 }
 
 #[tokio::test]
+async fn a_program_may_leave_another_behind_that_keeps_its_output_open() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+    let maps = setup.maps(&format!("sleep 20 &\n{}", token("one")));
+    tokio::time::timeout(Duration::from_secs(15), get(&maps)).await.expect("it waits for the other").unwrap();
+}
+
+#[tokio::test]
 async fn a_request_that_is_given_up_leaves_the_run_to_the_others() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
     let script = format!("until [ -e \"$DIR/go\" ]; do sleep 0.01; done\n{}", token("one"));

@@ -1,10 +1,10 @@
 //! One run of a program: start, read, wait, within limits.
 
-use std::{io, process::Stdio};
+use std::{io, process::Stdio, time::Duration};
 
 use tokio::{
     io::AsyncReadExt,
-    process::{Child, Command},
+    process::{Child, ChildStdout, Command},
 };
 
 use super::failed;
@@ -41,19 +41,39 @@ pub(super) async fn run(plugin: &ExecPlugin, info: &str, interactive: bool) -> R
 async fn finish(plugin: &ExecPlugin, child: &mut Child) -> Result<Vec<u8>, Error> {
     let broke = |error| failed(plugin, "cannot be talked to").with_source(error);
     let mut output = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(MAX_OUTPUT + 1).read_to_end(&mut output).await.map_err(broke)?;
-    }
-    if output.len() as u64 > MAX_OUTPUT {
+    let stdout = child.stdout.take();
+    let ended = {
+        let mut reading = std::pin::pin!(read(stdout, &mut output));
+        tokio::select! {
+            read = &mut reading => read.map(|()| None),
+            status = child.wait() => {
+                // A program of its own that it leaves behind may keep the pipe open; its answer is complete all the same.
+                let _ = tokio::time::timeout(LAST_WORDS, reading).await;
+                status.map(Some)
+            }
+        }
+    };
+    let ended = ended.map_err(broke)?;
+    if output.len() > MAX_OUTPUT {
         stop(child).await;
         return Err(failed(plugin, &format!("wrote more than {MAX_OUTPUT} bytes, and was stopped")));
     }
-    let status = child.wait().await.map_err(broke)?;
+    let status = match ended {
+        Some(status) => status,
+        None => child.wait().await.map_err(broke)?,
+    };
     match status.success() {
         true => Ok(output),
         // "exit status: 1" or "signal: 9 (SIGKILL)"
         false => Err(failed(plugin, &format!("failed: {status}"))),
     }
+}
+
+/// Reads to the end, or a little beyond the limit. Whatever was read is in `output`, also if this is given up.
+async fn read(stdout: Option<ChildStdout>, output: &mut Vec<u8>) -> io::Result<()> {
+    let Some(mut stdout) = stdout else { return Ok(()) };
+    while output.len() <= MAX_OUTPUT && stdout.read_buf(output).await? > 0 {}
+    Ok(())
 }
 
 async fn stop(child: &mut Child) {
@@ -73,4 +93,6 @@ fn not_started(plugin: &ExecPlugin, error: io::Error) -> Error {
 
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
 /// Certificates take some kilobytes.
-const MAX_OUTPUT: u64 = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
+/// How long what a program wrote before its end may take to arrive.
+const LAST_WORDS: Duration = Duration::from_secs(1);

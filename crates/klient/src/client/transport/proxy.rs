@@ -125,7 +125,7 @@ impl ProxyConnector {
             }
         };
         let limit = settings.connect_timeout;
-        let to = format!("proxy {} does not connect to {host}:{port}", self.name);
+        let to = format!("proxy {} does not connect to {}", self.name, host_and_port(host, port));
         match tokio::time::timeout(limit, opening).await {
             Ok(Ok(())) => Ok(stream),
             Ok(Err(Closed::Said(why))) => Err(Error::new(ErrorKind::Transport, format!("{to}: {why}"))),
@@ -175,4 +175,27 @@ impl From<std::io::Error> for Closed {
 /// `host:port`, with brackets where the host has colons.
 fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_has_the_port_of_its_scheme_and_its_login_decoded() {
+        for (url, port, name) in [
+            ("http://proxy", 80, "http://proxy"),
+            ("http://joe:s3cret@proxy:3128", 3128, "http://[redacted]@proxy:3128"),
+            ("socks5://proxy", 1080, "socks5://proxy"),
+            ("socks5h://joe@[::1]", 1080, "socks5h://[redacted]@[::1]"),
+        ] {
+            let settings = HttpSettings::new("http://server".parse().unwrap());
+            let proxy = ProxyConnector::new(&url.parse().unwrap(), &settings).unwrap();
+            assert_eq!((proxy.port(), proxy.name()), (port, name));
+        }
+        let login = Login::parse("joe:p%40s%3As:x");
+        assert_eq!((login.user.as_str(), login.password.expose()), ("joe", "p@s:s:x"));
+        assert_eq!(host_and_port("2001:db8::1", 443), "[2001:db8::1]:443");
+        assert_eq!(host_and_port("host", 443), "host:443");
+    }
 }

@@ -35,8 +35,12 @@ impl NoProxy {
 fn rule(entry: &str) -> Option<Rule> {
     if let Some((network, bits)) = entry.split_once('/') {
         let network = network.parse::<IpAddr>().ok()?;
-        let bits = bits.parse().ok().filter(|bits| *bits <= width(network))?;
-        return Some(Rule::Range { network, bits });
+        let bits: u32 = bits.parse().ok().filter(|bits| *bits <= width(network))?;
+        // An old address in the clothes of a new one.
+        return Some(match network.to_canonical() {
+            plain @ IpAddr::V4(_) if network.is_ipv6() => Rule::Range { network: plain, bits: bits.checked_sub(96)? },
+            _ => Rule::Range { network, bits },
+        });
     }
     let (host, port) = split_port(entry)?;
     if let Ok(address) = host.parse::<IpAddr>() {
@@ -97,6 +101,7 @@ fn width(address: IpAddr) -> u32 {
 mod tests {
     use super::*;
 
+    /// The answers of `golang.org/x/net/http/httpproxy` 0.49, all of them.
     #[test]
     fn lists_mean_what_they_mean_to_go() {
         for (list, host, direct) in [
@@ -128,7 +133,13 @@ mod tests {
             ("[2001:db8::1]:443", "[2001:db8::1]", false),
             ("2001:db8::1", "[2001:db8::1]", true),
             ("::ffff:10.0.0.1", "10.0.0.1", true),
+            ("::ffff:10.0.0.0/104", "10.0.0.1", true),
+            ("::ffff:10.0.0.0/104", "11.0.0.1", false),
             ("0.0.0.1", "10.0.0.1", false),
+            (".", "example.org", false),
+            ("*.", "example.org", false),
+            ("*example.org", "badexample.org", false),
+            ("example.org:x", "example.org", false),
             (",,.,:80,10.0.0.0/99,[::1,x:y", "example.org", false),
         ] {
             assert_eq!(NoProxy::parse(list).covers(host, 6443), direct, "{host} with {list:?}");

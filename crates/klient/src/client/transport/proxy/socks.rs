@@ -115,3 +115,17 @@ const CONNECT: u8 = 1;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_address_or_by_name() {
+        let bytes = |host: &str| request(host, 443).ok();
+        assert_eq!(bytes("10.0.0.1").unwrap(), [5, 1, 0, 1, 10, 0, 0, 1, 1, 187]);
+        assert_eq!(bytes("::1").unwrap(), [&[5, 1, 0, 4][..], &[0; 15], &[1, 1, 187]].concat());
+        assert_eq!(bytes("host").unwrap(), *b"\x05\x01\x00\x03\x04host\x01\xbb");
+        assert_eq!(bytes(&"x".repeat(256)), None);
+    }
+}
