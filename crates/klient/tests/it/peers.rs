@@ -29,7 +29,7 @@ use klient::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Notify, mpsc},
+    sync::{Notify, Semaphore, mpsc},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
@@ -247,6 +247,47 @@ async fn a_hundred_first_requests_make_no_more_connections_than_they_need() {
     }
     // 64 requests share a connection.
     assert!(server.accepted() <= 2, "{}", server.accepted());
+}
+
+#[tokio::test]
+async fn a_request_takes_the_room_that_gets_free_while_another_connects() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&["h2"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let maps = maps(settings(listener.local_addr().unwrap().port(), authority.trusted()));
+    let request = || {
+        let maps = maps.clone();
+        tokio::spawn(async move { get(&maps).await })
+    };
+    let first = request();
+    let (tcp, _) = listener.accept().await.unwrap();
+    let stream = acceptor.accept(tcp).await.unwrap();
+    let (permits, arrived) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (permitted, arrivals) = (Arc::clone(&permits), Arc::clone(&arrived));
+    tokio::spawn(async move {
+        let service = service_fn(move |_: http::Request<Incoming>| {
+            let (permits, arrived) = (Arc::clone(&permitted), Arc::clone(&arrivals));
+            async move {
+                arrived.add_permits(1);
+                permits.acquire().await.unwrap().forget();
+                Ok::<_, Error>(json_response(200, &map_json("web")))
+            }
+        });
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let _ = builder.max_concurrent_streams(2).serve_connection(TokioIo::new(stream), service).await;
+    });
+    let second = request();
+    in_time(arrived.acquire_many(2)).await.unwrap().forget();
+    // The connection is full: the third makes another, which gets nowhere.
+    let third = request();
+    let (_held, _) = in_time(listener.accept()).await.unwrap();
+    let fourth = request();
+    tokio::task::yield_now().await;
+    permits.add_permits(3);
+    for request in [first, second, fourth] {
+        tokio::time::timeout(Duration::from_secs(5), request).await.expect("it waits for the third").unwrap().unwrap();
+    }
+    third.abort();
 }
 
 #[tokio::test]

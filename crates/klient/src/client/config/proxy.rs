@@ -32,10 +32,10 @@ use crate::{
 pub enum Proxy {
     /// As `HTTPS_PROXY` (for `https` servers), `HTTP_PROXY` (for `http` servers) and `NO_PROXY` say when the client is made.
     ///
-    /// `NO_PROXY` is a list of host names (which stand for what is below them, too), names with a leading dot (what is
-    /// below them only), addresses, address ranges such as `10.0.0.0/8`, each but the last with or without a port, or `*`.
-    /// `localhost` and the addresses of this machine are always reached directly, and `HTTP_PROXY` is not looked at in
-    /// a CGI program (where `REQUEST_METHOD` is set), since there a request could set it.
+    /// `NO_PROXY` is a list of host names (each stands for what is below it, too), names with a leading dot (only what is
+    /// below), addresses, and address ranges such as `10.0.0.0/8`; names and addresses may have a port. `*` is everything.
+    /// `localhost` and the loopback addresses are always reached directly, and `HTTP_PROXY` is not looked at in a CGI
+    /// program (where `REQUEST_METHOD` is set), since there a request could set it.
     #[default]
     FromEnvironment,
     /// Without a proxy, whatever the environment says.

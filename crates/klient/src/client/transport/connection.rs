@@ -19,7 +19,10 @@ use hyper::{
     rt::{Read, Write},
 };
 use hyper_util::rt::TokioExecutor;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::lane::IdleHttp1;
 use crate::{client::body::Body, error::BoxError};
@@ -158,13 +161,13 @@ impl Http2 {
         is_wanted && !self.sender.is_closed() && !self.has_refused.load(Ordering::Relaxed)
     }
 
-    /// Room for a request, if there is any.
-    pub(super) fn stream(self: &Arc<Self>, max_streams: usize) -> Option<Stream> {
+    /// Room for a request, if there is any. `freed` is told when there is again.
+    pub(super) fn stream(self: &Arc<Self>, max_streams: usize, freed: &Arc<Notify>) -> Option<Stream> {
         let allowed = max_streams.min(*self.allowed.borrow()).max(1);
         let taken = self
             .streams
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| (streams < allowed).then_some(streams + 1));
-        taken.is_ok().then(|| Stream { connection: Arc::clone(self) })
+        taken.is_ok().then(|| Stream { connection: Arc::clone(self), freed: Arc::clone(freed) })
     }
 
     /// Whether the server may be about to say how many streams it allows, as it does once a connection is made.
@@ -181,15 +184,16 @@ impl Http2 {
     }
 
     /// Room for the first request, before the server has said how much there is.
-    pub(super) fn first_stream(self: &Arc<Self>) -> Stream {
+    pub(super) fn first_stream(self: &Arc<Self>, freed: &Arc<Notify>) -> Stream {
         self.streams.fetch_add(1, Ordering::AcqRel);
-        Stream { connection: Arc::clone(self) }
+        Stream { connection: Arc::clone(self), freed: Arc::clone(freed) }
     }
 }
 
 /// Room for one request on a shared connection, given back when dropped.
 pub(super) struct Stream {
     connection: Arc<Http2>,
+    freed: Arc<Notify>,
 }
 
 impl Stream {
@@ -211,6 +215,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.connection.streams.fetch_sub(1, Ordering::AcqRel);
+        self.freed.notify_one();
     }
 }
 

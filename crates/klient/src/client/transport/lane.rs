@@ -9,6 +9,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::{
     connect::{Connected, Connector},
@@ -46,6 +47,8 @@ pub(super) struct Lane {
     idle: Arc<IdleHttp1>,
     /// Held while connecting, unless the server is known to need a connection per request.
     connecting: tokio::sync::Mutex<()>,
+    /// Told when a connection has room again.
+    freed: Arc<Notify>,
     /// How many attempts to connect have ended, of those made under `connecting`.
     attempts: AtomicU64,
     failure: Mutex<Option<Failure>>,
@@ -86,6 +89,7 @@ impl Lane {
             connections: Mutex::default(),
             idle: Arc::default(),
             connecting: tokio::sync::Mutex::default(),
+            freed: Arc::default(),
             attempts: AtomicU64::new(0),
             failure: Mutex::default(),
             protocol: AtomicU8::new(UNKNOWN),
@@ -139,10 +143,18 @@ impl Lane {
         }
         // Many requests at once must not make many connections where one does, nor wait for one failure after another.
         let seen = self.attempts.load(Ordering::Acquire);
-        let connecting = self.connecting.lock().await;
-        if let Some(ready) = self.existing() {
-            return Ok(ready);
-        }
+        let connecting = loop {
+            // Whoever has the lock may wait for a slow server; what gets free in the meantime will do.
+            let connecting = tokio::select! {
+                connecting = self.connecting.lock() => Some(connecting),
+                () = self.freed.notified() => None,
+            };
+            match (self.existing(), connecting) {
+                (Some(ready), _) => return Ok(ready),
+                (None, Some(connecting)) => break connecting,
+                (None, None) => {}
+            }
+        };
         if let Some(young) = self.young() {
             young.settle().await;
             if let Some(ready) = self.existing() {
@@ -175,7 +187,10 @@ impl Lane {
         }
         let mut connections = lock(&self.connections);
         connections.retain(|connection| connection.is_usable(generation));
-        connections.iter().find_map(|connection| connection.stream(self.settings.max_streams)).map(Ready::Http2)
+        connections
+            .iter()
+            .find_map(|connection| connection.stream(self.settings.max_streams, &self.freed))
+            .map(Ready::Http2)
     }
 
     /// A connection that is full only because its server has not said yet how much it takes.
@@ -194,7 +209,7 @@ impl Lane {
             Connected::Http2(connection) => {
                 self.protocol.store(HTTP2, Ordering::Relaxed);
                 let connection = Arc::new(connection);
-                let stream = connection.first_stream();
+                let stream = connection.first_stream(&self.freed);
                 lock(&self.connections).push(connection);
                 Ok(Ready::Http2(stream))
             }
