@@ -69,6 +69,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The connection could not be made, or broke.
     Transport,
+    /// The server's certificate is not what the configuration trusts: another authority or name, or out of date.
+    Untrusted,
     /// Credentials could not be had.
     Auth,
     /// The configuration is missing, unreadable or wrong.

@@ -1,5 +1,8 @@
 //! Who asks: the `Authorization` of each request.
 
+mod credential;
+mod renewed;
+
 use std::{
     fmt, fs,
     future::Future,
@@ -13,6 +16,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::HeaderValue;
 use tokio::time::Instant;
 
+pub(super) use self::{
+    credential::Credential,
+    renewed::{IssueFuture, Issuer, RenewedAuth},
+};
 use crate::{Error, ErrorKind};
 
 /// A future that an [`AuthSource`] returns.
@@ -155,11 +162,11 @@ impl fmt::Debug for TokenFileAuth {
     }
 }
 
-fn bearer(token: &str) -> Result<HeaderValue, Error> {
+pub(super) fn bearer(token: &str) -> Result<HeaderValue, Error> {
     secret_header(&format!("Bearer {token}"), "bearer token")
 }
 
-fn secret_header(value: &str, what: &str) -> Result<HeaderValue, Error> {
+pub(super) fn secret_header(value: &str, what: &str) -> Result<HeaderValue, Error> {
     let mut header = HeaderValue::from_str(value)
         .map_err(|_| Error::new(ErrorKind::Auth, format!("the {what} holds characters that no header may")))?;
     header.set_sensitive(true);

@@ -18,7 +18,7 @@ use crate::{Error, metrics::Registry};
 
 /// Sets up a [`Client`].
 pub struct ClientBuilder {
-    inner: Inner,
+    pub(super) inner: Inner,
 }
 
 impl ClientBuilder {

@@ -5,9 +5,10 @@
 //! In client-go: `rest.Config`, and the deferred loading of `tools/clientcmd`.
 
 mod checks;
-mod credentials;
+pub(super) mod credentials;
 mod exec_plugin;
 pub(super) mod pem;
+mod proxy;
 mod resolve;
 mod server;
 mod tls;
@@ -19,6 +20,7 @@ use http::Uri;
 pub use self::{
     credentials::{AuthProvider, Credentials, Impersonation},
     exec_plugin::{ExecApiVersion, ExecPlugin, InteractiveMode},
+    proxy::Proxy,
     tls::{ClientCertificate, Pem, Tls, Trust},
 };
 use super::{Kubeconfig, KubeconfigFiles, Overrides, environment::Environment, in_cluster, secret::without_userinfo};
@@ -47,8 +49,10 @@ pub struct Config {
     pub credentials: Credentials,
     /// Whom to act as.
     pub impersonation: Option<Impersonation>,
-    /// Proxy for all requests. The client does not use proxies yet: it refuses this, and does not look at `HTTPS_PROXY`.
-    pub proxy: Option<Uri>,
+    /// The proxy for all requests; the environment decides unless told otherwise.
+    pub proxy: Proxy,
+    /// Speaks HTTP/1.1 only. So does a client that is made while the variable `DISABLE_HTTP2` is set, as with client-go.
+    pub disable_http2: bool,
     /// Limit for one request from start to end, watches excepted; 75 s without one, as servers give up after 60 s.
     pub request_timeout: Option<Duration>,
     /// Limit for making a connection.
@@ -93,7 +97,8 @@ impl Config {
             tls: Tls::default(),
             credentials: Credentials::default(),
             impersonation: None,
-            proxy: None,
+            proxy: Proxy::default(),
+            disable_http2: false,
             request_timeout: None,
             connect_timeout: CONNECT_TIMEOUT,
             disable_compression: false,
@@ -207,10 +212,24 @@ impl Config {
         self
     }
 
-    /// Sets the proxy for all requests.
+    /// Sets the proxy for all requests. The environment does not matter then.
     #[must_use]
     pub fn proxy(mut self, proxy: Uri) -> Self {
-        self.proxy = Some(proxy);
+        self.proxy = Proxy::Via(proxy);
+        self
+    }
+
+    /// Uses no proxy, whatever the environment says.
+    #[must_use]
+    pub fn no_proxy(mut self) -> Self {
+        self.proxy = Proxy::Direct;
+        self
+    }
+
+    /// Sets whether to speak HTTP/1.1 only.
+    #[must_use]
+    pub fn disable_http2(mut self, disable: bool) -> Self {
+        self.disable_http2 = disable;
         self
     }
 
@@ -281,7 +300,8 @@ impl fmt::Debug for Config {
             .field("tls", &self.tls)
             .field("credentials", &self.credentials)
             .field("impersonation", &self.impersonation)
-            .field("proxy", &self.proxy.as_ref().map(|proxy| without_userinfo(&proxy.to_string())))
+            .field("proxy", &self.proxy)
+            .field("disable_http2", &self.disable_http2)
             .field("request_timeout", &self.request_timeout)
             .field("connect_timeout", &self.connect_timeout)
             .field("disable_compression", &self.disable_compression)

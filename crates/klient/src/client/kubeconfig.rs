@@ -209,6 +209,11 @@ impl Kubeconfig {
     }
 }
 
+/// Reads YAML or JSON. The error says where, and never what.
+pub(super) fn read_text(bytes: &[u8]) -> Result<Value, Problem> {
+    text::read(bytes).map(|(value, _)| value)
+}
+
 fn resolve_entries<T: entries::Stanza>(entries: &mut Entries<T>) {
     for entry in entries.entries_mut() {
         let Some(origin) = &entry.origin else { continue };

@@ -4,8 +4,12 @@ use http::{HeaderName, HeaderValue, header::USER_AGENT};
 
 use super::{
     AuthSource, Client, ClientBuilder, StaticAuth, TokenFileAuth,
+    auth::RenewedAuth,
     config::{Config, Credentials, Impersonation},
-    transport::{HttpSettings, HttpTransport},
+    environment::Environment,
+    exec_plugin::ExecIssuer,
+    oidc::OidcIssuer,
+    transport::{HttpSettings, HttpTransport, IdentitySlot},
 };
 use crate::{Error, ErrorKind};
 
@@ -19,11 +23,11 @@ impl Client {
         Self::from_config(&Config::infer()?)
     }
 
-    /// A client with these settings. Connects when the first request is sent.
+    /// A client with these settings. Connects when the first request is sent, and runs a plugin then, too.
     ///
     /// # Errors
     ///
-    /// If the settings make no sense, or ask for what is not there yet: exec plugins, auth providers and proxies.
+    /// If the settings, or the proxy variables of the environment, make no sense.
     pub fn from_config(config: &Config) -> Result<Self, Error> {
         Ok(Self::builder_from_config(config)?.build())
     }
@@ -34,16 +38,14 @@ impl Client {
     ///
     /// As [`from_config`](Self::from_config).
     pub fn builder_from_config(config: &Config) -> Result<ClientBuilder, Error> {
-        if config.proxy.is_some() {
-            return Err(Error::new(ErrorKind::Config, "proxies are not supported yet"));
-        }
-        let mut settings = HttpSettings::new(config.server.clone());
-        settings.tls = config.tls.clone();
-        settings.connect_timeout = config.connect_timeout;
+        let identity = IdentitySlot::default();
+        let mut settings = http_settings(config, &Environment::of_process())?;
+        settings.identity = Some(identity.clone());
         let mut builder = Self::builder(HttpTransport::new(settings)?)
-            .boxed_auth(auth_source(&config.credentials)?)
+            .boxed_auth(auth_source(config, identity)?)
             .path_prefix(config.server.path())
             .default_namespace(config.namespace.clone())
+            .host(host_and_port(&config.server))
             .compression(!config.disable_compression)
             .replaced_header(USER_AGENT, header("user agent", &config.user_agent)?);
         if let Some(timeout) = config.request_timeout {
@@ -58,16 +60,31 @@ impl Client {
     }
 }
 
-fn auth_source(credentials: &Credentials) -> Result<Box<dyn AuthSource>, Error> {
-    Ok(match credentials {
+/// Without user and password, should an address hold them.
+fn host_and_port(server: &http::Uri) -> String {
+    let authority = server.authority().map_or("", |authority| authority.as_str());
+    authority.rsplit('@').next().unwrap_or_default().to_owned()
+}
+
+/// Where and how to connect, as far as a configuration and the environment say.
+fn http_settings(config: &Config, environment: &Environment) -> Result<HttpSettings, Error> {
+    let mut settings = HttpSettings::new(config.server.clone());
+    settings.tls = config.tls.clone();
+    settings.connect_timeout = config.connect_timeout;
+    settings.proxy = config.proxy.for_server(&config.server, environment)?;
+    settings.http1_only = config.disable_http2 || environment.variable("DISABLE_HTTP2").is_some();
+    Ok(settings)
+}
+
+/// Who asks. Certificates that are issued along the way reach the transport through `identity`.
+fn auth_source(config: &Config, identity: IdentitySlot) -> Result<Box<dyn AuthSource>, Error> {
+    Ok(match &config.credentials {
         Credentials::Anonymous => Box::new(StaticAuth::none()),
         Credentials::Token(token) => Box::new(StaticAuth::bearer(token.expose())?),
         Credentials::TokenFile { path, initial } => Box::new(TokenFileAuth::new(path, Some(initial.expose()))?),
         Credentials::Basic { username, password } => Box::new(StaticAuth::basic(username, password.expose())?),
-        Credentials::Exec(_) => return Err(Error::new(ErrorKind::Config, "exec plugins are not supported yet")),
-        Credentials::AuthProvider(_) => {
-            return Err(Error::new(ErrorKind::Config, "auth providers are not supported yet"));
-        }
+        Credentials::Exec(plugin) => Box::new(RenewedAuth::new(ExecIssuer::new(plugin, config)?, identity)),
+        Credentials::AuthProvider(provider) => Box::new(RenewedAuth::new(OidcIssuer::new(provider, config)?, identity)),
     })
 }
 
@@ -97,4 +114,27 @@ fn header(what: &str, value: &str) -> Result<HeaderValue, Error> {
     // Names of people are not always ASCII; servers take the bytes as UTF-8.
     HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| Error::new(ErrorKind::Config, format!("the {what} holds characters that no header may")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_environment_has_its_say_unless_the_configuration_does() {
+        let variables = [("HTTPS_PROXY", "proxy:3128"), ("NO_PROXY", "inside.example"), ("DISABLE_HTTP2", "1")];
+        let environment = Environment::of_test(Path::new("/nowhere"), &variables);
+        let settings = |config: Config| http_settings(&config, &environment).unwrap();
+        let outside = || Config::new("https://outside.example:6443").unwrap();
+        assert_eq!(settings(outside()).proxy.unwrap(), "http://proxy:3128/");
+        assert!(settings(outside()).http1_only);
+        assert_eq!(settings(outside().no_proxy()).proxy, None);
+        assert_eq!(settings(outside().proxy("socks5://other".parse().unwrap())).proxy.unwrap(), "socks5://other/");
+        assert_eq!(settings(Config::new("https://api.inside.example").unwrap()).proxy, None);
+        let quiet = Environment::of_test(Path::new("/nowhere"), &[]);
+        assert!(!http_settings(&outside(), &quiet).unwrap().http1_only);
+        assert!(http_settings(&outside().disable_http2(true), &quiet).unwrap().http1_only);
+    }
 }

@@ -5,9 +5,13 @@
 
 mod connect;
 mod connection;
+mod dial;
+mod identity;
 mod lane;
+mod proxy;
 #[cfg(test)]
 mod rotation_tests;
+mod stream;
 mod tls;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -15,11 +19,13 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use klient_core::Verb;
 
+pub use self::identity::IdentitySlot;
+pub(super) use self::tls::check_identity;
 use self::{
     connect::Connector,
     lane::{Lane, LaneSettings},
 };
-use super::{body::Body, config::Tls};
+use super::{body::Body, config::Tls, secret::without_userinfo};
 use crate::{Error, ErrorKind};
 
 /// A future that a [`Transport`] returns.
@@ -39,15 +45,23 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
     }
 }
 
-/// Where and how to connect.
-#[derive(Clone, Debug)]
+/// Where and how to connect. `Debug` does not show the user and the password of a proxy.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpSettings {
     /// Scheme, host and port of the server; what is after them is ignored here.
     pub server: http::Uri,
     /// For `https` servers.
     pub tls: Tls,
-    /// How long a connection may take to be made, without its TLS handshake.
+    /// A client certificate that is had at run time; it goes before the one in `tls`.
+    pub identity: Option<IdentitySlot>,
+    /// The proxy on the way: an `http`, `https`, `socks5` or `socks5h` URL. The environment is not looked at here.
+    pub proxy: Option<http::Uri>,
+    /// Speaks HTTP/1.1, even where the server has HTTP/2. Then each request, and each watch, has a connection of its own.
+    #[doc(alias = "DISABLE_HTTP2")]
+    pub http1_only: bool,
+    /// How long a connection may take to be made, without its TLS handshake; with a proxy, also how long that may take to
+    /// open its tunnel.
     pub connect_timeout: Duration,
     /// How long a TLS handshake may take.
     pub handshake_timeout: Duration,
@@ -58,7 +72,7 @@ pub struct HttpSettings {
     /// How old a connection may be before new requests go elsewhere, so that load spreads over servers again.
     pub max_connection_age: Duration,
     /// How long certificates and keys in files count as unchanged.
-    file_check: Duration,
+    pub file_check: Duration,
 }
 
 impl HttpSettings {
@@ -67,6 +81,9 @@ impl HttpSettings {
         Self {
             server,
             tls: Tls::default(),
+            identity: None,
+            proxy: None,
+            http1_only: false,
             connect_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
             // Together under the 45 seconds within which a half-open peer is noticed.
@@ -75,6 +92,24 @@ impl HttpSettings {
             max_connection_age: Duration::from_secs(30 * 60),
             file_check: Duration::from_secs(10),
         }
+    }
+}
+
+impl fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSettings")
+            .field("server", &self.server)
+            .field("tls", &self.tls)
+            .field("identity", &self.identity)
+            .field("proxy", &self.proxy.as_ref().map(|proxy| without_userinfo(&proxy.to_string())))
+            .field("http1_only", &self.http1_only)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("handshake_timeout", &self.handshake_timeout)
+            .field("ping_interval", &self.ping_interval)
+            .field("ping_timeout", &self.ping_timeout)
+            .field("max_connection_age", &self.max_connection_age)
+            .field("file_check", &self.file_check)
+            .finish()
     }
 }
 

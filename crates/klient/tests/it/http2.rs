@@ -204,7 +204,7 @@ async fn a_server_is_trusted_by_its_authority_and_its_name() {
     no_name.server_name = None;
     for tls in [wrong_authority, wrong_name, no_name] {
         let error = server.maps(tls).get("web", &GetOptions::default()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Transport);
+        assert_eq!(error.kind(), ErrorKind::Untrusted);
         assert!(chain(&error).contains("certificate"), "{}", chain(&error));
     }
     assert_eq!(name(&server.maps(server.tls()), "web").await, "connection-0");

@@ -11,6 +11,7 @@ use std::{
 use super::{
     AuthProvider, ClientCertificate, Credentials, ExecApiVersion, ExecPlugin, Impersonation, InteractiveMode, Pem,
     Trust,
+    credentials::why_not,
     exec_plugin::safe_for_terminal,
     pem::{self, Expected},
 };
@@ -239,14 +240,12 @@ impl Checks {
             (None, None) => None,
         };
         let plugin = ExecPlugin {
-            command: exec.command.clone(),
             args: exec.args.clone(),
             env: exec.env.clone(),
-            api_version: api_version?,
             install_hint: exec.install_hint.as_deref().map(safe_for_terminal),
             provide_cluster_info: exec.provide_cluster_info,
             interactive_mode: interactive_mode?,
-            cluster_extension: None,
+            ..ExecPlugin::new(&exec.command, api_version?)
         };
         (self.problems.len() == problems).then_some(plugin)
     }
@@ -262,10 +261,8 @@ impl Checks {
                     }
                 }
             }
-            "gcp" => self.fail(&field, "gcp is gone: use exec with gke-gcloud-auth-plugin"),
-            "azure" => self.fail(&field, "azure is gone: use exec with kubelogin (Azure/kubelogin)"),
             "" => self.fail(&place.field("auth-provider.name", overridden), "must be given"),
-            other => self.fail(&field, format!("{other:?} is not known, only oidc is")),
+            other => self.fail(&field, why_not(other)),
         }
         let origin = place.file.as_deref().filter(|_| !overridden).zip(place.name.clone());
         Some(AuthProvider { config: config.clone(), origin: origin.map(|(file, user)| (file.to_owned(), user)) })

@@ -70,6 +70,30 @@ impl AuthProvider {
     }
 }
 
+impl AuthProvider {
+    /// A provider with these settings, that are kept nowhere.
+    pub fn new(config: AuthProviderConfig) -> Self {
+        Self { config, origin: None }
+    }
+
+    /// The settings as the kubeconfig has them by now; none if it cannot be read, or has none any more.
+    pub(crate) fn stored_settings(&self) -> Option<BTreeMap<String, String>> {
+        let (file, user) = self.origin.as_ref()?;
+        let kubeconfig = KubeconfigFiles::explicit(file).load().ok()?;
+        let provider = kubeconfig.users.get(user)?.auth_provider.as_ref()?;
+        (provider.name == self.config.name).then(|| provider.config.clone())
+    }
+}
+
+/// Why there is no built-in provider of that name.
+pub(crate) fn why_not(name: &str) -> String {
+    match name {
+        "gcp" => "gcp was removed from clients: use exec with gke-gcloud-auth-plugin".to_owned(),
+        "azure" => "azure was removed from clients: use exec with kubelogin (Azure/kubelogin)".to_owned(),
+        other => format!("{other:?} is not known, only oidc is"),
+    }
+}
+
 /// Whom to act as, as far as the server allows it.
 #[doc(alias = "ImpersonationConfig")]
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! A program that gives credentials, checked and ready to be run.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
@@ -27,6 +27,26 @@ pub struct ExecPlugin {
     pub interactive_mode: InteractiveMode,
     /// What the cluster's stanza holds for it.
     pub cluster_extension: Option<Value>,
+    /// How long a run may take that does not talk to people; a minute unless told.
+    pub timeout: Duration,
+}
+
+impl ExecPlugin {
+    /// A program that speaks that version, with nothing else said: it is told nothing about the cluster, and does not
+    /// get standard input.
+    pub fn new(command: impl Into<PathBuf>, api_version: ExecApiVersion) -> Self {
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            api_version,
+            install_hint: None,
+            provide_cluster_info: false,
+            interactive_mode: InteractiveMode::Never,
+            cluster_extension: None,
+            timeout: TIMEOUT,
+        }
+    }
 }
 
 /// A version of `ExecCredential`.
@@ -105,6 +125,9 @@ impl fmt::Debug for ExecPlugin {
             .field("provide_cluster_info", &self.provide_cluster_info)
             .field("interactive_mode", &self.interactive_mode)
             .field("cluster_extension", &self.cluster_extension.as_ref().map(|_| "[extension]"))
+            .field("timeout", &self.timeout)
             .finish()
     }
 }
+
+const TIMEOUT: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    Config, Credentials, ExecPlugin,
+    Config, Credentials, ExecPlugin, Proxy,
     checks::{Checks, Place},
     server::{parse_proxy, parse_server},
     tls::Tls,
@@ -58,7 +58,7 @@ pub(super) fn resolve(
     let mut config = Config {
         namespace: namespace.unwrap_or_else(fallback_namespace),
         impersonation,
-        proxy,
+        proxy: proxy.map(Proxy::Via).unwrap_or_default(),
         request_timeout: overrides.request_timeout,
         disable_compression: cluster.disable_compression,
         ..Config::at(server)

@@ -36,8 +36,8 @@ pub(super) fn parse_server(text: &str, tls_by_default: bool) -> Result<Uri, Stri
 pub(super) fn parse_proxy(text: &str) -> Result<Uri, String> {
     let uri: Uri = text.parse().map_err(|_| "is not a URL".to_owned())?;
     match uri.scheme_str() {
-        Some("http" | "https" | "socks5") => check_host(&uri).map(|()| uri),
-        _ => Err("must begin with http, https or socks5".to_owned()),
+        Some("http" | "https" | "socks5" | "socks5h") => check_host(&uri).map(|()| uri),
+        _ => Err("must begin with http, https, socks5 or socks5h".to_owned()),
     }
 }
 
@@ -103,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn takes_three_schemes_for_proxies() {
-        for text in ["http://proxy:3128", "https://proxy", "socks5://user:pass@[::1]:1080"] {
+    fn takes_four_schemes_for_proxies() {
+        for text in ["http://proxy:3128", "https://proxy", "socks5://user:pass@[::1]:1080", "socks5h://proxy"] {
             assert!(parse_proxy(text).is_ok(), "{text}");
         }
         for text in ["proxy:3128", "ftp://proxy", "socks4://proxy", "/proxy", "", "http://", "http://host:x"] {

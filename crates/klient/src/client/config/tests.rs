@@ -92,8 +92,16 @@ fn names_file_and_field_of_every_problem() {
             &format!("{{exec: {{command: a, interactiveMode: Never, {v1}, env: [{{value: s3cret}}]}}}}"),
             "exec.env[0].name: must be given",
         ),
-        (https, "{auth-provider: {name: gcp}}", "user \"u\": auth-provider: gcp is gone: use exec"),
-        (https, "{auth-provider: {name: azure}}", "user \"u\": auth-provider: azure is gone: use exec"),
+        (
+            https,
+            "{auth-provider: {name: gcp}}",
+            "user \"u\": auth-provider: gcp was removed from clients: use exec with gke-gcloud-auth-plugin",
+        ),
+        (
+            https,
+            "{auth-provider: {name: azure}}",
+            "user \"u\": auth-provider: azure was removed from clients: use exec with kubelogin",
+        ),
         (https, "{auth-provider: {name: other}}", "\"other\" is not known"),
         (https, "{auth-provider: {name: oidc}}", "auth-provider.config.idp-issuer-url: must be given"),
     ] {

@@ -64,6 +64,13 @@ pub struct ClientCertificate {
     pub key: Pem,
 }
 
+impl ClientCertificate {
+    /// A certificate and its private key.
+    pub fn new(certificate: Pem, key: Pem) -> Self {
+        Self { certificate, key }
+    }
+}
+
 /// Certificates or a key in PEM.
 #[derive(Clone, PartialEq)]
 // Exhaustive on purpose: a kubeconfig has these two.

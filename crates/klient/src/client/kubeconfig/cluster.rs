@@ -26,7 +26,7 @@ pub struct Cluster {
     pub certificate_authority: Option<PathBuf>,
     /// The certificates to trust.
     pub certificate_authority_data: Option<EmbeddedData>,
-    /// Proxy for all requests: an `http`, `https` or `socks5` URL.
+    /// Proxy for all requests: an `http`, `https`, `socks5` or `socks5h` URL.
     pub proxy_url: Option<String>,
     /// Asks the server not to compress its answers.
     pub disable_compression: bool,

@@ -1,22 +1,30 @@
-//! Makes connections: TCP, then TLS, then HTTP/2 or HTTP/1.1 as the server chooses.
+//! Makes connections: TCP, perhaps through a proxy, then TLS, then HTTP/2 or HTTP/1.1 as the server chooses.
+//!
+//! Each step has a limit of its own, and its failure says which step it was.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, header::HOST, uri::PathAndQuery};
+use http::{
+    HeaderValue,
+    header::{HOST, PROXY_AUTHORIZATION},
+    uri::PathAndQuery,
+};
 use http_body_util::Full;
 use hyper::{
     client::conn::{http1, http2},
     rt::{Read, Write},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
 
 use super::{
     HttpSettings, broken,
-    connection::{Driver, Http1, Http2},
+    connection::{Driver, FIRST_STREAMS, Http1, Http2},
+    dial::{KeepAlive, dial},
     lane::LaneSettings,
-    tls::TlsConnector,
+    proxy::ProxyConnector,
+    stream::BoxStream,
+    tls::{Peer, TlsConnector, refused_handshake},
 };
 use crate::{Error, ErrorKind};
 
@@ -33,6 +41,7 @@ pub(super) struct Connector {
     authority: String,
     host_header: HeaderValue,
     tls: Option<TlsConnector>,
+    proxy: Option<ProxyConnector>,
 }
 
 impl Connector {
@@ -48,9 +57,12 @@ impl Connector {
         // Brackets belong to the address, not to the name.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let tls = secure.then(|| TlsConnector::new(&settings.tls, &host, settings.file_check)).transpose()?;
+        let peer = if settings.http1_only { Peer::Http1Server } else { Peer::Server };
+        let identity = settings.identity.clone();
+        let tls = secure.then(|| TlsConnector::new(&settings.tls, &host, peer, &settings, identity)).transpose()?;
+        let proxy = settings.proxy.as_ref().map(|proxy| ProxyConnector::new(proxy, &settings)).transpose()?;
         let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| config("no valid host"))?;
-        Ok(Self { host, port, authority: authority.to_string(), host_header, tls, settings })
+        Ok(Self { host, port, authority: authority.to_string(), host_header, tls, proxy, settings })
     }
 
     pub(super) fn authority(&self) -> &str {
@@ -62,43 +74,60 @@ impl Connector {
         self.tls.as_ref().map_or(0, TlsConnector::generation)
     }
 
-    /// A request as HTTP/1.1 wants it: a path, and a header for the host.
+    /// A request as HTTP/1.1 wants it: a path, and a header for the host. A proxy that forwards it needs the whole address.
     pub(super) fn for_http1(&self, request: http::Request<Bytes>) -> Result<http::Request<Full<Bytes>>, Error> {
         let (mut parts, body) = request.into_parts();
-        parts.uri = http::Uri::from(path_of(&parts.uri));
         parts.headers.entry(HOST).or_insert_with(|| self.host_header.clone());
+        match self.forwarder() {
+            None => parts.uri = http::Uri::from(path_of(&parts.uri)),
+            Some(proxy) => {
+                parts.uri = self.whole_address(&parts.uri)?;
+                if let Some(value) = proxy.authorization() {
+                    parts.headers.insert(PROXY_AUTHORIZATION, value.clone());
+                }
+            }
+        }
         Ok(http::Request::from_parts(parts, Full::new(body)))
     }
 
     /// A request as HTTP/2 wants it: the whole address.
     pub(super) fn for_http2(&self, request: http::Request<Bytes>) -> Result<http::Request<Full<Bytes>>, Error> {
         let (mut parts, body) = request.into_parts();
-        let uri = http::Uri::builder()
-            .scheme(if self.tls.is_some() { "https" } else { "http" })
-            .authority(self.authority.as_str())
-            .path_and_query(path_of(&parts.uri))
-            .build();
-        parts.uri = uri.map_err(|error| broken("the request has no valid address".to_owned(), error))?;
+        parts.uri = self.whole_address(&parts.uri)?;
         parts.headers.remove(HOST);
         Ok(http::Request::from_parts(parts, Full::new(body)))
     }
 
+    fn whole_address(&self, uri: &http::Uri) -> Result<http::Uri, Error> {
+        http::Uri::builder()
+            .scheme(if self.tls.is_some() { "https" } else { "http" })
+            .authority(self.authority.as_str())
+            .path_and_query(path_of(uri))
+            .build()
+            .map_err(|error| broken("the request has no valid address".to_owned(), error))
+    }
+
+    /// The proxy that requests themselves are sent to, if there is one.
+    fn forwarder(&self) -> Option<&ProxyConnector> {
+        self.proxy.as_ref().filter(|proxy| self.tls.is_none() && proxy.forwards_plain_requests())
+    }
+
+    /// Whether an answer is the proxy's own, and no server's.
+    pub(super) fn refusal<T>(&self, answer: &http::Response<T>) -> Option<Error> {
+        self.forwarder()?.refusal(answer)
+    }
+
     pub(super) async fn connect(&self, lane: LaneSettings) -> Result<Connected, Error> {
-        let limit = self.settings.connect_timeout;
-        let tcp = match tokio::time::timeout(limit, self.connect_tcp()).await {
-            Ok(Ok(tcp)) => tcp,
-            Ok(Err(error)) => return Err(broken(format!("cannot connect to {}", self.authority), error)),
-            Err(_) => return Err(self.too_slow("connect to", limit)),
-        };
+        let stream = self.reach().await?;
         let Some(tls) = &self.tls else {
-            return self.http1(TokioIo::new(tcp), 0).await;
+            return self.http1(TokioIo::new(stream), 0).await;
         };
         let limit = self.settings.handshake_timeout;
         let generation = tls.generation();
-        let stream = match tokio::time::timeout(limit, tls.handshake(tcp)).await {
+        let stream = match tokio::time::timeout(limit, tls.handshake(stream)).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(broken(format!("TLS handshake with {} failed", self.authority), error)),
-            Err(_) => return Err(self.too_slow("finish a TLS handshake with", limit)),
+            Ok(Err(error)) => return Err(refused_handshake(&self.authority, error)),
+            Err(_) => return Err(too_slow("finish a TLS handshake with", &self.authority, limit)),
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(TokioIo::new(stream), lane, generation).await
@@ -107,20 +136,27 @@ impl Connector {
         }
     }
 
-    async fn connect_tcp(&self) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((self.host.as_str(), self.port)).await?.collect();
-        for address in addresses {
-            match TcpStream::connect(address).await {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    keep_alive(&stream, self.settings.ping_interval, self.settings.ping_timeout)?;
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
+    /// A stream to the server, or to the proxy that forwards its requests.
+    async fn reach(&self) -> Result<BoxStream, Error> {
+        let Some(proxy) = &self.proxy else {
+            return Ok(Box::new(self.dial(&self.host, self.port, &self.authority).await?));
+        };
+        let tcp = self.dial(proxy.host(), proxy.port(), &format!("proxy {}", proxy.name())).await?;
+        let stream = proxy.greet(tcp, &self.settings).await?;
+        match self.forwarder() {
+            Some(_) => Ok(stream),
+            None => proxy.tunnel(stream, &self.host, self.port, &self.settings).await,
         }
-        Err(last)
+    }
+
+    async fn dial(&self, host: &str, port: u16, peer: &str) -> Result<tokio::net::TcpStream, Error> {
+        let limit = self.settings.connect_timeout;
+        let keep_alive = KeepAlive { idle: self.settings.ping_interval, patience: self.settings.ping_timeout };
+        match tokio::time::timeout(limit, dial(host, port, keep_alive)).await {
+            Ok(Ok(tcp)) => Ok(tcp),
+            Ok(Err(error)) => Err(broken(format!("cannot connect to {peer}"), error)),
+            Err(_) => Err(too_slow("connect to", peer, limit)),
+        }
     }
 
     async fn http1<T>(&self, io: T, generation: u64) -> Result<Connected, Error>
@@ -141,8 +177,7 @@ impl Connector {
             .keep_alive_interval(self.settings.ping_interval)
             .keep_alive_timeout(self.settings.ping_timeout)
             .keep_alive_while_idle(true)
-            // Until the server has said how many it allows: what it does not allow would wait behind the others.
-            .initial_max_send_streams(1)
+            .initial_max_send_streams(FIRST_STREAMS)
             .initial_stream_window_size(lane.stream_window)
             .initial_connection_window_size(lane.connection_window())
             .handshake(io)
@@ -155,27 +190,14 @@ impl Connector {
     fn no_http(&self, error: hyper::Error) -> Error {
         broken(format!("{} does not speak HTTP", self.authority), error)
     }
+}
 
-    fn too_slow(&self, what: &str, limit: Duration) -> Error {
-        let message = format!("could not {what} {} within {} s", self.authority, limit.as_secs());
-        Error::new(ErrorKind::Transport, message)
-    }
+fn too_slow(what: &str, peer: &str, limit: Duration) -> Error {
+    Error::new(ErrorKind::Transport, format!("could not {what} {peer} within {limit:?}"))
 }
 
 fn path_of(uri: &http::Uri) -> PathAndQuery {
     uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
-}
-
-/// Has the kernel notice a peer that is gone, also where HTTP has no pings.
-fn keep_alive(stream: &TcpStream, idle: Duration, patience: Duration) -> io::Result<()> {
-    let socket = socket2::SockRef::from(stream);
-    let probes = 3;
-    let keep_alive = socket2::TcpKeepalive::new().with_time(idle).with_interval(patience / probes).with_retries(probes);
-    socket.set_tcp_keepalive(&keep_alive)?;
-    // Unanswered data counts too, not only unanswered probes.
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(idle + patience))?;
-    Ok(())
 }
 
 /// So that the connector can be shared by all lanes.

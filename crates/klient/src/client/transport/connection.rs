@@ -4,10 +4,10 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,27 +19,44 @@ use hyper::{
     rt::{Read, Write},
 };
 use hyper_util::rt::TokioExecutor;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::lane::IdleHttp1;
 use crate::{client::body::Body, error::BoxError};
 
 /// Why a request has no answer.
 pub(super) enum Refused {
-    /// The connection was closed before the request was sent; here it is.
-    Unsent(Box<http::Request<Bytes>>),
+    /// The server cannot have done anything about it, as it did not get it or said so; here it is.
+    Undone(Box<http::Request<Bytes>>),
     Failed(BoxError),
 }
 
 impl Refused {
     fn from_error(mut error: TrySendError<http::Request<Full<Bytes>>>) -> Self {
         match error.take_message() {
-            Some(request) => {
-                let (parts, body) = request.into_parts();
-                Self::Unsent(Box::new(http::Request::from_parts(parts, take_bytes(body))))
-            }
+            Some(request) => Self::Undone(Box::new(request.map(take_bytes))),
             None => Self::Failed(error.into_error().into()),
         }
     }
+}
+
+/// Whether the server has said that it did not look at a request: it ended the connection before that stream, or refused
+/// just the stream. These are the two cases in which HTTP/2 promises that nothing was done.
+fn is_undone(error: &hyper::Error) -> bool {
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            // A stream that the server may have looked at ends with an error of the connection instead.
+            let ended_before = error.is_go_away();
+            let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (ended_before || refused);
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The bytes of a body that nobody has read from.
@@ -72,16 +89,26 @@ impl Driver {
     /// Drives an HTTP/2 connection, and keeps track of how many streams its server allows.
     pub(super) fn spawn_http2<T>(
         mut connection: http2::Connection<T, Full<Bytes>, TokioExecutor>,
-    ) -> (Self, Arc<AtomicUsize>)
+    ) -> (Self, watch::Receiver<usize>)
     where
         T: Read + Write + Send + Unpin + 'static,
     {
-        let allowed = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
-        let shared = Arc::clone(&allowed);
+        let (sender, allowed) = watch::channel(connection.current_max_send_streams());
+        // hyper reads from the socket in a task of its own, and does not tell this one what the server has said: it has to
+        // look, until there is something or the time for it is over.
+        let mut looks = SETTLE_TIME.as_millis() / LOOK_EVERY.as_millis();
+        let mut next_look = Box::pin(tokio::time::sleep(LOOK_EVERY));
         let driver = Self::spawn(std::future::poll_fn(move |context| {
             let polled = Pin::new(&mut connection).poll(context);
-            shared.store(connection.current_max_send_streams(), Ordering::Relaxed);
-            polled
+            loop {
+                let now = connection.current_max_send_streams();
+                sender.send_if_modified(|allowed| std::mem::replace(allowed, now) != now);
+                if now != FIRST_STREAMS || looks == 0 || next_look.as_mut().poll(context).is_pending() {
+                    return polled;
+                }
+                looks -= 1;
+                next_look.as_mut().reset(Instant::now() + LOOK_EVERY);
+            }
         }));
         (driver, allowed)
     }
@@ -98,53 +125,89 @@ pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
     streams: AtomicUsize,
     /// How many streams the server allows, as far as it has said.
-    allowed: Arc<AtomicUsize>,
+    allowed: watch::Receiver<usize>,
+    /// It has said so, or was given the time to.
+    is_settled: AtomicBool,
     generation: u64,
     retire_at: Instant,
+    /// The server refused a request here: it is about to end the connection, or full beyond what it said.
+    has_refused: AtomicBool,
     _driver: Driver,
 }
 
 impl Http2 {
     pub(super) fn new(
         sender: http2::SendRequest<Full<Bytes>>,
-        (driver, allowed): (Driver, Arc<AtomicUsize>),
+        (driver, allowed): (Driver, watch::Receiver<usize>),
         generation: u64,
         max_age: Duration,
     ) -> Self {
         let retire_at = Instant::now() + max_age;
-        Self { sender, streams: AtomicUsize::new(0), allowed, generation, retire_at, _driver: driver }
+        Self {
+            sender,
+            streams: AtomicUsize::new(0),
+            allowed,
+            is_settled: AtomicBool::new(false),
+            generation,
+            retire_at,
+            has_refused: AtomicBool::new(false),
+            _driver: driver,
+        }
     }
 
     /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
     pub(super) fn is_usable(&self, generation: u64) -> bool {
-        !self.sender.is_closed() && self.generation == generation && Instant::now() < self.retire_at
+        let is_wanted = self.generation == generation && Instant::now() < self.retire_at;
+        is_wanted && !self.sender.is_closed() && !self.has_refused.load(Ordering::Relaxed)
     }
 
-    /// Room for a request, if there is any.
-    pub(super) fn stream(self: &Arc<Self>, max_streams: usize) -> Option<Stream> {
-        let allowed = max_streams.min(self.allowed.load(Ordering::Relaxed)).max(1);
+    /// Room for a request, if there is any. `freed` is told when there is again.
+    pub(super) fn stream(self: &Arc<Self>, max_streams: usize, freed: &Arc<Notify>) -> Option<Stream> {
+        let allowed = max_streams.min(*self.allowed.borrow()).max(1);
         let taken = self
             .streams
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| (streams < allowed).then_some(streams + 1));
-        taken.is_ok().then(|| Stream { connection: Arc::clone(self) })
+        taken.is_ok().then(|| Stream { connection: Arc::clone(self), freed: Arc::clone(freed) })
+    }
+
+    /// Whether the server may be about to say how many streams it allows, as it does once a connection is made.
+    pub(super) fn is_young(&self) -> bool {
+        !self.is_settled.load(Ordering::Relaxed) && *self.allowed.borrow() == FIRST_STREAMS
+    }
+
+    /// Waits until it has said so; not for long, since one is a number that it may mean.
+    pub(super) async fn settle(&self) {
+        let mut allowed = self.allowed.clone();
+        // An error says that the connection has ended, which the next look at it finds out.
+        let _ = tokio::time::timeout(SETTLE_TIME, allowed.wait_for(|allowed| *allowed != FIRST_STREAMS)).await;
+        self.is_settled.store(true, Ordering::Relaxed);
     }
 
     /// Room for the first request, before the server has said how much there is.
-    pub(super) fn first_stream(self: &Arc<Self>) -> Stream {
+    pub(super) fn first_stream(self: &Arc<Self>, freed: &Arc<Notify>) -> Stream {
         self.streams.fetch_add(1, Ordering::AcqRel);
-        Stream { connection: Arc::clone(self) }
+        Stream { connection: Arc::clone(self), freed: Arc::clone(freed) }
     }
 }
 
 /// Room for one request on a shared connection, given back when dropped.
 pub(super) struct Stream {
     connection: Arc<Http2>,
+    freed: Arc<Notify>,
 }
 
 impl Stream {
     pub(super) async fn send(self, request: http::Request<Full<Bytes>>) -> Result<http::Response<Body>, Refused> {
         let mut sender = self.connection.sender.clone();
-        let response = sender.try_send_request(request).await.map_err(Refused::from_error)?;
+        let copy = request.clone();
+        let response = match sender.try_send_request(request).await {
+            Ok(response) => response,
+            Err(error) if error.message().is_none() && is_undone(error.error()) => {
+                self.connection.has_refused.store(true, Ordering::Relaxed);
+                return Err(Refused::Undone(Box::new(copy.map(take_bytes))));
+            }
+            Err(error) => return Err(Refused::from_error(error)),
+        };
         Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(Hold::Stream { _stream: self }) })))
     }
 }
@@ -152,6 +215,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.connection.streams.fetch_sub(1, Ordering::AcqRel);
+        self.freed.notify_one();
     }
 }
 
@@ -192,8 +256,7 @@ impl Http1 {
     ) -> Result<http::Response<Body>, Refused> {
         // The answer before was read to its end, so this takes a moment at most, or fails.
         if self.sender.ready().await.is_err() {
-            let (parts, body) = request.into_parts();
-            return Err(Refused::Unsent(Box::new(http::Request::from_parts(parts, take_bytes(body)))));
+            return Err(Refused::Undone(Box::new(request.map(take_bytes))));
         }
         let response = self.sender.try_send_request(request).await.map_err(Refused::from_error)?;
         let hold = Hold::Connection { connection: Box::new(self), idle };
@@ -201,6 +264,12 @@ impl Http1 {
     }
 }
 
+/// How many streams are opened before the server has said how many it allows: what it does not allow would wait behind
+/// the others.
+pub(super) const FIRST_STREAMS: usize = 1;
+/// Several times as long as any packet takes.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Servers and balancers close idle connections after a minute or more.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(50);
 

@@ -5,16 +5,20 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::{
     connect::{Connected, Connector},
     connection::{Http1, Http2, Refused},
 };
-use crate::{Error, ErrorKind, client::body::Body};
+use crate::{
+    Error, ErrorKind,
+    client::{body::Body, shared_error::told},
+};
 
 /// How the connections of a lane are used.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +47,18 @@ pub(super) struct Lane {
     idle: Arc<IdleHttp1>,
     /// Held while connecting, unless the server is known to need a connection per request.
     connecting: tokio::sync::Mutex<()>,
+    /// Told when a connection has room again.
+    freed: Arc<Notify>,
+    /// How many attempts to connect have ended, of those made under `connecting`.
+    attempts: AtomicU64,
+    failure: Mutex<Option<Failure>>,
     protocol: AtomicU8,
+}
+
+/// The last attempt to connect that failed, for all who waited for it.
+struct Failure {
+    attempt: u64,
+    error: Arc<Error>,
 }
 
 type Connections = Vec<Arc<Http2>>;
@@ -58,8 +73,8 @@ const UNKNOWN: u8 = 0;
 const HTTP1: u8 = 1;
 const HTTP2: u8 = 2;
 const MAX_IDLE: usize = 25;
-/// Tries on connections that turned out to be closed before anything was sent on them.
-const MAX_STALE: usize = 4;
+/// Further tries for a request that the server cannot have looked at.
+const MAX_UNDONE: usize = 4;
 
 enum Ready {
     Http1(Http1),
@@ -74,6 +89,9 @@ impl Lane {
             connections: Mutex::default(),
             idle: Arc::default(),
             connecting: tokio::sync::Mutex::default(),
+            freed: Arc::default(),
+            attempts: AtomicU64::new(0),
+            failure: Mutex::default(),
             protocol: AtomicU8::new(UNKNOWN),
         }
     }
@@ -83,7 +101,7 @@ impl Lane {
     }
 
     pub(super) async fn send(&self, mut request: http::Request<Bytes>) -> Result<http::Response<Body>, Error> {
-        let mut stale = 0;
+        let mut undone = 0;
         loop {
             let outcome = match self.ready().await? {
                 Ready::Http1(connection) => {
@@ -92,14 +110,19 @@ impl Lane {
                 Ready::Http2(stream) => stream.send(self.connector.for_http2(request)?).await,
             };
             match outcome {
-                Ok(response) => return Ok(response),
-                // Not a byte was sent: whatever the verb, it is safe to send it elsewhere.
-                Err(Refused::Unsent(unsent)) if stale < MAX_STALE => {
-                    stale += 1;
-                    request = *unsent;
+                Ok(response) => {
+                    return match self.connector.refusal(&response) {
+                        Some(refusal) => Err(refusal),
+                        None => Ok(response),
+                    };
                 }
-                Err(Refused::Unsent(_)) => {
-                    let what = format!("{} closes every connection at once", self.authority());
+                // Nothing was done about it: whatever the verb, it is safe to send it elsewhere.
+                Err(Refused::Undone(same)) if undone < MAX_UNDONE => {
+                    undone += 1;
+                    request = *same;
+                }
+                Err(Refused::Undone(_)) => {
+                    let what = format!("{} refuses requests or closes connections at once", self.authority());
                     return Err(Error::new(ErrorKind::Transport, what));
                 }
                 Err(Refused::Failed(error)) => {
@@ -118,12 +141,43 @@ impl Lane {
         if known == HTTP1 {
             return self.connect().await;
         }
-        // Many requests at once must not make many connections where one does.
-        let _connecting = self.connecting.lock().await;
-        if let Some(ready) = self.existing() {
-            return Ok(ready);
+        // Many requests at once must not make many connections where one does, nor wait for one failure after another.
+        let seen = self.attempts.load(Ordering::Acquire);
+        let connecting = loop {
+            // Whoever has the lock may wait for a slow server; what gets free in the meantime will do.
+            let connecting = tokio::select! {
+                connecting = self.connecting.lock() => Some(connecting),
+                () = self.freed.notified() => None,
+            };
+            match (self.existing(), connecting) {
+                (Some(ready), _) => return Ok(ready),
+                (None, Some(connecting)) => break connecting,
+                (None, None) => {}
+            }
+        };
+        if let Some(young) = self.young() {
+            young.settle().await;
+            if let Some(ready) = self.existing() {
+                return Ok(ready);
+            }
         }
-        self.connect().await
+        if let Some(failure) = &*lock(&self.failure)
+            && failure.attempt > seen
+        {
+            return Err(told(&failure.error));
+        }
+        // Found out while waiting: from here on, all of them connect side by side.
+        if self.protocol.load(Ordering::Relaxed) == HTTP1 {
+            drop(connecting);
+            return self.connect().await;
+        }
+        let connected = self.connect().await;
+        let attempt = self.attempts.fetch_add(1, Ordering::AcqRel) + 1;
+        connected.map_err(|error| {
+            let error = Arc::new(error);
+            *lock(&self.failure) = Some(Failure { attempt, error: Arc::clone(&error) });
+            told(&error)
+        })
     }
 
     fn existing(&self) -> Option<Ready> {
@@ -133,7 +187,17 @@ impl Lane {
         }
         let mut connections = lock(&self.connections);
         connections.retain(|connection| connection.is_usable(generation));
-        connections.iter().find_map(|connection| connection.stream(self.settings.max_streams)).map(Ready::Http2)
+        connections
+            .iter()
+            .find_map(|connection| connection.stream(self.settings.max_streams, &self.freed))
+            .map(Ready::Http2)
+    }
+
+    /// A connection that is full only because its server has not said yet how much it takes.
+    fn young(&self) -> Option<Arc<Http2>> {
+        let generation = self.connector.generation();
+        let connections = lock(&self.connections);
+        connections.iter().find(|connection| connection.is_usable(generation) && connection.is_young()).cloned()
     }
 
     async fn connect(&self) -> Result<Ready, Error> {
@@ -145,7 +209,7 @@ impl Lane {
             Connected::Http2(connection) => {
                 self.protocol.store(HTTP2, Ordering::Relaxed);
                 let connection = Arc::new(connection);
-                let stream = connection.first_stream();
+                let stream = connection.first_stream(&self.freed);
                 lock(&self.connections).push(connection);
                 Ok(Ready::Http2(stream))
             }

@@ -120,7 +120,7 @@ async fn a_replaced_authority_is_trusted_by_new_connections() {
     settings.file_check = Duration::ZERO;
     let transport = HttpTransport::new(settings).unwrap();
     let request = || http::Request::get("/").body(Bytes::new()).unwrap();
-    assert_eq!(transport.send(request()).await.unwrap_err().kind(), ErrorKind::Transport);
+    assert_eq!(transport.send(request()).await.unwrap_err().kind(), ErrorKind::Untrusted);
     write(&file, &right.pem());
     transport.send(request()).await.unwrap();
 }

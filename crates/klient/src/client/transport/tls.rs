@@ -4,97 +4,147 @@
 //! connections use the new ones and old connections take no new requests. While they cannot be read, nothing changes.
 
 use std::{
-    fs,
+    fs, io,
     path::Path,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    sign::CertifiedKey,
 };
-use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use super::{HttpSettings, broken, identity::IdentitySlot, stream::Stream};
 use crate::{
     Error, ErrorKind,
-    client::config::{Pem, Tls, Trust},
+    client::config::{ClientCertificate, Pem, Tls, Trust},
 };
+
+/// Whom a connection is made to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// The server, which may speak HTTP/2.
+    Server,
+    /// The server, which is not asked for HTTP/2.
+    Http1Server,
+    /// A proxy. It need not be the cluster's own: whom the system trusts will do, too.
+    Proxy,
+}
 
 /// Makes TLS connections.
 pub(super) struct TlsConnector {
     settings: Tls,
+    peer: Peer,
     server_name: ServerName<'static>,
+    identity: Option<IdentitySlot>,
     /// How long files count as unchanged.
     check_after: Duration,
     current: Mutex<Current>,
-    generation: AtomicU64,
 }
 
-/// What connections are made with, and the files it was read from.
+/// What connections are made with, and what it was made from.
 struct Current {
     config: Arc<ClientConfig>,
+    generation: u64,
     stamps: Vec<Stamp>,
     checked: Instant,
+    /// Changes of the identity that were seen, whether they could be used or not.
+    identity_changes: u64,
 }
 
 /// When a file was changed, and how long it is: cheap to ask, and different after every rotation.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl TlsConnector {
-    pub(super) fn new(settings: &Tls, host: &str, check_after: Duration) -> Result<Self, Error> {
-        let name = settings.server_name.as_deref().unwrap_or(host).to_owned();
+    pub(super) fn new(
+        tls: &Tls,
+        host: &str,
+        peer: Peer,
+        settings: &HttpSettings,
+        identity: Option<IdentitySlot>,
+    ) -> Result<Self, Error> {
+        let name = tls.server_name.as_deref().unwrap_or(host).to_owned();
         let server_name = ServerName::try_from(name.clone())
             .map_err(|error| wrong(format!("{name:?} is not a server name"), error))?;
-        let current = Current { stamps: stamps(settings), config: client_config(settings)?, checked: Instant::now() };
-        Ok(Self {
-            settings: settings.clone(),
-            server_name,
-            check_after,
-            current: Mutex::new(current),
-            generation: AtomicU64::new(0),
-        })
+        let (identity_changes, certificate) = identity.as_ref().map(IdentitySlot::current).unwrap_or_default();
+        let current = Current {
+            stamps: stamps(tls),
+            config: client_config(tls, certificate.as_ref(), peer)?,
+            generation: 0,
+            checked: Instant::now(),
+            identity_changes,
+        };
+        let check_after = settings.file_check;
+        Ok(Self { settings: tls.clone(), peer, server_name, identity, check_after, current: Mutex::new(current) })
     }
 
     /// Changes whenever new connections are made with other certificates than old ones.
     pub(super) fn generation(&self) -> u64 {
-        drop(self.config());
-        self.generation.load(Ordering::Acquire)
+        self.refreshed().generation
     }
 
-    pub(super) async fn handshake(&self, tcp: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
-        let connector = tokio_rustls::TlsConnector::from(self.config());
-        connector.connect(self.server_name.clone(), tcp).await
+    pub(super) async fn handshake<T: Stream>(&self, stream: T) -> io::Result<TlsStream<T>> {
+        let connector = tokio_rustls::TlsConnector::from(Arc::clone(&self.refreshed().config));
+        connector.connect(self.server_name.clone(), stream).await
     }
 
     /// The newest certificates that could be read.
-    fn config(&self) -> Arc<ClientConfig> {
+    fn refreshed(&self) -> MutexGuard<'_, Current> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.stamps.is_empty() || current.checked.elapsed() < self.check_after {
-            return Arc::clone(&current.config);
+        let look_at_files = !current.stamps.is_empty() && current.checked.elapsed() >= self.check_after;
+        let identity_changes = self.identity.as_ref().map_or(0, IdentitySlot::changes);
+        if !look_at_files && identity_changes == current.identity_changes {
+            return current;
         }
         current.checked = Instant::now();
         let found = stamps(&self.settings);
-        if found != current.stamps {
-            match client_config(&self.settings) {
-                Ok(config) => {
-                    current.config = config;
-                    current.stamps = found;
-                    self.generation.fetch_add(1, Ordering::AcqRel);
-                    tracing::debug!("certificates were replaced; making new connections");
-                }
-                // Half of a rotation, perhaps: the stamps stay old, so that the next look tries again.
-                Err(error) => tracing::warn!(%error, "keeping the last certificates"),
-            }
+        if found == current.stamps && identity_changes == current.identity_changes {
+            return current;
         }
-        Arc::clone(&current.config)
+        let (identity_changes, certificate) = self.identity.as_ref().map(IdentitySlot::current).unwrap_or_default();
+        current.identity_changes = identity_changes;
+        match client_config(&self.settings, certificate.as_ref(), self.peer) {
+            Ok(config) => {
+                current.config = config;
+                current.stamps = found;
+                current.generation += 1;
+                tracing::debug!("certificates were replaced; making new connections");
+            }
+            // Half of a rotation, perhaps: the stamps stay old, so that the next look tries again.
+            Err(error) => tracing::warn!(%error, "keeping the last certificates"),
+        }
+        current
     }
+}
+
+/// Whether a certificate and a key are some, and belong together.
+pub(crate) fn check_identity(identity: &ClientCertificate) -> Result<(), Error> {
+    certified_key(identity).map(drop)
+}
+
+/// Why a handshake failed. A peer that is not to be trusted is told apart, since no other try makes it better.
+pub(super) fn refused_handshake(peer: &str, error: io::Error) -> Error {
+    let below = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(why)) = below else {
+        return broken(format!("TLS handshake with {peer} failed"), error);
+    };
+    let what = match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another name",
+        // The latter: from one that only has the name of a trusted one, such as its predecessor.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "comes from an authority that is not trusted"
+        }
+        CertificateError::Revoked => "was revoked",
+        _ => "is not valid",
+    };
+    Error::new(ErrorKind::Untrusted, format!("{peer} is not trusted: its certificate {what}")).with_source(error)
 }
 
 /// The state of every file that the settings name.
@@ -116,29 +166,42 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-fn client_config(settings: &Tls) -> Result<Arc<ClientConfig>, Error> {
+fn client_config(settings: &Tls, identity: Option<&ClientCertificate>, peer: Peer) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong("the crypto provider has no usable TLS version".to_owned(), error))?;
     let builder = match &settings.trust {
         Trust::System => builder.with_root_certificates(native_roots()?),
-        Trust::Authority(pem) => builder.with_root_certificates(roots(&pem.load()?)?),
+        Trust::Authority(pem) => {
+            let mut trusted = roots(&pem.load()?)?;
+            if peer == Peer::Proxy {
+                trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+            builder.with_root_certificates(trusted)
+        }
         Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyServer { provider })),
     };
-    let mut config = match &settings.client_certificate {
+    let mut config = match identity.or(settings.client_certificate.as_ref()) {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let chain = certificates_of(&identity.certificate.load()?, "client certificate")?;
-            let key = PrivateKeyDer::from_pem_slice(&identity.key.load()?)
-                .map_err(|error| wrong("client key is not a PEM private key".to_owned(), error))?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| wrong("client certificate and key do not fit".to_owned(), error))?
+            let key = Arc::new(certified_key(identity)?);
+            builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)))
         }
     };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = match peer {
+        Peer::Server => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        Peer::Http1Server | Peer::Proxy => vec![b"http/1.1".to_vec()],
+    };
     Ok(Arc::new(config))
+}
+
+fn certified_key(identity: &ClientCertificate) -> Result<CertifiedKey, Error> {
+    let chain = certificates_of(&identity.certificate.load()?, "client certificate")?;
+    let key = PrivateKeyDer::from_pem_slice(&identity.key.load()?)
+        .map_err(|error| wrong("client key is not a PEM private key".to_owned(), error))?;
+    CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider())
+        .map_err(|error| wrong("client certificate and key do not fit".to_owned(), error))
 }
 
 fn certificates_of(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {

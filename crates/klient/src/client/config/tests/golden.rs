@@ -130,7 +130,7 @@ fn settings(config: &Config, root: &str) -> Value {
     if let Some(name) = &config.tls.server_name {
         put("serverName", name);
     }
-    if let Some(proxy) = &config.proxy {
+    if let Proxy::Via(proxy) = &config.proxy {
         put("proxy", proxy.to_string().trim_end_matches('/'));
     }
     if let Some(impersonation) = &config.impersonation {

@@ -1,0 +1,357 @@
+//! Credential plugins: real programs, run against a real TLS server.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    Error, ErrorKind, GetOptions,
+    client::{Api, Client, Config, Kubeconfig, Overrides, config::Credentials},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    scripted::{chain, map_json},
+    served::{Asked, Authority, Served, json_response, unauthorized},
+};
+
+/// A script that gives credentials, and a server that wants them.
+struct Setup {
+    folder: TempDir,
+    authority: Authority,
+    server: Served,
+}
+
+impl Setup {
+    /// The server accepts what `accept` says.
+    async fn new(accept: impl Fn(&Asked) -> bool + Send + Sync + 'static) -> Self {
+        let authority = Authority::new();
+        let server = Served::start(Some(authority.acceptor(&["h2"])), move |asked| match accept(asked) {
+            true => json_response(200, &map_json("web")),
+            false => unauthorized(),
+        })
+        .await;
+        Self { folder: tempfile::tempdir().unwrap(), authority, server }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Settings with a plugin of that script, which finds the folder in `$DIR` and has each run noted in `runs`.
+    fn config(&self, script: &str, more: &str) -> Config {
+        fs::write(self.path("plugin.sh"), format!("echo run >> \"$DIR/runs\"\n{script}\n")).unwrap();
+        self.config_of("/bin/sh", more)
+    }
+
+    fn config_of(&self, command: &str, more: &str) -> Config {
+        let more = if more.is_empty() { "interactiveMode: Never" } else { more };
+        let kubeconfig = format!(
+            "current-context: c\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', tls-server-name: localhost, \
+             certificate-authority-data: {}, extensions: [{{name: client.authentication.k8s.io/exec, \
+             extension: {{audience: here}}}}]}}}}]\n\
+             users: [{{name: u, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {command}, \
+             args: ['{}', s3cret-argument], env: [{{name: DIR, value: '{}'}}, {{name: EXTRA, value: s3cret-variable}}], \
+             {more}}}}}}}]\n",
+            self.server.port(),
+            klient::client::EmbeddedData::from_bytes(self.authority.pem()).as_base64(),
+            self.path("plugin.sh").display(),
+            self.folder.path().display(),
+        );
+        let kubeconfig = Kubeconfig::parse(kubeconfig).unwrap();
+        let mut config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap();
+        let Credentials::Exec(plugin) = &mut config.credentials else { panic!("no plugin") };
+        // Far from what any of these scripts takes, on a busy machine too.
+        plugin.timeout = Duration::from_secs(60);
+        config
+    }
+
+    fn maps(&self, script: &str) -> Api<ConfigMap> {
+        maps(&self.config(script, ""))
+    }
+
+    fn runs(&self) -> usize {
+        fs::read_to_string(self.path("runs")).map_or(0, |text| text.lines().count())
+    }
+}
+
+fn maps(config: &Config) -> Api<ConfigMap> {
+    Api::namespaced(Client::builder_from_config(config).unwrap().json_only().build(), "default")
+}
+
+async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
+    maps.get("web", &GetOptions::default()).await
+}
+
+/// A line of a script that answers with that status.
+fn answer(status: &str) -> String {
+    format!(
+        "printf '%s' '{{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {status}}}'"
+    )
+}
+
+fn token(token: &str) -> String {
+    answer(&format!("{{\"token\": \"{token}\"}}"))
+}
+
+/// Waits for what another process is about to do.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+/// Whether a process is there, be it as a zombie.
+fn exists(pid_file: &Path) -> bool {
+    // Stopped before it could say its number, perhaps.
+    let Ok(pid) = fs::read_to_string(pid_file) else { return false };
+    Path::new("/proc").join(pid.trim()).exists()
+}
+
+#[tokio::test]
+async fn a_program_runs_once_for_a_hundred_requests() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+    let maps = setup.maps(&token("one"));
+    assert_eq!(setup.runs(), 0, "making a client runs nothing");
+    let requests: Vec<_> = (0..100)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+    assert_eq!(setup.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_rejected_token_is_renewed_once_for_all_requests() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer two").await;
+    let script = format!("if [ $(wc -l < \"$DIR/runs\") = 1 ]; then {}; else {}; fi", token("one"), token("two"));
+    let maps = setup.maps(&script);
+    let requests: Vec<_> = (0..30)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+    assert_eq!(setup.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_no_server_takes_is_an_error_and_no_storm() {
+    let setup = Setup::new(|_| false).await;
+    let maps = setup.maps(&token("one"));
+    for _ in 0..5 {
+        assert!(get(&maps).await.unwrap_err().is_unauthorized());
+    }
+    assert_eq!(setup.runs(), 2, "one, and one more try");
+}
+
+#[tokio::test]
+async fn a_credential_is_used_until_it_expires() {
+    for (expires, runs) in [("2001-01-01T00:00:00Z", 3), ("9000-01-01T00:00:00Z", 1)] {
+        let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+        let maps = setup.maps(&answer(&format!("{{\"token\": \"one\", \"expirationTimestamp\": \"{expires}\"}}")));
+        for _ in 0..3 {
+            get(&maps).await.unwrap();
+        }
+        assert_eq!(setup.runs(), runs, "{expires}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_is_shown_and_a_new_one_on_a_new_connection() {
+    let setup = Setup::new(|asked| asked.shown.is_some()).await;
+    let pem = |text: &str| text.replace('\n', "\\n");
+    let put = |name: &str| {
+        let pair = setup.authority.sign(name);
+        let status = format!(
+            "{{\"clientCertificateData\": \"{}\", \"clientKeyData\": \"{}\", \"expirationTimestamp\": \"2001-01-01T00:00:00Z\"}}",
+            pem(&pair.certificate),
+            pem(&pair.key),
+        );
+        let kind = "\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\"";
+        fs::write(setup.path("answer"), format!("{{{kind}, \"status\": {status}}}")).unwrap();
+        pair.der
+    };
+    let maps = setup.maps("cat \"$DIR/answer\"");
+    let first = put("first");
+    get(&maps).await.unwrap();
+    // The same certificate again keeps the connection.
+    get(&maps).await.unwrap();
+    let second = put("second");
+    get(&maps).await.unwrap();
+    let asked = setup.server.asked.lock().await;
+    let seen: Vec<_> = asked.iter().map(|asked| (asked.connection, asked.shown.clone().unwrap())).collect();
+    assert_eq!(seen, [(0, first.clone()), (0, first), (1, second)]);
+}
+
+#[tokio::test]
+async fn a_program_is_told_arguments_variables_and_the_cluster() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+    let script = format!(
+        "printf '%s' \"$KUBERNETES_EXEC_INFO\" > \"$DIR/info\"\necho \"$1 $EXTRA\" > \"$DIR/more\"\n{}",
+        token("one")
+    );
+    let config = setup.config(&script, "interactiveMode: Never, provideClusterInfo: true");
+    get(&maps(&config)).await.unwrap();
+    assert_eq!(fs::read_to_string(setup.path("more")).unwrap(), "s3cret-argument s3cret-variable\n");
+    let info: Value = serde_json::from_str(&fs::read_to_string(setup.path("info")).unwrap()).unwrap();
+    let authority = klient::client::EmbeddedData::from_bytes(setup.authority.pem());
+    assert_eq!(
+        info,
+        json!({
+            "kind": "ExecCredential",
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "spec": {"interactive": false, "cluster": {
+                "server": format!("https://127.0.0.1:{}", setup.server.port()),
+                "tls-server-name": "localhost",
+                "certificate-authority-data": authority.as_base64(),
+                "config": {"audience": "here"},
+            }},
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_said_with_the_command_and_without_secrets() {
+    let setup = Setup::new(|_| true).await;
+    let beta = token("s3cret").replace("k8s.io/v1", "k8s.io/v1beta1");
+    for (script, expected) in [
+        ("exit 3".to_owned(), "credential plugin /bin/sh failed: exit status: 3"),
+        ("kill -9 $$".to_owned(), "credential plugin /bin/sh failed: signal: 9"),
+        ("echo s3cret".to_owned(), "neither a JSON nor a YAML object"),
+        (String::new(), "credential plugin /bin/sh answered nothing"),
+        (
+            beta,
+            "of \"client.authentication.k8s.io/v1beta1\", not with ExecCredential of client.authentication.k8s.io/v1",
+        ),
+        (answer("{\"clientKeyData\": \"s3cret\"}"), "a key but no certificate"),
+        ("head -c 3000000 /dev/zero".to_owned(), "wrote more than 1048576 bytes"),
+    ] {
+        let config = setup.config(&script, "");
+        let error = get(&maps(&config)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Auth, "{script}");
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(!format!("{error:?} {} {config:?}", chain(&error)).contains("s3cret"), "{error:?}");
+    }
+    assert_eq!(setup.server.accepted(), 0, "nothing is sent without credentials");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_comes_with_its_hint() {
+    let setup = Setup::new(|_| true).await;
+    let config =
+        setup.config_of("no-such-plugin", "interactiveMode: IfAvailable, installHint: 'Get it at example.org'");
+    let error = get(&maps(&config)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert_eq!(error.to_string(), "credential plugin no-such-plugin is not installed. Get it at example.org");
+}
+
+#[tokio::test]
+async fn a_program_that_hangs_is_stopped_and_leaves_no_zombie() {
+    let setup = Setup::new(|_| true).await;
+    let mut config = setup.config("echo $$ > \"$DIR/pid\"\nexec sleep 600", "");
+    let Credentials::Exec(plugin) = &mut config.credentials else { panic!("no plugin") };
+    plugin.timeout = Duration::from_millis(500);
+    let maps = maps(&config);
+    let error = get(&maps).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert!(error.to_string().contains("did not answer within 500ms, and was stopped"), "{error}");
+    until("the process stays", || !exists(&setup.path("pid"))).await;
+}
+
+#[tokio::test]
+async fn a_program_may_leave_another_behind_that_keeps_its_output_open() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+    let maps = setup.maps(&format!("sleep 20 &\n{}", token("one")));
+    tokio::time::timeout(Duration::from_secs(15), get(&maps)).await.expect("it waits for the other").unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_leaves_the_run_to_the_others() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+    let script = format!("until [ -e \"$DIR/go\" ]; do sleep 0.01; done\n{}", token("one"));
+    let maps = setup.maps(&script);
+    let first = tokio::spawn({
+        let maps = maps.clone();
+        async move { get(&maps).await }
+    });
+    until("it does not start", || setup.runs() == 1).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    let second = tokio::spawn(async move { get(&maps).await });
+    fs::write(setup.path("go"), "").unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(setup.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_takes_the_program_with_it() {
+    let setup = Setup::new(|_| true).await;
+    let maps = setup.maps("echo $$ > \"$DIR/pid.new\" && mv \"$DIR/pid.new\" \"$DIR/pid\"\nexec sleep 600");
+    let request = tokio::spawn(async move { get(&maps).await });
+    until("it does not start", || setup.path("pid").exists()).await;
+    request.abort();
+    let _ = request.await;
+    until("the process stays", || !exists(&setup.path("pid"))).await;
+}
+
+#[tokio::test]
+async fn a_program_that_must_have_a_terminal_is_not_run_without_one() {
+    // Programs that test runners start have none; a person at a keyboard would.
+    if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        return;
+    }
+    let setup = Setup::new(|_| true).await;
+    let error = get(&maps(&setup.config(&token("one"), "interactiveMode: Always"))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert!(error.to_string().contains("needs a terminal"), "{error}");
+    assert_eq!(setup.runs(), 0);
+}
+
+#[tokio::test]
+async fn what_a_program_says_to_people_comes_out_where_they_see_it() {
+    const INSIDE: &str = "KLIENT_TEST_SAYS_TO_PEOPLE";
+    if std::env::var_os(INSIDE).is_some() {
+        let setup = Setup::new(|_| true).await;
+        let script = format!("echo 'please log in' >&2\n{}", token("one"));
+        return drop(get(&setup.maps(&script)).await.unwrap());
+    }
+    let this = "exec_plugins::what_a_program_says_to_people_comes_out_where_they_see_it";
+    let output = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args([this, "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("please log in\n"));
+}
+
+#[tokio::test]
+async fn clones_of_a_client_share_a_run() {
+    let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
+    let client = Client::builder_from_config(&setup.config(&token("one"), "")).unwrap().json_only().build();
+    for _ in 0..3 {
+        get(&Api::namespaced(client.clone(), "default")).await.unwrap();
+    }
+    assert_eq!(setup.runs(), 1);
+    let shared = Arc::new(client);
+    assert!(!format!("{shared:?}").contains("one"));
+}

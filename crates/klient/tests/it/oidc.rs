@@ -1,0 +1,289 @@
+//! The oidc auth provider: tokens that expire, an issuer that refreshes them, and the kubeconfig that keeps them.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    Error, ErrorKind, GetOptions,
+    client::{Api, Client, Config, EmbeddedData, Kubeconfig, Overrides},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    scripted::{chain, map_json},
+    served::{Asked, Authority, Served, json_response, unauthorized},
+};
+
+/// A token of that user that ends so many seconds from now.
+fn jwt(user: &str, seconds: i64) -> String {
+    let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap();
+    let claims = json!({"sub": user, "exp": now + seconds}).to_string();
+    format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
+}
+
+/// An issuer, an API server that accepts its last token, and a kubeconfig.
+struct Setup {
+    folder: TempDir,
+    authority: Authority,
+    issuer: Served,
+    server: Served,
+    refreshes: Arc<AtomicUsize>,
+    accepted: Arc<Mutex<String>>,
+}
+
+type Answering = fn(&Asked) -> Response<Full<Bytes>>;
+
+fn refreshed(_: &Asked) -> Response<Full<Bytes>> {
+    json_response(200, &json!({"id_token": jwt("new", 3600), "refresh_token": "refresh-2", "access_token": "x"}))
+}
+
+impl Setup {
+    /// Requests to the token endpoint are answered by `answering`.
+    async fn new(answering: Answering) -> Self {
+        let authority = Authority::new();
+        let refreshes = Arc::<AtomicUsize>::default();
+        let accepted = Arc::<Mutex<String>>::default();
+        let (count, newest) = (Arc::clone(&refreshes), Arc::clone(&accepted));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let issuer =
+            Served::on(listener, Some(authority.acceptor(&["h2"])), move |asked| match asked.request.uri().path() {
+                "/realm/.well-known/openid-configuration" => {
+                    json_response(200, &json!({"token_endpoint": format!("https://localhost:{port}/realm/token")}))
+                }
+                "/realm/token" => {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    let answer = answering(asked);
+                    *newest.lock().unwrap() = jwt("new", 3600);
+                    answer
+                }
+                _ => json_response(404, &json!({})),
+            });
+        let newest = Arc::clone(&accepted);
+        let server = Served::start(Some(authority.acceptor(&["h2"])), move |asked| {
+            // By the user, since tokens differ by the second.
+            let user = |token: &str| token.split('.').nth(1).map(|claims| URL_SAFE_NO_PAD.decode(claims).unwrap());
+            let user = |token: &str| Some(serde_json::from_slice::<Value>(&user(token)?).unwrap()["sub"].clone());
+            let known = user(&newest.lock().unwrap());
+            match known.is_some() && user(asked.authorization()) == known {
+                true => json_response(200, &map_json("web")),
+                false => unauthorized(),
+            }
+        })
+        .await;
+        Self { folder: tempfile::tempdir().unwrap(), authority, issuer, server, refreshes, accepted }
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kube").join("config")
+    }
+
+    fn write(&self, tokens: &str) {
+        let authority = EmbeddedData::from_bytes(self.authority.pem());
+        let text = format!(
+            "current-context: c\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', tls-server-name: localhost, \
+             certificate-authority-data: {ca}}}}}]\n\
+             users: [{{name: u, user: {{auth-provider: {{name: oidc, config: {{\
+             idp-issuer-url: 'https://localhost:{}/realm/', client-id: a b, extra-scopes: groups, \
+             idp-certificate-authority-data: {ca}, {tokens}}}}}}}}}]\n",
+            self.server.port(),
+            self.issuer.port(),
+            ca = authority.as_base64(),
+        );
+        fs::create_dir_all(self.kubeconfig().parent().unwrap()).unwrap();
+        fs::write(self.kubeconfig(), text).unwrap();
+    }
+
+    fn maps(&self, tokens: &str) -> Api<ConfigMap> {
+        self.write(tokens);
+        let kubeconfig = Kubeconfig::from_file(self.kubeconfig()).unwrap();
+        let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap();
+        Api::namespaced(Client::builder_from_config(&config).unwrap().json_only().build(), "default")
+    }
+
+    fn refreshes(&self) -> usize {
+        self.refreshes.load(Ordering::SeqCst)
+    }
+
+    fn stored(&self, name: &str) -> String {
+        let kubeconfig = Kubeconfig::from_file(self.kubeconfig()).unwrap();
+        kubeconfig.users.get("u").unwrap().auth_provider.as_ref().unwrap().config[name].clone()
+    }
+
+    /// The forms that the token endpoint got, with the `Authorization` of each.
+    async fn forms(&self) -> Vec<(String, String)> {
+        let asked = self.issuer.asked.lock().await;
+        let forms = asked.iter().filter(|asked| asked.request.method() == http::Method::POST);
+        let text = |asked: &Asked| String::from_utf8(asked.request.body().to_vec()).unwrap();
+        forms.map(|asked| (text(asked), asked.authorization().to_owned())).collect()
+    }
+}
+
+async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
+    maps.get("web", &GetOptions::default()).await
+}
+
+#[tokio::test]
+async fn a_token_is_used_until_it_expires() {
+    let setup = Setup::new(refreshed).await;
+    *setup.accepted.lock().unwrap() = jwt("old", 0);
+    let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", 3600)));
+    for _ in 0..3 {
+        get(&maps).await.unwrap();
+    }
+    assert_eq!(setup.refreshes(), 0);
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refreshed_once_and_kept_in_the_kubeconfig() {
+    let setup = Setup::new(refreshed).await;
+    let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
+    let requests: Vec<_> = (0..20)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+    assert_eq!(setup.refreshes(), 1);
+    assert_eq!(setup.stored("refresh-token"), "refresh-2");
+    assert_eq!(setup.stored("client-id"), "a b");
+    assert!(setup.stored("id-token").len() > 20 && setup.stored("id-token") != jwt("old", -5));
+    let form = "grant_type=refresh_token&refresh_token=refresh-1&client_id=a%20b";
+    assert_eq!(setup.forms().await, [(form.to_owned(), String::new())]);
+}
+
+#[tokio::test]
+async fn a_client_secret_goes_into_a_header_or_else_into_the_form() {
+    fn only_forms(asked: &Asked) -> Response<Full<Bytes>> {
+        match asked.authorization() {
+            "" => refreshed(asked),
+            _ => json_response(401, &json!({"error": "invalid_client"})),
+        }
+    }
+    for (answering, forms) in [(refreshed as Answering, 1), (only_forms, 2)] {
+        let setup = Setup::new(answering).await;
+        let maps = setup.maps("refresh-token: refresh-1, client-secret: s/cret");
+        get(&maps).await.unwrap();
+        let seen = setup.forms().await;
+        // a%20b:s%2Fcret
+        let header = "Basic YSUyMGI6cyUyRmNyZXQ=";
+        assert_eq!(seen[0], ("grant_type=refresh_token&refresh_token=refresh-1".to_owned(), header.to_owned()));
+        assert_eq!(seen.len(), forms);
+        if let Some((form, header)) = seen.get(1) {
+            assert!(form.ends_with("&client_id=a%20b&client_secret=s%2Fcret") && header.is_empty(), "{form}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_another_program_has_refreshed_are_used() {
+    let setup = Setup::new(refreshed).await;
+    *setup.accepted.lock().unwrap() = jwt("other", 0);
+    let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
+    setup.write(&format!("id-token: {}, refresh-token: refresh-9", jwt("other", 3600)));
+    get(&maps).await.unwrap();
+    assert_eq!(setup.refreshes(), 0);
+    assert_eq!(setup.stored("refresh-token"), "refresh-9");
+}
+
+#[tokio::test]
+async fn a_token_that_the_server_rejects_is_refreshed() {
+    let setup = Setup::new(refreshed).await;
+    let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", 3600)));
+    get(&maps).await.unwrap();
+    assert_eq!(setup.refreshes(), 1);
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_cannot_be_written_does_not_stop_requests() {
+    let setup = Setup::new(refreshed).await;
+    let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
+    fs::remove_dir_all(setup.kubeconfig().parent().unwrap()).unwrap();
+    // Where the directory was: nothing can be created below it, not even by root.
+    fs::write(setup.kubeconfig().parent().unwrap(), "").unwrap();
+    get(&maps).await.unwrap();
+    get(&maps).await.unwrap();
+    assert_eq!(setup.refreshes(), 1);
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_said_without_the_tokens() {
+    let old = format!("id-token: {}", jwt("s3cret", -5));
+    let refreshing = format!("{old}, refresh-token: s3cret");
+    let denied: Answering =
+        |_| json_response(400, &json!({"error": "invalid_grant", "error_description": "token was used"}));
+    let empty: Answering = |_| json_response(200, &json!({"access_token": "s3cret"}));
+    let garbled: Answering = |_| json_response(200, &json!({"id_token": "s3cret"}));
+    let broken: Answering = |_| Response::builder().status(502).body(Full::new(Bytes::from("<p>s3cret"))).unwrap();
+    for (answering, tokens, expected) in [
+        (refreshed as Answering, old.as_str(), "there is no refresh-token: log in again"),
+        (refreshed, "id-token: s3cret", "the oidc id-token cannot be used: it has not three parts"),
+        (refreshed, "extra: s3cret", "there is no refresh-token: log in again"),
+        (denied, &refreshing, "answered 400 Bad Request: invalid_grant (token was used)"),
+        (empty, &refreshing, "answered without an id_token"),
+        (garbled, &refreshing, "the oidc id-token cannot be used: it has not three parts"),
+        (broken, &refreshing, "answered 502 Bad Gateway"),
+    ] {
+        let setup = Setup::new(answering).await;
+        let error = get(&setup.maps(tokens)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Auth);
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(!format!("{error:?} {}", chain(&error)).contains("s3cret"), "{error:?}");
+        assert_eq!(setup.server.accepted(), 0);
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_not_trusted_gets_no_token() {
+    let setup = Setup::new(refreshed).await;
+    setup.write("refresh-token: refresh-1");
+    let other = EmbeddedData::from_bytes(Authority::new().pem());
+    let text = fs::read_to_string(setup.kubeconfig()).unwrap();
+    let right = EmbeddedData::from_bytes(setup.authority.pem());
+    let wrong = text.replace(
+        &format!("idp-certificate-authority-data: {}", right.as_base64()),
+        &format!("idp-certificate-authority-data: {}", other.as_base64()),
+    );
+    fs::write(setup.kubeconfig(), wrong).unwrap();
+    let kubeconfig = Kubeconfig::from_file(setup.kubeconfig()).unwrap();
+    let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&config).unwrap(), "default");
+    let error = get(&maps).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert!(chain(&error).contains("comes from an authority that is not trusted"), "{}", chain(&error));
+    assert_eq!(setup.refreshes(), 0);
+}
+
+#[test]
+fn providers_that_were_removed_say_what_to_use() {
+    use klient::client::{
+        config::{AuthProvider, Credentials},
+        kubeconfig::AuthProviderConfig,
+    };
+    for (name, expected) in [("gcp", "gke-gcloud-auth-plugin"), ("azure", "kubelogin"), ("other", "only oidc is")] {
+        let provider = AuthProvider::new(AuthProviderConfig::new(name));
+        let config = Config::new("http://host").unwrap();
+        let config = config.credentials(Credentials::AuthProvider(Box::new(provider)));
+        let error = Client::from_config(&config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}

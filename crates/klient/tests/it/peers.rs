@@ -1,0 +1,618 @@
+//! Servers at their worst: silent, half open, refusing, untrusted, gone in the middle.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    CreateOptions, Error, ErrorKind, GetOptions, WatchOptions,
+    client::{
+        Api, Client, Config,
+        body::Body,
+        config::{Pem, Tls, Trust},
+        transport::{HttpSettings, HttpTransport},
+    },
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{Notify, Semaphore, mpsc},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::{
+    scripted::{chain, fed, map, map_json},
+    served::{Authority, Served, json_response},
+};
+
+fn maps(settings: HttpSettings) -> Api<ConfigMap> {
+    let client = Client::builder(HttpTransport::new(settings).unwrap()).json_only();
+    Api::namespaced(client.timeout(Duration::from_secs(30)).build(), "default")
+}
+
+fn settings(port: u16, tls: Tls) -> HttpSettings {
+    let mut settings = HttpSettings::new(format!("https://127.0.0.1:{port}").parse().unwrap());
+    settings.tls = tls;
+    settings
+}
+
+async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
+    maps.get("web", &GetOptions::default()).await
+}
+
+async fn create(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
+    maps.create(&CreateOptions::default(), &map("web")).await
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(25), future).await.expect("it hangs")
+}
+
+/// Accepts TLS connections, and hands each to `serve` with its number.
+async fn accept<F>(
+    acceptor: TlsAcceptor,
+    serve: impl Fn(TlsStream<TcpStream>, usize) -> F + Send + 'static,
+) -> (u16, Arc<AtomicUsize>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    accept_as(move || acceptor.clone(), serve).await
+}
+
+/// The same, as whoever the server is at the time.
+async fn accept_as<F>(
+    acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
+    serve: impl Fn(TlsStream<TcpStream>, usize) -> F + Send + 'static,
+) -> (u16, Arc<AtomicUsize>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let accepted = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&accepted);
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            let Ok(stream) = acceptor().accept(tcp).await else { continue };
+            tokio::spawn(serve(stream, count.fetch_add(1, Ordering::SeqCst)));
+        }
+    });
+    (port, accepted)
+}
+
+/// Answers every request as usual.
+async fn behave(stream: TlsStream<TcpStream>) {
+    let service =
+        service_fn(|_: http::Request<Incoming>| async { Ok::<_, Error>(json_response(201, &map_json("web"))) });
+    let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// What a server does with the first request of a connection, in frames of HTTP/2.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    /// `GOAWAY`, with the last stream that the server may have looked at; then it closes.
+    GoAway(u8),
+    /// `RST_STREAM`, with an error code.
+    Reset(u8),
+    /// Nothing but the end of the connection.
+    Close,
+}
+
+/// Reads up to the whole first request, and refuses it.
+async fn refuse(mut stream: TlsStream<TcpStream>, refusal: Refusal) {
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface).await.unwrap();
+    // Settings, of which there are none.
+    stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.unwrap();
+        let [a, b, c, kind, flags, ..] = head;
+        let mut payload = vec![0; usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c)];
+        stream.read_exact(&mut payload).await.unwrap();
+        // Headers or data that end the stream.
+        if kind <= 1 && flags & 1 == 1 {
+            break;
+        }
+    }
+    match refusal {
+        Refusal::GoAway(last) => {
+            stream.write_all(&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last, 0, 0, 0, 0]).await.unwrap();
+        }
+        Refusal::Reset(code) => stream.write_all(&[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, code]).await.unwrap(),
+        Refusal::Close => {}
+    }
+    stream.flush().await.unwrap();
+    if let Refusal::Reset(_) = refusal {
+        // The connection goes on; only the request does not.
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+}
+
+#[tokio::test]
+async fn a_write_is_sent_again_only_if_the_server_says_that_it_did_not_look_at_it() {
+    const REFUSED_STREAM: u8 = 7;
+    const INTERNAL_ERROR: u8 = 2;
+    let authority = Authority::new();
+    for (refusal, again) in [
+        (Refusal::GoAway(0), true),
+        (Refusal::GoAway(1), false),
+        (Refusal::Reset(REFUSED_STREAM), true),
+        (Refusal::Reset(INTERNAL_ERROR), false),
+        (Refusal::Close, false),
+    ] {
+        let (port, accepted) = accept(authority.acceptor(&["h2"]), move |stream, number| async move {
+            match number {
+                0 => refuse(stream, refusal).await,
+                _ => behave(stream).await,
+            }
+        })
+        .await;
+        let maps = maps(settings(port, authority.trusted()));
+        let created = in_time(create(&maps)).await;
+        assert_eq!(created.is_ok(), again, "{refusal:?}: {created:?}");
+        if let Err(error) = created {
+            assert_eq!(error.kind(), ErrorKind::Transport, "{refusal:?}");
+            assert_eq!(accepted.load(Ordering::SeqCst), 1, "{refusal:?}: a write must not be sent twice");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_everything_is_not_asked_for_ever() {
+    let authority = Authority::new();
+    let (port, accepted) = accept(authority.acceptor(&["h2"]), |stream, _| refuse(stream, Refusal::GoAway(0))).await;
+    let error = in_time(create(&maps(settings(port, authority.trusted())))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert_eq!(accepted.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_trusted_is_asked_once_and_the_reason_said() {
+    let (right, wrong) = (Authority::new(), Authority::new());
+    let expired = right.sign_until("localhost", 2001);
+    let named = |name: &str| right.trusted().server_name(name);
+    for (acceptor, tls, expected) in [
+        (right.acceptor(&["h2"]), wrong.trusted(), "from an authority that is not trusted"),
+        (right.acceptor(&["h2"]), named("elsewhere"), "for another name"),
+        (right.acceptor_with(&expired, &["h2"]), right.trusted(), "has expired"),
+    ] {
+        let server = Served::start(Some(acceptor), |_| json_response(200, &map_json("web"))).await;
+        let error = get(&maps(settings(server.port(), tls))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Untrusted);
+        let start = format!("127.0.0.1:{} is not trusted: its certificate ", server.port());
+        assert!(error.to_string().starts_with(&start) && error.to_string().contains(expected), "{error}");
+        assert_eq!(server.accepted(), 1, "trying again does not help: {expected}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_fails_all_who_wait_for_it_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let accepted = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&accepted);
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((tcp, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            held.push(tcp);
+        }
+    });
+    let mut settings = settings(port, Tls::default().trust(Trust::Anyone));
+    settings.handshake_timeout = Duration::from_secs(1);
+    let maps = maps(settings);
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { create(&maps).await.unwrap_err() })
+        })
+        .collect();
+    for waiting in waiting {
+        let error = in_time(waiting).await.unwrap();
+        assert_eq!(error.kind(), ErrorKind::Transport);
+        let expected = format!("could not finish a TLS handshake with 127.0.0.1:{port} within 1s");
+        assert_eq!(error.to_string(), expected);
+    }
+    assert_eq!(accepted.load(Ordering::SeqCst), 1, "one attempt answers all");
+}
+
+#[tokio::test]
+async fn a_hundred_first_requests_make_no_more_connections_than_they_need() {
+    let authority = Authority::new();
+    let server = Served::start(Some(authority.acceptor(&["h2"])), |_| json_response(200, &map_json("web"))).await;
+    let maps = maps(settings(server.port(), authority.trusted()));
+    let requests: Vec<_> = (0..100)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    for request in requests {
+        in_time(request).await.unwrap().unwrap();
+    }
+    // 64 requests share a connection.
+    assert!(server.accepted() <= 2, "{}", server.accepted());
+}
+
+#[tokio::test]
+async fn a_request_takes_the_room_that_gets_free_while_another_connects() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&["h2"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let maps = maps(settings(listener.local_addr().unwrap().port(), authority.trusted()));
+    let request = || {
+        let maps = maps.clone();
+        tokio::spawn(async move { get(&maps).await })
+    };
+    let first = request();
+    let (tcp, _) = listener.accept().await.unwrap();
+    let stream = acceptor.accept(tcp).await.unwrap();
+    let (permits, arrived) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (permitted, arrivals) = (Arc::clone(&permits), Arc::clone(&arrived));
+    tokio::spawn(async move {
+        let service = service_fn(move |_: http::Request<Incoming>| {
+            let (permits, arrived) = (Arc::clone(&permitted), Arc::clone(&arrivals));
+            async move {
+                arrived.add_permits(1);
+                permits.acquire().await.unwrap().forget();
+                Ok::<_, Error>(json_response(200, &map_json("web")))
+            }
+        });
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let _ = builder.max_concurrent_streams(2).serve_connection(TokioIo::new(stream), service).await;
+    });
+    let second = request();
+    in_time(arrived.acquire_many(2)).await.unwrap().forget();
+    // The connection is full: the third makes another, which gets nowhere.
+    let third = request();
+    let (_held, _) = in_time(listener.accept()).await.unwrap();
+    let fourth = request();
+    tokio::task::yield_now().await;
+    permits.add_permits(3);
+    for request in [first, second, fourth] {
+        tokio::time::timeout(Duration::from_secs(5), request).await.expect("it waits for the third").unwrap().unwrap();
+    }
+    third.abort();
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_while_connecting_leaves_the_others_connected() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&["h2"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let maps = maps(settings(listener.local_addr().unwrap().port(), authority.trusted()));
+    let request = || {
+        let maps = maps.clone();
+        tokio::spawn(async move { create(&maps).await })
+    };
+    let first = request();
+    // The first connects; its handshake is not answered.
+    let (_held, _) = listener.accept().await.unwrap();
+    let second = request();
+    tokio::task::yield_now().await;
+    first.abort();
+    let (tcp, _) = in_time(listener.accept()).await.unwrap();
+    tokio::spawn(async move { behave(acceptor.accept(tcp).await.unwrap()).await });
+    in_time(second).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_answers_no_packet_is_given_up_in_time() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // A full queue makes the kernel drop what comes.
+    let mut queue = Vec::new();
+    while let Ok(stream) = tokio::time::timeout(Duration::from_millis(500), TcpStream::connect(address)).await {
+        queue.push(stream.unwrap());
+    }
+    let mut settings = HttpSettings::new(format!("http://{address}").parse().unwrap());
+    settings.connect_timeout = Duration::from_millis(200);
+    let error = in_time(create(&maps(settings))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert_eq!(error.to_string(), format!("could not connect to {address} within 200ms"));
+}
+
+#[tokio::test]
+async fn a_watch_notices_a_server_that_keeps_the_socket_and_does_nothing() {
+    let authority = Authority::new();
+    let frozen = Arc::new(Notify::new());
+    let freeze = Arc::clone(&frozen);
+    let (port, _) = accept(authority.acceptor(&["h2"]), move |stream, _| {
+        let freeze = Arc::clone(&freeze);
+        async move {
+            let service = service_fn(|_: http::Request<Incoming>| async {
+                // A watch that has begun and has nothing to say.
+                let (sender, body) = fed();
+                std::mem::forget(sender);
+                Ok::<_, Error>(
+                    http::Response::builder().header("content-type", "application/json").body(Feed(body)).unwrap(),
+                )
+            });
+            let builder = http2::Builder::new(TokioExecutor::new());
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            tokio::pin!(connection);
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                () = freeze.notified() => std::future::pending().await,
+            }
+        }
+    })
+    .await;
+    let mut settings = settings(port, authority.trusted());
+    settings.ping_interval = Duration::from_millis(200);
+    settings.ping_timeout = Duration::from_secs(2);
+    let mut watch = in_time(maps(settings).watch(&WatchOptions::default())).await.unwrap();
+    // As long as pings are answered, silence is fine.
+    assert!(tokio::time::timeout(Duration::from_secs(1), watch.next()).await.is_err());
+    frozen.notify_one();
+    let error = in_time(watch.next()).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport, "{}", chain(&error));
+}
+
+/// A body of the client's kind, for a server.
+struct Feed(Body);
+
+impl http_body::Body for Feed {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Error>>> {
+        let chunk = std::pin::pin!(self.0.chunk()).poll(context);
+        chunk.map(|chunk| chunk.transpose().map(|chunk| chunk.map(http_body::Frame::data)))
+    }
+}
+
+#[tokio::test]
+async fn an_old_connection_takes_no_new_requests() {
+    let authority = Authority::new();
+    let server = Served::start(Some(authority.acceptor(&["h2"])), |_| json_response(200, &map_json("web"))).await;
+    for (age, connections) in [(Duration::ZERO, 3), (Duration::from_secs(3600), 1)] {
+        let before = server.accepted();
+        let mut settings = settings(server.port(), authority.trusted());
+        settings.max_connection_age = age;
+        let maps = maps(settings);
+        for _ in 0..3 {
+            get(&maps).await.unwrap();
+        }
+        assert_eq!(server.accepted() - before, connections, "{age:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_reached_at_an_address_of_version_6() {
+    let authority = Authority::new();
+    // Not every machine has one.
+    let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
+    let port = listener.local_addr().unwrap().port();
+    let acceptor = authority.acceptor_with(&authority.sign("::1"), &["h2"]);
+    let server = Served::on(listener, Some(acceptor), |_| json_response(200, &map_json("web")));
+    let mut tls = authority.trusted();
+    tls.server_name = None;
+    let config = Config::new(&format!("https://[::1]:{port}")).unwrap().tls(tls);
+    let client = Client::builder_from_config(&config).unwrap().json_only().build();
+    get(&Api::namespaced(client, "default")).await.unwrap();
+    let asked = server.asked.lock().await;
+    assert_eq!(asked[0].request.uri().authority().unwrap().as_str(), format!("[::1]:{port}"));
+}
+
+#[tokio::test]
+async fn a_client_can_be_held_to_http_1() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&["h2", "http/1.1"]);
+    let server = Served::start(Some(acceptor), |_| json_response(200, &map_json("web"))).await;
+    for (disable, version) in [(false, http::Version::HTTP_2), (true, http::Version::HTTP_11)] {
+        let config = server.config(&authority).disable_http2(disable);
+        let client = Client::builder_from_config(&config).unwrap().json_only().build();
+        get(&Api::namespaced(client, "default")).await.unwrap();
+        assert_eq!(server.asked.lock().await.pop().unwrap().request.version(), version);
+    }
+}
+
+/// A server whose watches say what they are told, and whose other answers are as usual.
+async fn watched(
+    acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
+) -> (u16, mpsc::UnboundedReceiver<(Vec<u8>, Feeder)>, Shown) {
+    let (sender, watches) = mpsc::unbounded_channel();
+    let shown = Shown::default();
+    let seen = Arc::clone(&shown);
+    let (port, _) = accept_as(acceptor, move |stream, _| {
+        let (sender, seen) = (sender.clone(), Arc::clone(&seen));
+        async move {
+            let certificate = stream.get_ref().1.peer_certificates().map(|shown| shown[0].to_vec()).unwrap_or_default();
+            let service = service_fn(move |request: http::Request<Incoming>| {
+                let (sender, seen, certificate) = (sender.clone(), Arc::clone(&seen), certificate.clone());
+                async move {
+                    let body = if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                        let (feeder, body) = fed();
+                        sender.send((certificate, feeder)).unwrap();
+                        body
+                    } else {
+                        seen.lock().unwrap().push(certificate);
+                        Body::from_bytes(map_json("web").to_string())
+                    };
+                    let response = http::Response::builder().header("content-type", "application/json");
+                    Ok::<_, Error>(response.body(Feed(body)).unwrap())
+                }
+            });
+            let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+        }
+    })
+    .await;
+    (port, watches, shown)
+}
+
+/// What a watch says about a new object.
+fn added() -> Bytes {
+    format!("{}\n", serde_json::json!({"type": "ADDED", "object": map_json("web")})).into()
+}
+
+type Feeder = mpsc::UnboundedSender<Result<Bytes, klient::BoxError>>;
+type Shown = Arc<std::sync::Mutex<Vec<Vec<u8>>>>;
+
+#[tokio::test]
+async fn a_certificate_is_replaced_under_running_watches() {
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let put = |name: &str| {
+        let pair = authority.sign(name);
+        std::fs::write(&key, &pair.key).unwrap();
+        std::fs::write(&cert, &pair.certificate).unwrap();
+        pair.der
+    };
+    let first = put("first");
+    let acceptor = authority.acceptor(&["h2"]);
+    let (port, mut watches, shown) = watched(move || acceptor.clone()).await;
+    let tls = authority.trusted().client_certificate(Pem::File(cert.clone()), Pem::File(key.clone()));
+    let mut settings = settings(port, tls);
+    settings.file_check = Duration::ZERO;
+    let maps = maps(settings);
+    let mut watch = in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    let (shown_by_watch, feeder) = watches.recv().await.unwrap();
+    assert_eq!(shown_by_watch, first);
+    get(&maps).await.unwrap();
+    // The length differs too, in case the clock of the file system is coarse.
+    let second = put("second-with-a-longer-name");
+    get(&maps).await.unwrap();
+    assert_eq!(*shown.lock().unwrap(), [first, second.clone()]);
+    // The watch goes on where it is; the next one is made with the new certificate.
+    feeder.send(Ok(added())).unwrap();
+    assert!(in_time(watch.next()).await.unwrap().is_ok());
+    in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    assert_eq!(watches.recv().await.unwrap().0, second);
+}
+
+#[tokio::test]
+async fn an_authority_is_replaced_under_running_watches() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), old.pem()).unwrap();
+    let server = Arc::new(std::sync::Mutex::new(old.acceptor(&["h2"])));
+    let now = Arc::clone(&server);
+    let (port, mut watches, shown) = watched(move || now.lock().unwrap().clone()).await;
+    let tls = Tls::default().trust(Trust::Authority(Pem::File(file.path().to_owned()))).server_name("localhost");
+    let mut settings = settings(port, tls);
+    settings.file_check = Duration::ZERO;
+    let maps = maps(settings);
+    let mut watch = in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    let (_, feeder) = watches.recv().await.unwrap();
+    get(&maps).await.unwrap();
+
+    *server.lock().unwrap() = new.acceptor(&["h2"]);
+    // With a line more, in case the clock of the file system is coarse.
+    std::fs::write(file.path(), format!("# the new one\n{}", new.pem())).unwrap();
+    get(&maps).await.unwrap();
+    assert_eq!(shown.lock().unwrap().len(), 2);
+    feeder.send(Ok(added())).unwrap();
+    assert!(in_time(watch.next()).await.unwrap().is_ok());
+    in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+}
+
+#[tokio::test]
+async fn over_http_1_many_first_requests_connect_side_by_side() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&["http/1.1"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let maps = maps(settings(listener.local_addr().unwrap().port(), authority.trusted()));
+    let requests: Vec<_> = (0..10)
+        .map(|_| {
+            let maps = maps.clone();
+            tokio::spawn(async move { get(&maps).await })
+        })
+        .collect();
+    let (tcp, _) = listener.accept().await.unwrap();
+    let mut streams = vec![acceptor.accept(tcp).await.unwrap()];
+    // Nobody gets on with a handshake before all have asked for one.
+    let mut waiting = Vec::new();
+    for _ in 1..10 {
+        waiting.push(in_time(listener.accept()).await.unwrap().0);
+    }
+    for tcp in waiting {
+        streams.push(acceptor.accept(tcp).await.unwrap());
+    }
+    for stream in streams {
+        tokio::spawn(async {
+            let service =
+                service_fn(|_: http::Request<Incoming>| async { Ok::<_, Error>(json_response(200, &map_json("web"))) });
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+    for request in requests {
+        in_time(request).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_reset_in_the_middle_is_an_error() {
+    let authority = Authority::new();
+    let (port, _) = accept(authority.acceptor(&["h2"]), |stream, _| async {
+        let service = service_fn(|_: http::Request<Incoming>| async {
+            let (sender, body) = fed();
+            sender.send(Ok(Bytes::from_static(b"{\"kind\": \"Con"))).unwrap();
+            sender.send(Err("the disk is gone".into())).unwrap();
+            let response = http::Response::builder().status(201).header("content-type", "application/json");
+            Ok::<_, Error>(response.body(Feed(body)).unwrap())
+        });
+        let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    })
+    .await;
+    let error = in_time(create(&maps(settings(port, authority.trusted())))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport, "{}", chain(&error));
+}
+
+#[tokio::test]
+async fn a_layer_sees_every_attempt_and_may_answer_itself() {
+    use klient::client::transport::{SendFuture, Transport};
+    struct Named {
+        inner: Arc<dyn Transport>,
+        name: &'static str,
+        seen: Arc<std::sync::Mutex<Vec<String>>>,
+    }
+    impl Transport for Named {
+        fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
+            let authorization = request.headers().get("authorization").is_some();
+            self.seen.lock().unwrap().push(format!("{} {authorization}", self.name));
+            self.inner.send(request)
+        }
+    }
+    let server = Served::start(None, |asked| match asked.connection {
+        0 => http::Response::builder().status(503).header("retry-after", "0").body(Full::default()).unwrap(),
+        _ => json_response(200, &map_json("web")),
+    })
+    .await;
+    let seen = Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let mut settings = HttpSettings::new(format!("http://127.0.0.1:{}", server.port()).parse().unwrap());
+    settings.max_connection_age = Duration::ZERO;
+    let named = |name| {
+        let seen = Arc::clone(&seen);
+        move |inner| Named { inner, name, seen }
+    };
+    let client = Client::builder(HttpTransport::new(settings).unwrap())
+        .auth(klient::client::StaticAuth::bearer("one").unwrap())
+        .json_only()
+        .layer(named("inner"))
+        .layer(named("outer"))
+        .build();
+    get(&Api::namespaced(client, "default")).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["outer true", "inner true", "outer true", "inner true"]);
+}
