@@ -78,6 +78,10 @@ where
     let Some(entry) = corpus.get(&(K::API_VERSION.to_owned(), K::KIND.to_owned())) else { return false };
     let from_json: K = serde_json::from_value(entry.json.clone())
         .unwrap_or_else(|error| panic!("{} {}: {error}", K::API_VERSION, K::KIND));
+    let by_descriptor = klient_proto::from_value(&entry.json, klient_proto::Codec::of::<K>().unwrap())
+        .unwrap_or_else(|error| panic!("{} {}: {error}", K::API_VERSION, K::KIND));
+    let from_value: K = klient_proto::decode(&by_descriptor, klient_proto::ManagedFields::Keep).unwrap();
+    assert_eq!(from_value, from_json, "{} {} by its descriptor", K::API_VERSION, K::KIND);
     let from_pb: K = klient_proto::decode_body(&entry.pb).unwrap();
     assert_eq!(from_pb, from_json, "{} {}", K::API_VERSION, K::KIND);
 
