@@ -14,7 +14,6 @@ mod served;
 
 pub use apis::{ApiGroup, ApiGroupVersion, DiscoveryFailure, ServerApis};
 pub use cached::CachedDiscovery;
-pub(super) use cached::Snapshot;
 pub use disk::DiskCache;
 pub use served::{ServedResource, ServedSubresource};
 

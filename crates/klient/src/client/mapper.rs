@@ -11,9 +11,10 @@ mod name;
 use std::{fmt, sync::Arc};
 
 use klient_core::{ApiResource, GroupKind, GroupVersion, GroupVersionKind};
+use tokio::time::Instant;
 
 use self::misses::Misses;
-use super::discovery::{CachedDiscovery, ServerApis, Snapshot};
+use super::discovery::{CachedDiscovery, ServerApis};
 use crate::{Error, ErrorKind};
 
 /// Finds the resource that serves a kind, or that a name stands for.
@@ -80,9 +81,10 @@ impl RestMapper {
             };
             let elsewhere: Vec<String> =
                 versions.map(|version| &version.group_version).filter(serves).map(ToString::to_string).collect();
-            let hint = match elsewhere.is_empty() {
-                true => close(apis, &gvk.kind),
-                false => format!("; it is served as {}", elsewhere.join(", ")),
+            let hint = if elsewhere.is_empty() {
+                close(apis, &gvk.kind)
+            } else {
+                format!("; it is served as {}", elsewhere.join(", "))
             };
             not_found(apis, &format!("kind {} of {}", gvk.kind, gvk.group_version()), Some(&gvk.group), &hint)
         };
@@ -140,22 +142,19 @@ impl RestMapper {
         look: impl Fn(&ServerApis) -> Option<T>,
         missing: impl Fn(&ServerApis) -> Error,
     ) -> Result<T, Error> {
-        let known = self.discovery.serial();
-        let snapshot = self.discovery.snapshot().await?;
-        if let Some(found) = look(&snapshot.apis) {
+        let started = Instant::now();
+        let known = self.discovery.snapshot().await?;
+        if let Some(found) = look(&known.apis) {
             return Ok(found);
         }
-        let Some(newer) = self.after_miss(&snapshot, known).await? else { return Err(missing(&snapshot.apis)) };
-        look(&newer.apis).ok_or_else(|| missing(&newer.apis))
-    }
-
-    async fn after_miss(&self, missed: &Snapshot, known: u64) -> Result<Option<Snapshot>, Error> {
-        if missed.from_server && missed.serial > known {
-            // It was learnt just now.
-            return Ok(None);
+        if known.is_newer_than(started) {
+            return Err(missing(&known.apis));
         }
-        let newer = self.discovery.newer_than(missed.serial, || self.misses.permit()).await;
-        newer.map_err(|error| error.context("a resource is not known, and the server cannot be asked again"))
+        let newer = self.discovery.newer_than(started, || self.misses.permit()).await;
+        match newer.map_err(|error| error.context("a resource is not known, and the server cannot be asked again"))? {
+            Some(newer) => look(&newer.apis).ok_or_else(|| missing(&newer.apis)),
+            None => Err(missing(&known.apis)),
+        }
     }
 }
 

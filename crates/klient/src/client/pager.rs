@@ -56,8 +56,7 @@ impl<K: Resource> Pager<K> {
 
     /// Sets whether a list that expired half-way goes on at the newest version instead of failing.
     ///
-    /// Such a list is of no single version: an object that was renamed or made in between may be missing or be there
-    /// twice under two names. Off unless set.
+    /// Such a list is of no single version: its parts show the objects as they were at different times. Off unless set.
     #[must_use]
     pub fn allow_inconsistent(mut self, allow: bool) -> Self {
         self.allow_inconsistent = allow;

@@ -46,12 +46,14 @@ pub struct RetryWatch<K> {
     state: State<K>,
     pace: Pace,
     /// What was read ahead.
-    ahead: Option<Result<WatchEvent<RawObject>, Error>>,
+    ahead: Option<RawEvent>,
     /// How many connections in a row could not be read.
     unreadable: u32,
     /// Why there is no connection.
     trouble: Option<Error>,
 }
+
+type RawEvent = Result<WatchEvent<RawObject>, Error>;
 
 enum State<K> {
     Waiting { until: Instant },
@@ -115,6 +117,11 @@ impl<K: Resource> RetryWatch<K> {
     ///
     /// Dropping the future loses nothing, and neither starts a connection nor a wait over.
     pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
+        Some(self.next_raw().await?.and_then(decode))
+    }
+
+    /// The next event with its object in wire form; otherwise as [`next`](Self::next).
+    pub async fn next_raw(&mut self) -> Option<Result<WatchEvent<RawObject>, Error>> {
         loop {
             match &mut self.state {
                 State::Ended => return None,
@@ -154,7 +161,7 @@ impl<K: Resource> RetryWatch<K> {
     }
 
     /// What a step of the open watch means for the caller; nothing, if it is about the watch itself.
-    fn take(&mut self, event: Option<Result<WatchEvent<RawObject>, Error>>) -> Option<Result<WatchEvent<K>, Error>> {
+    fn take(&mut self, event: Option<RawEvent>) -> Option<RawEvent> {
         match event {
             None => {
                 self.wait(None);
@@ -168,7 +175,7 @@ impl<K: Resource> RetryWatch<K> {
     }
 
     /// Gives out an event and goes on after its version.
-    fn give(&mut self, event: WatchEvent<RawObject>) -> Option<Result<WatchEvent<K>, Error>> {
+    fn give(&mut self, event: WatchEvent<RawObject>) -> Option<RawEvent> {
         let version = match &event {
             WatchEvent::Bookmark(bookmark) => bookmark.resource_version.clone(),
             event => event.object().and_then(RawObject::resource_version).as_deref().unwrap_or_default().into(),
@@ -182,10 +189,8 @@ impl<K: Resource> RetryWatch<K> {
         self.version = version;
         self.pace.progressed();
         self.unreadable = 0;
-        match event {
-            WatchEvent::Bookmark(bookmark) => self.bookmarks_wanted.then_some(Ok(WatchEvent::Bookmark(bookmark))),
-            event => Some(decode(event)),
-        }
+        let hidden = matches!(event, WatchEvent::Bookmark(_)) && !self.bookmarks_wanted;
+        (!hidden).then_some(Ok(event))
     }
 
     /// An event that cannot be read, or the last one of a connection that broke inside it.

@@ -197,8 +197,10 @@ async fn misses_cannot_hammer_the_server() {
     let (server, installed) = growing();
     let mapper = mapper(&server);
     mapper.resolve("po").await.unwrap();
+    tokio::time::advance(Duration::from_millis(1)).await;
     server.seen();
     for _ in 0..1000 {
+        tokio::time::advance(Duration::from_millis(1)).await;
         assert!(mapper.resolve("wd").await.unwrap_err().is_not_found());
     }
     assert_eq!(server.seen().len(), 2 * 5);
@@ -209,11 +211,13 @@ async fn misses_cannot_hammer_the_server() {
     assert_eq!(server.seen().len(), 2);
 }
 
-#[tokio::test]
+// With paused time, all are at once.
+#[tokio::test(start_paused = true)]
 async fn many_misses_at_once_have_the_server_asked_once() {
     let (server, installed) = growing();
     let mapper = mapper(&server);
     mapper.resolve("po").await.unwrap();
+    tokio::time::advance(Duration::from_millis(1)).await;
     server.seen();
     installed.store(true, Ordering::SeqCst);
     let held = server.gate.write().await;
@@ -229,6 +233,31 @@ async fn many_misses_at_once_have_the_server_asked_once() {
         assert_eq!(caller.await.unwrap().plural, "widgets");
     }
     assert_eq!(server.paths(), ["/api", "/apis"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_under_way_before_does_not_settle_a_miss() {
+    let (server, installed) = growing();
+    let mapper = mapper(&server);
+    mapper.resolve("po").await.unwrap();
+    tokio::time::advance(Duration::from_millis(1)).await;
+    server.seen();
+    let held = server.gate.write().await;
+    let ask = |name: &'static str| {
+        let mapper = mapper.clone();
+        tokio::spawn(async move { mapper.resolve(name).await.map(|found| found.resource.plural) })
+    };
+    let early = ask("nothing-like-it");
+    server.asked(2).await;
+    // Installed after the server has answered, and before anyone has read it.
+    installed.store(true, Ordering::SeqCst);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let late = ask("wd");
+    tokio::task::yield_now().await;
+    drop(held);
+    assert!(early.await.unwrap().unwrap_err().is_not_found());
+    assert_eq!(late.await.unwrap().unwrap(), "widgets");
+    assert_eq!(server.seen().len(), 4);
 }
 
 #[tokio::test]

@@ -226,6 +226,17 @@ async fn an_object_that_cannot_be_decoded_is_told_once_and_passed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_come_in_wire_form_too() {
+    let script = Script::new([stream([added("a", "6"), event("BOOKMARK", "", "7")]), stream([added("b", "8")])]);
+    let mut watch = watch(&script);
+    for expected in ["a", "b"] {
+        let event = watch.next_raw().await.unwrap().unwrap();
+        assert_eq!(event.object().unwrap().name(), expected);
+    }
+    assert_eq!(versions(&script.played()), ["5", "7"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_that_cannot_be_read_are_told_and_the_rest_goes_on() {
     let unknown = json!({"type": "RENAMED", "object": {"metadata": {"name": "x", "resourceVersion": "6"}}}).to_string();
     let (sender, body) = fed();

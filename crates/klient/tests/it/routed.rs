@@ -35,7 +35,10 @@ impl Routed {
 
     /// Waits until so many requests have come since the last call of `seen`, and for whoever else is ready to run.
     pub(crate) async fn asked(&self, count: usize) {
+        let mut turns = 0;
         while self.seen.lock().unwrap().len() < count {
+            turns += 1;
+            assert!(turns < 10_000, "nobody asks");
             tokio::task::yield_now().await;
         }
         for _ in 0..10 {

@@ -59,10 +59,8 @@ struct State {
 #[derive(Clone)]
 pub(in crate::client) struct Snapshot {
     pub(in crate::client) apis: Arc<ServerApis>,
-    /// Counts up with every time that the server or the disk was asked.
-    pub(in crate::client) serial: u64,
-    /// Whether the server was asked, and not only the disk.
-    pub(in crate::client) from_server: bool,
+    /// When the server was asked; nothing if only the disk was.
+    asked: Option<Instant>,
     learnt: Instant,
     /// When its failures were last asked for again.
     retried: Instant,
@@ -123,7 +121,7 @@ impl CachedDiscovery {
     /// Whether what is remembered came from the server in the life of this value, and was not said to be wrong.
     #[doc(alias = "Fresh")]
     pub fn is_fresh(&self) -> bool {
-        self.state().snapshot.as_ref().is_some_and(|snapshot| snapshot.valid && snapshot.from_server)
+        self.state().snapshot.as_ref().is_some_and(|snapshot| snapshot.valid && snapshot.asked.is_some())
     }
 
     /// Says that what is remembered is wrong: the server is asked at the next use, whatever is in memory or on disk.
@@ -159,20 +157,17 @@ impl CachedDiscovery {
         }
     }
 
-    /// The serial number of what is remembered; 0 for nothing.
-    pub(in crate::client) fn serial(&self) -> u64 {
-        self.state().snapshot.as_ref().map_or(0, |snapshot| snapshot.serial)
-    }
-
-    /// What a newer question than that one has brought; asks if there was none and `permit` says so.
+    /// What the server has answered to a question of that time or later; asks if there was none and `permit` says so.
+    ///
+    /// An answer that was under way before then may be from before whatever the caller waits for.
     pub(in crate::client) async fn newer_than(
         &self,
-        serial: u64,
+        time: Instant,
         permit: impl FnOnce() -> bool,
     ) -> Result<Option<Snapshot>, Error> {
         let _asking = self.inner.asking.lock().await;
         match self.remembered(false) {
-            Some(snapshot) if snapshot.serial > serial => Ok(Some(snapshot)),
+            Some(snapshot) if snapshot.is_newer_than(time) => Ok(Some(snapshot)),
             _ if permit() => self.ask(false).await.map(Some),
             _ => Ok(None),
         }
@@ -195,6 +190,7 @@ impl CachedDiscovery {
             (state.invalidations, state.snapshot.clone(), state.roots.clone())
         };
         let believe = disk && before.is_none() && invalidations == 0;
+        let asked = Instant::now();
         let [core, named] = roots;
         let (core, named) =
             tokio::try_join!(self.root(Root::Core, core, believe), self.root(Root::Named, named, believe))?;
@@ -209,8 +205,7 @@ impl CachedDiscovery {
         let now = Instant::now();
         let snapshot = Snapshot {
             apis,
-            serial: before.map_or(0, |before| before.serial) + 1,
-            from_server: core.from_server && named.from_server,
+            asked: (core.from_server && named.from_server).then_some(asked),
             learnt: now,
             retried: now,
             age: core.age.max(named.age),
@@ -258,6 +253,13 @@ impl CachedDiscovery {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Snapshot {
+    /// Whether the server was asked at that time or later.
+    pub(in crate::client) fn is_newer_than(&self, time: Instant) -> bool {
+        self.asked.is_some_and(|asked| asked >= time)
     }
 }
 
