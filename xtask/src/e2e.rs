@@ -25,6 +25,14 @@ pub(crate) fn serve(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes the embedded server's table of built-in kinds.
+pub(crate) fn registry(root: &Path) -> Result<()> {
+    let server = Server::start(&build(root)?)?;
+    let table = "crates/klient-apiserver/src/registry/kubernetes.json";
+    let arguments = ["run", "--locked", "-p", "klient-apiserver", "--example", "registry", "--", table];
+    run(root, "cargo", &arguments, &[("KUBECONFIG", &server.kubeconfig().to_string_lossy())])
+}
+
 /// Builds `etcd` and `kube-apiserver`; Go's build cache makes this quick the second time.
 fn build(root: &Path) -> Result<PathBuf> {
     let programs = root.join("target/kube");

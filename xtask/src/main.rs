@@ -25,6 +25,7 @@ usage: cargo xtask <command>
   fuzz [SECONDS]       run each fuzz target for so long (default 10)
   e2e                  test against the real kube-apiserver and etcd (needs Go)
   apiserver            run the real kube-apiserver and etcd, and say how to reach them
+  registry             write the embedded server's table of kinds from what the real one says
   linked               check that a binary holds only the codecs that it uses
   bench-wire           benchmark the wire forms and print the ratios";
 
@@ -55,6 +56,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?),
         ["e2e"] => e2e::test(&root),
         ["apiserver"] => e2e::serve(&root),
+        ["registry"] => e2e::registry(&root),
         ["linked"] => linked::check(&root),
         ["bench-wire"] => bench::wire(&root),
         ["help" | "--help" | "-h"] => {

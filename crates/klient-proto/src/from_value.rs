@@ -204,3 +204,19 @@ fn unfit(expected: &str) -> DecodeError {
 
 /// Deeper than any object that the decoders take.
 const MAX_DEPTH: u32 = 100;
+
+/// The message of any kind's list: its metadata as JSON, and the messages of its items.
+///
+/// # Errors
+///
+/// If the metadata is none of a list.
+pub fn list_message(metadata: &Value, items: &[Vec<u8>]) -> std::result::Result<Vec<u8>, DecodeError> {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+    let metadata = from_value_by(metadata, <ListMeta as crate::runtime::Message>::descriptor())?;
+    let mut w = Writer::new();
+    for item in items.iter().rev() {
+        w.bytes_field(2, item);
+    }
+    w.bytes_field(1, &metadata);
+    Ok(w.finish())
+}

@@ -20,7 +20,7 @@ pub use codec::Codec;
 pub(crate) use codec::no_codec;
 pub use envelope::Envelope;
 pub use error::{DecodeError, Problem};
-pub use from_value::{from_value, from_value_by};
+pub use from_value::{from_value, from_value_by, list_message};
 pub use gzip::GzipDecoder;
 pub use list::{ListEnd, ListSplitter, SplitOptions};
 pub use raw::RawObject;

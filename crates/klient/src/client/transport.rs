@@ -6,6 +6,7 @@
 mod connect;
 mod connection;
 mod dial;
+mod function;
 mod identity;
 mod lane;
 mod proxy;
@@ -19,6 +20,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use klient_core::Verb;
 
+pub use self::function::FnTransport;
 pub use self::identity::IdentitySlot;
 pub(super) use self::tls::check_identity;
 use self::{

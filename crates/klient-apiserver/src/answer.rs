@@ -1,0 +1,299 @@
+//! Answers: objects, lists and failures in the form that was asked for.
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WARNING},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use klient_core::{Status, media_type};
+use klient_proto::Envelope;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Result,
+    body::ResponseBody,
+    negotiate::{Form, Projection, Wanted},
+    registry::Resource,
+    store::Stored,
+};
+
+/// An answer that is an object.
+pub(crate) fn object(
+    code: StatusCode,
+    resource: &Resource,
+    object: &Value,
+    wanted: Wanted,
+) -> Result<Response<ResponseBody>> {
+    let bytes = match wanted.projection {
+        Projection::Object => encode_object(resource, object, wanted)?,
+        Projection::Metadata => encode_metadata(&partial(object), "PartialObjectMetadata", wanted)?,
+        Projection::Table => {
+            let table =
+                crate::builtin::tables::table(resource, std::slice::from_ref(object), &object["metadata"], true);
+            encode_value(&table, wanted)
+        }
+    };
+    Ok(whole(code, wanted.form, bytes))
+}
+
+/// An answer that is an object as it is stored, which often needs no work at all.
+pub(crate) fn stored(
+    code: StatusCode,
+    resource: &Resource,
+    stored: &Stored,
+    wanted: Wanted,
+) -> Result<Response<ResponseBody>> {
+    let as_is = wanted == Wanted::JSON && !crate::builtin::versions::is_converted(resource);
+    if as_is {
+        return Ok(whole(code, Form::Json, Bytes::copy_from_slice(stored.json())));
+    }
+    object(code, resource, &crate::builtin::versions::present(resource, stored.value()), wanted)
+}
+
+/// What a list says of itself.
+#[derive(Default)]
+pub(crate) struct ListHead {
+    pub(crate) revision: u64,
+    pub(crate) continue_token: Option<String>,
+    pub(crate) remaining: Option<usize>,
+}
+
+impl ListHead {
+    fn metadata(&self) -> Value {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if let Some(token) = &self.continue_token {
+            metadata["continue"] = json!(token);
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+        metadata
+    }
+}
+
+/// An answer that is a list.
+pub(crate) fn list(
+    resource: &Resource,
+    head: &ListHead,
+    objects: &[std::sync::Arc<Stored>],
+    wanted: Wanted,
+) -> Result<Response<ResponseBody>> {
+    if wanted == Wanted::JSON && !crate::builtin::versions::is_converted(resource) {
+        return Ok(whole(StatusCode::OK, Form::Json, plain_list(resource, head, objects)));
+    }
+    let items: Vec<Value> =
+        objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
+    let bytes = match wanted.projection {
+        Projection::Table => {
+            encode_value(&crate::builtin::tables::table(resource, &items, &head.metadata(), true), wanted)
+        }
+        Projection::Metadata => {
+            let items: Vec<Value> = items.iter().map(partial).collect();
+            let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                "metadata": head.metadata(), "items": items});
+            encode_metadata_list(&list, wanted)?
+        }
+        Projection::Object => {
+            let kind = json!({"kind": resource.list_kind, "apiVersion": resource.api_version()});
+            let mut list = kind;
+            list["metadata"] = head.metadata();
+            list["items"] = Value::Array(items.into_iter().map(|item| without_kind(resource, item)).collect());
+            match wanted.form {
+                Form::Protobuf => protobuf_list(resource, &list)?,
+                _ => encode_value(&list, wanted),
+            }
+        }
+    };
+    Ok(whole(StatusCode::OK, wanted.form, bytes))
+}
+
+/// The stored bytes side by side: nothing is parsed.
+fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<Stored>]) -> Bytes {
+    let size: usize = objects.iter().map(|stored| stored.json().len() + 1).sum();
+    let mut out = Vec::with_capacity(size + 256);
+    let kind = json!(resource.list_kind);
+    out.extend_from_slice(format!("{{\"kind\":{kind},\"apiVersion\":{},", json!(resource.api_version())).as_bytes());
+    out.extend_from_slice(format!("\"metadata\":{},\"items\":[", head.metadata()).as_bytes());
+    for (index, stored) in objects.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        if resource.is_custom() {
+            out.extend_from_slice(stored.json());
+        } else {
+            out.extend_from_slice(&without_kind_text(stored.json()));
+        }
+    }
+    out.extend_from_slice(b"]}\n");
+    out.into()
+}
+
+/// Items of built-in lists do not say what they are. Objects are stored with these two fields in the order of their names.
+fn without_kind_text(json: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(json) else { return json.into() };
+    value.remove("apiVersion");
+    value.remove("kind");
+    serde_json::to_vec(&value).map_or(json.into(), Into::into)
+}
+
+fn without_kind(resource: &Resource, mut item: Value) -> Value {
+    if let (false, Value::Object(fields)) = (resource.is_custom(), &mut item) {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    item
+}
+
+/// A failure.
+pub(crate) fn failure(status: &Status, wanted: Wanted) -> Response<ResponseBody> {
+    let code = status.http_code().unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = self::status(code, status, wanted);
+    if let Some(delay) = status.retry_after()
+        && matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+        && let Ok(value) = HeaderValue::try_from(delay.as_secs().to_string())
+    {
+        response.headers_mut().insert(RETRY_AFTER, value);
+    }
+    response
+}
+
+/// An answer that is a `Status`.
+pub(crate) fn status(code: StatusCode, status: &Status, wanted: Wanted) -> Response<ResponseBody> {
+    let value = status_value(status);
+    let bytes = match wanted.form {
+        Form::Protobuf => {
+            let typed = meta::Status::from(status.clone());
+            Bytes::from(klient_proto::meta::encode("v1", &typed))
+        }
+        _ => encode_value(&value, wanted),
+    };
+    whole(code, wanted.form, bytes)
+}
+
+/// A `Status` as the server writes it.
+pub(crate) fn status_value(status: &Status) -> Value {
+    let mut value = serde_json::to_value(status).unwrap_or_default();
+    if value.get("metadata").is_none() {
+        value["metadata"] = json!({});
+    }
+    value
+}
+
+/// Any JSON, as discovery documents are.
+pub(crate) fn json_value(code: StatusCode, value: &Value, wanted: Wanted) -> Response<ResponseBody> {
+    whole(code, wanted.form, encode_value(value, wanted))
+}
+
+/// Plain text.
+pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(text));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// Adds warnings to an answer.
+pub(crate) fn with_warnings(mut response: Response<ResponseBody>, warnings: &[String]) -> Response<ResponseBody> {
+    for warning in warnings {
+        let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    response
+}
+
+/// One object in a form, for answers and for events.
+pub(crate) fn encode_object(resource: &Resource, object: &Value, wanted: Wanted) -> Result<Bytes> {
+    match (wanted.form, resource.codec) {
+        (Form::Protobuf, Some(codec)) => {
+            let message = klient_proto::from_value(object, codec).map_err(internal)?;
+            Ok(Envelope::wrap(codec.api_version, codec.kind, &message).into())
+        }
+        _ => Ok(encode_value(object, wanted)),
+    }
+}
+
+/// Metadata alone in a form.
+pub(crate) fn encode_metadata(object: &Value, kind: &str, wanted: Wanted) -> Result<Bytes> {
+    match wanted.form {
+        Form::Protobuf => {
+            let message = partial_message(object)?;
+            Ok(Envelope::wrap("meta.k8s.io/v1", kind, &message).into())
+        }
+        _ => Ok(encode_value(object, wanted)),
+    }
+}
+
+fn encode_metadata_list(list: &Value, wanted: Wanted) -> Result<Bytes> {
+    if wanted.form != Form::Protobuf {
+        return Ok(encode_value(list, wanted));
+    }
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let items = items.iter().map(partial_message).collect::<Result<Vec<_>>>()?;
+    let message = list_message(&list["metadata"], &items)?;
+    Ok(Envelope::wrap("meta.k8s.io/v1", "PartialObjectMetadataList", &message).into())
+}
+
+fn protobuf_list(resource: &Resource, list: &Value) -> Result<Bytes> {
+    let Some(codec) = resource.codec else { return Ok(encode_value(list, Wanted::JSON)) };
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let items: Vec<Vec<u8>> = items
+        .iter()
+        .map(|item| klient_proto::from_value(item, codec))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(internal)?;
+    let message = list_message(&list["metadata"], &items)?;
+    Ok(Envelope::wrap(codec.api_version, &resource.list_kind, &message).into())
+}
+
+fn partial_message(object: &Value) -> Result<Vec<u8>> {
+    let metadata: meta::ObjectMeta = serde_json::from_value(object["metadata"].clone()).map_err(internal)?;
+    let message = klient_proto::meta::encode("meta.k8s.io/v1", &klient_proto::meta::PartialObjectMetadata { metadata });
+    Envelope::open(&message).map(|envelope| envelope.raw.to_vec()).map_err(internal)
+}
+
+/// A list message: metadata in field 1, items in field 2, for every kind.
+fn list_message(metadata: &Value, items: &[Vec<u8>]) -> Result<Vec<u8>> {
+    klient_proto::list_message(metadata, items).map_err(internal)
+}
+
+/// An object's metadata as an object of its own.
+pub(crate) fn partial(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+/// JSON or YAML.
+pub(crate) fn encode_value(value: &Value, wanted: Wanted) -> Bytes {
+    match wanted.form {
+        Form::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
+        _ if wanted.pretty => serde_json::to_vec_pretty(value).unwrap_or_default().into(),
+        _ => {
+            let mut text = serde_json::to_vec(value).unwrap_or_default();
+            text.push(b'\n');
+            text.into()
+        }
+    }
+}
+
+fn whole(code: StatusCode, form: Form, bytes: Bytes) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(bytes));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+pub(crate) fn internal(error: impl std::fmt::Display) -> Box<Status> {
+    Box::new(Status::internal_error(error))
+}
+
+/// The head of a watch.
+pub(crate) fn watch(form: Form, body: ResponseBody) -> Response<ResponseBody> {
+    let content_type = if form == Form::Protobuf { media_type::PROTOBUF_WATCH } else { media_type::JSON };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}

@@ -1,0 +1,128 @@
+//! What is special about a few built-in kinds: defaults, rules, and what the server itself does about them.
+
+mod collector;
+mod defaults;
+mod definitions;
+mod namespaces;
+mod rules;
+pub(crate) mod tables;
+pub(crate) mod versions;
+
+use std::sync::Arc;
+
+use klient_core::{Status, StatusCause};
+use serde_json::{Value, json};
+
+pub(crate) use self::{collector::Collector, defaults::fill};
+use crate::{Result, metadata, registry::Resource, server::Core, store::Change};
+
+fn place(resource: &Resource) -> (&str, &str) {
+    (resource.group.as_str(), resource.plural.as_str())
+}
+
+/// What a new object gets before it is checked.
+pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value) -> Result<()> {
+    fill(resource, object);
+    match place(resource) {
+        ("", "namespaces") => namespaces::before_create(object),
+        ("", "services") => services::allocate(core, object, None)?,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::before_create(object),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What a changed object gets before it is checked.
+pub(crate) fn before_update(core: &Core, resource: &Resource, object: &mut Value, old: &Value) -> Result<()> {
+    fill(resource, object);
+    match place(resource) {
+        ("", "namespaces") => {
+            // Only the finalize subresource may.
+            object["spec"] = old["spec"].clone();
+            namespaces::label(object);
+        }
+        ("", "services") => services::allocate(core, object, Some(old))?,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::before_update(object, old),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The status of a new object.
+pub(crate) fn reset_status(resource: &Resource, object: &mut Value) {
+    let status = match place(resource) {
+        ("", "pods") => json!({"phase": "Pending", "qosClass": rules::qos_class(object)}),
+        ("", "namespaces") => json!({"phase": "Active"}),
+        ("", "persistentvolumes" | "persistentvolumeclaims") => json!({"phase": "Pending"}),
+        ("", "services") => json!({"loadBalancer": {}}),
+        ("networking.k8s.io", "ingresses") => json!({"loadBalancer": {}}),
+        ("apps", "daemonsets") => {
+            json!({"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0})
+        }
+        ("apps", "replicasets" | "statefulsets") | ("", "replicationcontrollers") => json!({"replicas": 0}),
+        ("policy", "poddisruptionbudgets") => {
+            json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0})
+        }
+        ("apiextensions.k8s.io", _) | ("", "nodes") => return,
+        _ => json!({}),
+    };
+    object["status"] = status;
+}
+
+/// What is wrong with an object besides its metadata.
+pub(crate) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+    rules::validate(resource, object, old)
+}
+
+/// What may not be deleted at all.
+pub(crate) fn before_delete(resource: &Resource, object: &Value) -> Result<()> {
+    let name = metadata::text(object, "name");
+    if place(resource) == ("", "namespaces") && matches!(name, "default" | "kube-system" | "kube-public") {
+        let why = "this namespace may not be deleted";
+        return Err(Box::new(Status::forbidden(&resource.group_resource(), name, why)));
+    }
+    Ok(())
+}
+
+/// How long an object may go on before it is gone.
+pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
+    if place(resource) != ("", "pods") {
+        return 0;
+    }
+    // Nobody runs what was never placed or has ended.
+    let placed = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let ended = matches!(object["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+    if !placed || ended {
+        return 0;
+    }
+    asked.or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30)
+}
+
+/// Whether an object that is being deleted may be gone as far as its own kind is concerned.
+pub(crate) fn may_vanish(resource: &Resource, object: &Value) -> bool {
+    match place(resource) {
+        ("", "namespaces") => object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty),
+        _ => true,
+    }
+}
+
+/// What changes in an object that begins to be deleted.
+pub(crate) fn on_deletion(resource: &Resource, object: &mut Value) {
+    match place(resource) {
+        ("", "namespaces") => object["status"]["phase"] = json!("Terminating"),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::terminating(object),
+        _ => {}
+    }
+}
+
+/// What the server does about a change.
+pub(crate) async fn after_change(core: &Arc<Core>, resource: &Resource, change: &Arc<Change>) {
+    match place(resource) {
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::after_change(core, change).await,
+        ("", "namespaces") => namespaces::after_change(core, change),
+        _ => {}
+    }
+    core.collector.after_change(resource, change);
+}
+
+mod services;

@@ -1,0 +1,232 @@
+//! What the garbage collector does, one thing at a time.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Job, Place};
+use crate::{
+    metadata,
+    registry::Resource,
+    server::Core,
+    store::{Expected, Stored, Write},
+    verbs::{DeleteOptions, Target},
+};
+
+pub(super) async fn perform(core: &Arc<Core>, job: Job) {
+    match job {
+        Job::Dependent(place) => dependent(core, &place).await,
+        Job::Owner(place) => owner(core, &place).await,
+        Job::Namespace(name) => namespace(core, &name).await,
+        Job::Definition(name) => definition(core, &name).await,
+    }
+}
+
+/// Deletes an object whose owners are all gone, and drops references to those that are.
+async fn dependent(core: &Arc<Core>, place: &Place) {
+    let Some((resource, stored)) = find(core, place) else { return };
+    let object = stored.value();
+    let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+    if owners.is_empty() {
+        return;
+    }
+    let namespace = stored.raw().namespace().unwrap_or_default().into_owned();
+    let (kept, gone): (Vec<Value>, Vec<Value>) =
+        owners.into_iter().partition(|owner| is_present(core, owner, &namespace));
+    if gone.is_empty() {
+        return;
+    }
+    if kept.is_empty() {
+        // What a cluster-scoped object says of an owner in a namespace cannot be checked: it stays.
+        let cluster_scoped = !resource.namespaced;
+        let owners_are_namespaced = gone.iter().any(|owner| is_namespaced_kind(core, owner));
+        if cluster_scoped && owners_are_namespaced {
+            return;
+        }
+        let uid = stored.raw().uid().unwrap_or_default().into_owned();
+        // Already gone, or protected: either way there is nothing more to do.
+        let _ = core.delete_object(&target(&resource, &stored), &DeleteOptions::background().of_uid(&uid)).await;
+        return;
+    }
+    let mut new = object;
+    metadata::of(&mut new).insert("ownerReferences".to_owned(), json!(kept));
+    put(core, &resource, &stored, new).await;
+}
+
+/// Whether an owner is there: the same object, where the dependent may have owners.
+fn is_present(core: &Core, owner: &Value, namespace: &str) -> bool {
+    let uid = owner["uid"].as_str().unwrap_or_default();
+    let Some((table, key)) = core.collector.place_of(uid) else { return false };
+    let Some(stored) = core.store.get(&table, &key) else { return false };
+    let same = stored.raw().uid().as_deref() == Some(uid);
+    let reachable = stored.raw().namespace().is_none_or(|owner| owner == namespace);
+    same && reachable
+}
+
+fn is_namespaced_kind(core: &Core, owner: &Value) -> bool {
+    let version = owner["apiVersion"].as_str().unwrap_or_default();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let kind = owner["kind"].as_str().unwrap_or_default();
+    core.registry.groups().of_kind(group, version, kind).is_some_and(|resource| resource.namespaced)
+}
+
+/// Sees an owner through its deletion, if it waits for the collector.
+async fn owner(core: &Arc<Core>, place: &Place) {
+    let Some((resource, stored)) = find(core, place) else { return };
+    let object = stored.value();
+    if !metadata::is_deleting(&object) {
+        return;
+    }
+    let uid = metadata::text(&object, "uid").to_owned();
+    let has = |name: &str| metadata::finalizers(&object).any(|finalizer| finalizer == name);
+    if has("orphan") {
+        for dependent in core.collector.dependents(&uid) {
+            let Some((resource, stored)) = find(core, &dependent) else { continue };
+            let mut new = stored.value();
+            if let Some(owners) = new["metadata"]["ownerReferences"].as_array_mut() {
+                owners.retain(|owner| owner["uid"] != uid);
+                if owners.is_empty() {
+                    metadata::of(&mut new).remove("ownerReferences");
+                }
+            }
+            put(core, &resource, &stored, new).await;
+        }
+        without_finalizer(core, &resource, &stored, "orphan").await;
+    } else if has("foregroundDeletion") {
+        let mut waits = false;
+        for dependent in core.collector.dependents(&uid) {
+            let Some((resource, stored)) = find(core, &dependent) else { continue };
+            let object = stored.value();
+            let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+            waits |= owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
+            let owned_by_others = owners.iter().any(|owner| {
+                let other = owner["uid"].as_str().unwrap_or_default();
+                other != uid && is_present(core, owner, &stored.raw().namespace().unwrap_or_default())
+            });
+            if owned_by_others {
+                let mut new = object.clone();
+                if let Some(owners) = new["metadata"]["ownerReferences"].as_array_mut() {
+                    owners.retain(|owner| owner["uid"] != uid);
+                }
+                put(core, &resource, &stored, new).await;
+            } else if !metadata::is_deleting(&object) {
+                let options = DeleteOptions::foreground().of_uid(metadata::text(&object, "uid"));
+                let _ = core.delete_object(&target(&resource, &stored), &options).await;
+            }
+        }
+        let blocked = waits
+            && core.collector.dependents(&uid).iter().any(|dependent| {
+                find(core, dependent).is_some_and(|(_, stored)| {
+                    let object = stored.value();
+                    let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+                    owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true)
+                })
+            });
+        if !blocked {
+            without_finalizer(core, &resource, &stored, "foregroundDeletion").await;
+        }
+    }
+}
+
+/// Deletes all that is in a namespace that is being deleted, and ends it when it is empty.
+async fn namespace(core: &Arc<Core>, name: &str) {
+    let Some(stored) = core.store.get("namespaces", name) else { return };
+    if stored.raw().deletion_timestamp().is_none() {
+        return;
+    }
+    let prefix = format!("{name}/");
+    let mut remaining = 0;
+    for resource in core.registry.groups().preferred() {
+        if !resource.namespaced || !resource.has_verb("delete") {
+            continue;
+        }
+        for stored in core.store.list(&resource.table, &prefix).objects {
+            if stored.raw().deletion_timestamp().is_none() {
+                let _ = core.delete_object(&target(&resource, &stored), &DeleteOptions::background()).await;
+            }
+        }
+        remaining += core.store.list(&resource.table, &prefix).objects.len();
+    }
+    if remaining > 0 {
+        // The last of them will bring us back here.
+        return;
+    }
+    let Some(namespaces) = core.registry.find("", "v1", "namespaces") else { return };
+    let Some(stored) = core.store.get("namespaces", name) else { return };
+    let mut new = stored.value();
+    if let Value::Object(spec) = &mut new["spec"] {
+        spec.remove("finalizers");
+    }
+    put(core, &namespaces, &stored, new).await;
+}
+
+/// Deletes all objects of a custom kind whose definition is being deleted, and ends it when there are none.
+async fn definition(core: &Arc<Core>, name: &str) {
+    let table = "customresourcedefinitions.apiextensions.k8s.io";
+    let Some(stored) = core.store.get(table, name) else { return };
+    if stored.raw().deletion_timestamp().is_none() {
+        return;
+    }
+    let definition = stored.value();
+    let group = definition["spec"]["group"].as_str().unwrap_or_default();
+    let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+    let resources = crate::custom::resources(&definition);
+    let Some(resource) = resources.first() else { return };
+    for stored in core.store.list(&crate::registry::table_name(group, plural), "").objects {
+        if stored.raw().deletion_timestamp().is_none() {
+            let _ = core.delete_object(&target(resource, &stored), &DeleteOptions::background()).await;
+        }
+    }
+    if core.store.count(&resource.table) > 0 {
+        return;
+    }
+    let Some(definitions) = core.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+        return;
+    };
+    if let Some(stored) = core.store.get(table, name) {
+        without_finalizer(core, &definitions, &stored, super::super::definitions::FINALIZER).await;
+    }
+}
+
+async fn without_finalizer(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, name: &str) {
+    let mut new = stored.value();
+    let kept: Vec<String> =
+        metadata::finalizers(&new).filter(|finalizer| *finalizer != name).map(str::to_owned).collect();
+    if kept.is_empty() {
+        metadata::of(&mut new).remove("finalizers");
+    } else {
+        metadata::of(&mut new).insert("finalizers".to_owned(), json!(kept));
+    }
+    put(core, resource, stored, new).await;
+}
+
+/// Writes an object that is still the same, or deletes it if nothing keeps it.
+async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, new: Value) {
+    let key = resource.key(&stored.raw().namespace().unwrap_or_default(), &stored.raw().name());
+    let done = metadata::is_deleting(&new)
+        && metadata::finalizers(&new).next().is_none()
+        && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && super::super::may_vanish(resource, &new);
+    let write = if done { Write::Delete(new) } else { Write::Put(new) };
+    match core.store.commit(&resource.table, &key, Expected::Revision(stored.revision), write).await {
+        // Boxed, as what follows a change may lead to another.
+        Ok(change) => Box::pin(core.after_change(resource, &change)).await,
+        // Someone else was faster: their change brings us back here.
+        Err(_) => core.collector.push(Job::Owner((Arc::clone(&resource.table), key))),
+    }
+}
+
+fn find(core: &Core, place: &Place) -> Option<(Arc<Resource>, Arc<Stored>)> {
+    let stored = core.store.get(&place.0, &place.1)?;
+    let resource = core.registry.groups().preferred().into_iter().find(|resource| resource.table == place.0)?;
+    Some((resource, stored))
+}
+
+fn target(resource: &Arc<Resource>, stored: &Stored) -> Target {
+    Target {
+        resource: Arc::clone(resource),
+        namespace: stored.raw().namespace().unwrap_or_default().into_owned(),
+        name: Some(stored.raw().name().into_owned()),
+        subresource: None,
+    }
+}

@@ -1,0 +1,195 @@
+//! Defaults of built-in kinds: what the server writes where a client says nothing.
+//!
+//! `defaults.json` says them by type and field; what depends on other fields is below.
+
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::{self, Resource, Schema, Shape, TypeDef};
+
+type Table = BTreeMap<String, Map<String, Value>>;
+
+/// Fills in the defaults of an object.
+pub(crate) fn fill(resource: &Resource, object: &mut Value) {
+    let Schema::BuiltIn(types) = resource.schema else { return };
+    let root = format!("{}.{}", resource.group, resource.kind);
+    walk(object, types, &root);
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "secrets") => secret(object),
+        ("apps", "deployments" | "statefulsets" | "daemonsets") => rolling(resource, object),
+        ("batch", "jobs") => job(&mut object["spec"]),
+        ("networking.k8s.io", "networkpolicies") => policy_types(&mut object["spec"]),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => subjects(object),
+        _ => {}
+    }
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| serde_json::from_str(include_str!("defaults.json")).expect("it is written by hand and tested"))
+}
+
+fn walk(value: &mut Value, types: &'static TypeDef, name: &str) {
+    let Value::Object(fields) = value else { return };
+    let short = name.rsplit('.').next().unwrap_or_default();
+    for (field, default) in table().get(short).into_iter().flatten() {
+        if fields.get(field).is_none_or(Value::is_null) && types.fields.contains_key(field) {
+            fields.insert(field.clone(), default.clone());
+        }
+    }
+    if short == "Container" || short == "EphemeralContainer" {
+        container(fields);
+    }
+    if short == "PodSpec"
+        && let Some(account) = fields.get("serviceAccountName").cloned()
+    {
+        fields.insert("serviceAccount".to_owned(), account);
+    }
+    if short == "ServicePort"
+        && !fields.contains_key("targetPort")
+        && let Some(port) = fields.get("port").cloned()
+    {
+        fields.insert("targetPort".to_owned(), port);
+    }
+    for (field, known) in &types.fields {
+        if let Some(inner) = fields.get_mut(field) {
+            descend(inner, &known.shape);
+        }
+    }
+}
+
+fn descend(value: &mut Value, shape: &'static Shape) {
+    match (shape, value) {
+        (Shape::Ref(name), value) => {
+            if let Some(types) = registry::types().get(name) {
+                walk(value, types, name);
+            }
+        }
+        (Shape::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| descend(item, inner)),
+        (Shape::Map(inner), Value::Object(entries)) => entries.values_mut().for_each(|entry| descend(entry, inner)),
+        _ => {}
+    }
+}
+
+fn container(fields: &mut Map<String, Value>) {
+    if !fields.contains_key("imagePullPolicy") {
+        let image = fields.get("image").and_then(Value::as_str).unwrap_or_default();
+        let name = image.rsplit('/').next().unwrap_or_default();
+        let newest = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
+        fields.insert("imagePullPolicy".to_owned(), json!(if newest { "Always" } else { "IfNotPresent" }));
+    }
+    // What is limited is requested.
+    let limits = fields.get("resources").and_then(|resources| resources["limits"].as_object()).cloned();
+    for (name, amount) in limits.into_iter().flatten() {
+        let requests = &mut fields["resources"]["requests"];
+        if requests.get(&name).is_none() {
+            requests[name] = amount;
+        }
+    }
+}
+
+/// Text data becomes data.
+fn secret(object: &mut Value) {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let Value::Object(fields) = object else { return };
+    if let Some(Value::Object(texts)) = fields.remove("stringData") {
+        for (key, text) in texts {
+            fields.entry("data").or_insert_with(|| json!({}))[key] =
+                json!(STANDARD.encode(text.as_str().unwrap_or_default()));
+        }
+    }
+}
+
+fn rolling(resource: &Resource, object: &mut Value) {
+    let spec = &mut object["spec"];
+    if !spec.is_object() {
+        return;
+    }
+    let (field, default) = match resource.plural.as_str() {
+        "deployments" => ("strategy", json!({"maxUnavailable": "25%", "maxSurge": "25%"})),
+        "statefulsets" => ("updateStrategy", json!({"partition": 0})),
+        _ => ("updateStrategy", json!({"maxUnavailable": 1, "maxSurge": 0})),
+    };
+    let strategy = &mut spec[field];
+    if strategy["type"].as_str().is_none_or(str::is_empty) {
+        strategy["type"] = json!("RollingUpdate");
+    }
+    if strategy["type"] == "RollingUpdate"
+        && let Value::Object(defaults) = default
+    {
+        for (name, value) in defaults {
+            if strategy["rollingUpdate"].get(&name).is_none() {
+                strategy["rollingUpdate"][name] = value;
+            }
+        }
+    }
+}
+
+fn job(spec: &mut Value) {
+    if !spec.is_object() {
+        return;
+    }
+    if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
+        spec["completions"] = json!(1);
+    }
+    if spec.get("parallelism").is_none() {
+        spec["parallelism"] = json!(1);
+    }
+}
+
+fn policy_types(spec: &mut Value) {
+    if spec.is_object() && spec.get("policyTypes").is_none() {
+        let both = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
+        spec["policyTypes"] = if both { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+    }
+}
+
+fn subjects(object: &mut Value) {
+    for subject in object["subjects"].as_array_mut().into_iter().flatten() {
+        if matches!(subject["kind"].as_str(), Some("User" | "Group")) && subject.get("apiGroup").is_none() {
+            subject["apiGroup"] = json!("rbac.authorization.k8s.io");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn every_default_is_of_a_field_that_some_type_has() {
+        let document: Value = serde_json::from_str(include_str!("../registry/kubernetes.json")).unwrap();
+        for (name, fields) in table() {
+            let types: Vec<&Value> = document["types"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(path, _)| path.rsplit('.').next() == Some(name))
+                .map(|(_, definition)| &definition["fields"])
+                .collect();
+            for field in fields.keys() {
+                assert!(types.iter().any(|known| known.get(field).is_some()), "{name}.{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_deployment_gets_what_the_real_server_gives_it() {
+        let registry = Registry::built_in();
+        let resource = registry.find("apps", "v1", "deployments").unwrap();
+        let mut object = json!({"spec": {"selector": {}, "template": {"spec": {"containers": [
+            {"name": "a", "image": "nginx:1.2", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}]}}}});
+        fill(&resource, &mut object);
+        let spec = &object["spec"];
+        assert_eq!((&spec["replicas"], &spec["revisionHistoryLimit"]), (&json!(1), &json!(10)));
+        assert_eq!(spec["strategy"]["rollingUpdate"], json!({"maxUnavailable": "25%", "maxSurge": "25%"}));
+        let pod = &spec["template"]["spec"];
+        assert_eq!((&pod["restartPolicy"], &pod["dnsPolicy"]), (&json!("Always"), &json!("ClusterFirst")));
+        let container = &pod["containers"][0];
+        assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+        assert_eq!(container["ports"][0]["protocol"], "TCP");
+        assert_eq!(container["resources"]["requests"]["cpu"], "1");
+    }
+}

@@ -1,0 +1,118 @@
+//! Rules about a few built-in kinds that controllers rely on. Others are taken as they come.
+
+use klient_core::StatusCause;
+use serde_json::{Value, json};
+
+use crate::registry::Resource;
+
+/// What is wrong with an object besides its metadata.
+pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+    let mut causes = Vec::new();
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") => workload(object, old, &mut causes),
+        ("", "pods") => containers(&object["spec"], "spec", &mut causes),
+        ("", "services") => ports(&object["spec"], &mut causes),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => super::definitions::validate(object, old, &mut causes),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            if let Some(old) = old.filter(|old| old["roleRef"] != object["roleRef"]) {
+                let _ = old;
+                causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
+            }
+        }
+        ("", "configmaps" | "secrets") if old.is_some_and(|old| old["immutable"] == true) => {
+            for field in ["data", "binaryData"] {
+                if old.is_some_and(|old| old.get(field) != object.get(field)) {
+                    causes.push(StatusCause::forbidden(field, "field is immutable when `immutable` is set"));
+                }
+            }
+        }
+        _ => {}
+    }
+    causes
+}
+
+fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    let spec = &object["spec"];
+    let selector = &spec["selector"];
+    let is_empty = |field: &str| selector[field].as_object().is_none_or(serde_json::Map::is_empty);
+    let no_expressions = selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);
+    if selector.is_null() || (is_empty("matchLabels") && no_expressions) {
+        if selector.is_null() {
+            causes.push(StatusCause::required("spec.selector", ""));
+        } else {
+            let detail = "empty selector is invalid for deployment";
+            causes.push(StatusCause::invalid("spec.selector", selector.clone(), detail));
+        }
+    } else {
+        let parsed = serde_json::from_value(selector.clone()).ok();
+        let labels = &spec["template"]["metadata"]["labels"];
+        let lookup = |key: &str| labels[key].as_str().map(str::to_owned);
+        if let Ok(parsed) = klient_core::LabelSelector::from_api(parsed.as_ref())
+            && !parsed.matches(lookup)
+        {
+            let detail = "`selector` does not match template `labels`";
+            let shown = if labels.is_null() { json!({}) } else { labels.clone() };
+            causes.push(StatusCause::invalid("spec.template.metadata.labels", shown, detail));
+        }
+    }
+    if let Some(old) = old
+        && old["spec"]["selector"] != *selector
+    {
+        causes.push(StatusCause::invalid("spec.selector", selector.clone(), "field is immutable"));
+    }
+    if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
+        causes.push(StatusCause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
+    }
+    containers(&spec["template"]["spec"], "spec.template.spec", causes);
+}
+
+fn containers(spec: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
+    if containers.is_empty() {
+        causes.push(StatusCause::required(format!("{path}.containers"), ""));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, container) in containers.iter().enumerate() {
+        let at = |field: &str| format!("{path}.containers[{index}].{field}");
+        let name = container["name"].as_str().unwrap_or_default();
+        if name.is_empty() {
+            causes.push(StatusCause::required(at("name"), ""));
+        } else if seen.contains(&name) {
+            causes.push(StatusCause::duplicate(at("name"), name));
+        }
+        seen.push(name);
+        if container["image"].as_str().is_none_or(str::is_empty) {
+            causes.push(StatusCause::required(at("image"), ""));
+        }
+    }
+}
+
+fn ports(spec: &Value, causes: &mut Vec<StatusCause>) {
+    let headless = spec["clusterIP"] == "None";
+    let ports = spec["ports"].as_array().map_or(0, Vec::len);
+    if ports == 0 && !headless && spec["type"] != "ExternalName" {
+        causes.push(StatusCause::required("spec.ports", ""));
+    }
+}
+
+/// How well a pod is served when resources are short.
+pub(super) fn qos_class(pod: &Value) -> &'static str {
+    let containers = pod["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
+    let amount =
+        |container: &Value, kind: &str, name: &str| container["resources"][kind][name].as_str().map(str::to_owned);
+    let none = containers.iter().all(|container| {
+        ["requests", "limits"]
+            .iter()
+            .all(|kind| container["resources"][*kind].as_object().is_none_or(serde_json::Map::is_empty))
+    });
+    if none {
+        return "BestEffort";
+    }
+    let guaranteed = containers.iter().all(|container| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = amount(container, "limits", name);
+            limit.is_some() && amount(container, "requests", name).is_none_or(|request| Some(request) == limit)
+        })
+    });
+    if guaranteed { "Guaranteed" } else { "Burstable" }
+}

@@ -1,0 +1,110 @@
+//! One request, with its parameters read.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use klient_core::{GroupKind, Status, StatusCause};
+
+use crate::{
+    Result,
+    decode::FieldValidation,
+    negotiate::{Offered, Wanted},
+    registry::Resource,
+};
+
+/// One request.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    query: Vec<(String, String)>,
+}
+
+/// What a write asks for besides its object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) field_validation: FieldValidation,
+}
+
+impl Call {
+    pub(crate) fn new(request: http::Request<Bytes>) -> Self {
+        let (parts, body) = request.into_parts();
+        let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        Self {
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            headers: parts.headers,
+            body,
+            query: query.into_owned().collect(),
+        }
+    }
+
+    /// A parameter's value; empty ones count as not given.
+    pub(crate) fn param(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(given, _)| given == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn params<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.query.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a parameter says yes, as Go reads it.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        let found = self.query.iter().find(|(given, _)| given == name);
+        found.is_some_and(|(_, value)| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
+    }
+
+    /// A parameter that is a number.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
+        let Some(text) = self.param(name) else { return Ok(None) };
+        let number = text.parse().map_err(|_| {
+            Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
+        })?;
+        Ok(Some(number))
+    }
+
+    /// The form in which the answer is wanted.
+    pub(crate) fn wanted(&self, resource: &Resource) -> Result<Wanted> {
+        let offered = Offered { protobuf: resource.codec.is_some(), projections: true };
+        Wanted::of_request(&self.headers, self.param("pretty"), offered)
+    }
+
+    /// What a write asks for; `kind` names its options in errors.
+    pub(crate) fn write_options(&self, kind: &'static str) -> Result<WriteOptions> {
+        let mut causes = Vec::new();
+        let dry_run: Vec<&str> = self.params("dryRun").collect();
+        if dry_run.iter().any(|value| *value != "All") {
+            let given: Vec<_> = dry_run.iter().map(|value| serde_json::Value::from(*value)).collect();
+            causes.push(StatusCause::not_supported("dryRun", given, &["All"]));
+        }
+        if let Some(manager) = self.param("fieldManager") {
+            if manager.len() > MAX_MANAGER {
+                causes.push(StatusCause::too_long("fieldManager", MAX_MANAGER));
+            } else if let Some(at) = manager.chars().position(char::is_control) {
+                causes.push(StatusCause::invalid(
+                    "fieldManager",
+                    manager,
+                    &format!("should only contain printable characters (index {at})"),
+                ));
+            }
+        }
+        let field_validation = match self.param("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                causes.push(StatusCause::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+                FieldValidation::Warn
+            }
+        };
+        if !causes.is_empty() {
+            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", causes)));
+        }
+        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation })
+    }
+}
+
+const MAX_MANAGER: usize = 128;

@@ -1,0 +1,157 @@
+//! Custom kinds: what a `CustomResourceDefinition` adds to the table of kinds, and what its schema asks of objects.
+
+mod prune;
+mod validate;
+
+use std::sync::Arc;
+
+use klient_core::StatusCause;
+use serde_json::Value;
+
+use crate::{
+    Result,
+    registry::{Resource, Schema, Strategy, Subresource, table_name},
+};
+
+/// What a custom kind looks like in one version.
+#[derive(Debug)]
+pub(crate) struct CustomSchema {
+    /// The structural schema; anything goes without one.
+    schema: Option<Value>,
+    /// Columns of tables.
+    pub(crate) columns: Vec<Column>,
+    /// Fields that lists and watches may select by.
+    pub(crate) selectable: Vec<String>,
+    pub(crate) scale: Option<ScalePaths>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) path: String,
+}
+
+/// Where a custom kind keeps its replicas.
+#[derive(Clone, Debug)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec: String,
+    pub(crate) status: String,
+    pub(crate) selector: Option<String>,
+}
+
+impl CustomSchema {
+    /// Drops fields that the schema does not have, fills in defaults, and returns what was dropped, as warnings say it.
+    pub(crate) fn shape(&self, object: &mut Value) -> Result<Vec<String>> {
+        let mut unknown = Vec::new();
+        if let Some(schema) = &self.schema {
+            prune::prune_root(object, schema, &mut unknown);
+            prune::default_root(object, schema);
+        }
+        Ok(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
+    }
+
+    /// What is wrong with an object.
+    pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
+        self.schema.as_ref().map_or_else(Vec::new, |schema| validate::validate(object, schema))
+    }
+}
+
+/// The resources that a definition adds, one for each version that it serves.
+pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let names = accepted_names(definition);
+    let group = text(&spec["group"]);
+    let plural = text(&names["plural"]);
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let served = versions.iter().filter(|version| version["served"] == true);
+    let resource = |version: &Value| {
+        let scale = version["subresources"].get("scale").map(|scale| ScalePaths {
+            spec: text(&scale["specReplicasPath"]),
+            status: text(&scale["statusReplicasPath"]),
+            selector: scale["labelSelectorPath"].as_str().map(str::to_owned),
+        });
+        let status = version["subresources"].get("status").is_some();
+        let schema = CustomSchema {
+            schema: version["schema"].get("openAPIV3Schema").cloned(),
+            columns: version["additionalPrinterColumns"].as_array().map_or_else(Vec::new, |found| columns(found)),
+            selectable: version["selectableFields"]
+                .as_array()
+                .map_or_else(Vec::new, |fields| fields.iter().map(|field| text(&field["jsonPath"])).collect()),
+            scale,
+        };
+        let name = text(&version["name"]);
+        Arc::new(Resource {
+            group: group.clone(),
+            version: name.clone(),
+            kind: text(&names["kind"]),
+            list_kind: text(&names["listKind"]),
+            singular: text(&names["singular"]),
+            namespaced: spec["scope"] == "Namespaced",
+            verbs: VERBS.map(str::to_owned).to_vec(),
+            short_names: texts(&names["shortNames"]),
+            categories: texts(&names["categories"]),
+            subresources: subresources(&group, &name, &text(&names["kind"]), status, schema.scale.is_some()),
+            storage_version_hash: None,
+            table: table_name(&group, &plural),
+            strategy: Strategy::of_custom(status),
+            schema: Schema::Custom(Arc::new(schema)),
+            codec: None,
+            plural: plural.clone(),
+        })
+    };
+    served.map(resource).collect()
+}
+
+/// The names that were accepted, or else those that are asked for.
+fn accepted_names(definition: &Value) -> &Value {
+    let accepted = &definition["status"]["acceptedNames"];
+    if accepted["plural"].as_str().is_some_and(|plural| !plural.is_empty()) {
+        accepted
+    } else {
+        &definition["spec"]["names"]
+    }
+}
+
+fn columns(found: &[Value]) -> Vec<Column> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let column = |column: &Value| Column {
+        name: text(&column["name"]),
+        kind: text(&column["type"]),
+        format: text(&column["format"]),
+        description: text(&column["description"]),
+        priority: column["priority"].as_i64().unwrap_or_default(),
+        path: text(&column["jsonPath"]),
+    };
+    found.iter().map(column).collect()
+}
+
+fn subresources(group: &str, version: &str, kind: &str, status: bool, scale: bool) -> Vec<Subresource> {
+    let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let mut found = Vec::new();
+    if status {
+        let (group, version, kind) = (group.to_owned(), version.to_owned(), kind.to_owned());
+        found.push(Subresource { name: "status".to_owned(), group, version, kind, verbs: verbs() });
+    }
+    if scale {
+        found.push(Subresource {
+            name: "scale".to_owned(),
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            verbs: verbs(),
+        });
+    }
+    found
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];

@@ -1,0 +1,280 @@
+//! Objects of built-in kinds, as Go reads and writes them.
+//!
+//! Fields that a kind does not have are dropped and told. Zero values that Go leaves out are left out, structs that it
+//! always writes are written, and quantities and times have their canonical form.
+
+use klient_core::Quantity;
+use klient_proto::descriptor::{Descriptor, Field, Shape as Occurrence, Type};
+use serde_json::{Map, Value};
+
+use super::type_word;
+use crate::registry::{self, Shape, TypeDef};
+
+/// Brings an object into the form in which a server keeps it; returns what was dropped, in the words of a warning.
+///
+/// # Errors
+///
+/// Where a value is of the wrong type, in Go's words.
+pub(crate) fn normalise(
+    object: &mut Value,
+    descriptor: &'static Descriptor,
+    types: &'static TypeDef,
+) -> Result<Vec<String>, String> {
+    let mut walk = Walk { unknown: Vec::new() };
+    let Value::Object(fields) = object else { return Err("it is not an object".to_owned()) };
+    let place = Place { path: String::new(), owner: descriptor.name };
+    walk.message(fields, descriptor.fields, Some(types), &place)?;
+    Ok(walk.unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
+}
+
+struct Walk {
+    unknown: Vec<String>,
+}
+
+/// Where a value is: its path, and the Go struct that it is a field of.
+struct Place<'a> {
+    path: String,
+    owner: &'a str,
+}
+
+impl Place<'_> {
+    fn join(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+}
+
+impl Walk {
+    fn message(
+        &mut self,
+        object: &mut Map<String, Value>,
+        fields: &'static [Field],
+        types: Option<&'static TypeDef>,
+        place: &Place<'_>,
+    ) -> Result<(), String> {
+        let mut unknown = Vec::new();
+        let mut absent = Vec::new();
+        for (name, value) in object.iter_mut() {
+            let is_type = place.path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind");
+            if is_type {
+                continue;
+            }
+            let Some(field) = find(fields, name) else {
+                unknown.push(name.clone());
+                continue;
+            };
+            let known = types.and_then(|types| types.fields.get(name));
+            if value.is_null() {
+                absent.push(name.clone());
+                continue;
+            }
+            let at = Place { path: place.join(name), owner: place.owner };
+            self.field(value, field, known, &at)?;
+            if is_left_out(value, field, known) {
+                absent.push(name.clone());
+            }
+        }
+        for name in &unknown {
+            self.unknown.push(place.join(name));
+        }
+        for name in unknown.into_iter().chain(absent) {
+            object.remove(&name);
+        }
+        for (name, known) in types.iter().flat_map(|types| &types.fields) {
+            if known.always && !object.contains_key(name) && find(fields, name).is_some() {
+                let mut value = Value::Object(Map::new());
+                let at = Place { path: place.join(name), owner: place.owner };
+                if let Some(field) = find(fields, name) {
+                    self.field(&mut value, field, Some(known), &at)?;
+                }
+                object.insert(name.clone(), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        &mut self,
+        value: &mut Value,
+        field: &'static Field,
+        known: Option<&'static registry::Field>,
+        place: &Place<'_>,
+    ) -> Result<(), String> {
+        let shape = known.map(|known| &known.shape);
+        match field.shape {
+            Occurrence::One => self.value(value, field.ty, shape, place),
+            Occurrence::List => {
+                let items = match value {
+                    Value::Array(items) => items,
+                    other => return Err(mismatch(other, "[]", place)),
+                };
+                let inner = match shape {
+                    Some(Shape::List(inner)) => Some(&**inner),
+                    _ => None,
+                };
+                for (index, item) in items.iter_mut().enumerate() {
+                    let at = Place { path: format!("{}[{index}]", place.path), owner: place.owner };
+                    self.value(item, field.ty, inner, &at)?;
+                }
+                Ok(())
+            }
+            Occurrence::Map => {
+                let entries = match value {
+                    Value::Object(entries) => entries,
+                    other => return Err(mismatch(other, "map[string]string", place)),
+                };
+                let inner = match shape {
+                    Some(Shape::Map(inner)) => Some(&**inner),
+                    _ => None,
+                };
+                for (key, entry) in entries.iter_mut() {
+                    let at = Place { path: place.join(key), owner: place.owner };
+                    if entry.is_null() && matches!(field.ty, Type::String) {
+                        *entry = Value::from("");
+                    }
+                    self.value(entry, field.ty, inner, &at)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn value(
+        &mut self,
+        value: &mut Value,
+        ty: Type,
+        shape: Option<&'static Shape>,
+        place: &Place<'_>,
+    ) -> Result<(), String> {
+        match ty {
+            Type::String if !value.is_string() => Err(mismatch(value, "string", place)),
+            Type::Bool if !value.is_boolean() => Err(mismatch(value, "bool", place)),
+            Type::Int => integer(value, shape, place),
+            Type::Double if !value.is_number() => Err(mismatch(value, "float64", place)),
+            Type::Bytes if !value.is_string() => Err(mismatch(value, "[]uint8", place)),
+            Type::IntOrString if !(value.is_string() || value.is_i64()) => {
+                Err(mismatch(value, "intstr.IntOrString", place))
+            }
+            Type::Quantity => quantity(value),
+            Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime)),
+            Type::Message(descriptor) => {
+                let descriptor = descriptor();
+                let types = match shape {
+                    Some(Shape::Ref(name)) => registry::types().get(name),
+                    _ => None,
+                };
+                match value {
+                    Value::Object(object) => {
+                        let at = Place { path: place.path.clone(), owner: descriptor.name };
+                        self.message(object, descriptor.fields, types, &at)
+                    }
+                    Value::Null => {
+                        *value = Value::Object(Map::new());
+                        Ok(())
+                    }
+                    other => Err(mismatch(other, &format!("v1.{}", descriptor.name), place)),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn find(fields: &'static [Field], name: &str) -> Option<&'static Field> {
+    fields.iter().find_map(|field| match field.ty {
+        Type::Embedded(inner) => find(inner, name),
+        _ => (field.name == name).then_some(field),
+    })
+}
+
+/// Whether Go leaves out a field with this value.
+fn is_left_out(value: &Value, field: &Field, known: Option<&registry::Field>) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() && field.shape == Occurrence::List,
+        Value::Object(entries) => {
+            entries.is_empty() && field.shape == Occurrence::Map && !known.is_some_and(|known| known.always)
+        }
+        Value::String(text) => field.zero_is_absent && text.is_empty(),
+        Value::Bool(value) => field.zero_is_absent && !value,
+        Value::Number(number) => field.zero_is_absent && number.as_f64() == Some(0.0),
+        Value::Null => true,
+    }
+}
+
+fn integer(value: &mut Value, shape: Option<&Shape>, place: &Place<'_>) -> Result<(), String> {
+    let (name, fits): (_, fn(i64) -> bool) = match shape {
+        Some(Shape::Int32) => ("int32", |number| i32::try_from(number).is_ok()),
+        _ => ("int64", |_| true),
+    };
+    match value.as_i64() {
+        Some(number) if fits(number) => Ok(()),
+        Some(number) => Err(format!(
+            "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
+            place.owner,
+            without_indexes(&place.path)
+        )),
+        None => Err(match value {
+            Value::Number(number) => format!(
+                "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
+                place.owner,
+                without_indexes(&place.path)
+            ),
+            other => mismatch(other, name, place),
+        }),
+    }
+}
+
+fn quantity(value: &mut Value) -> Result<(), String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(QUANTITY_RULE.to_owned()),
+    };
+    let parsed: Quantity =
+        text.parse().map_err(|_| if text.is_empty() { QUANTITY_EMPTY.to_owned() } else { QUANTITY_RULE.to_owned() })?;
+    *value = Value::String(parsed.to_string());
+    Ok(())
+}
+
+fn time(value: &mut Value, micro: bool) -> Result<(), String> {
+    let Value::String(text) = &*value else {
+        return Err(format!("json: cannot unmarshal {} into Go value of type string", type_word(value)));
+    };
+    let formatted = if micro {
+        klient_core::parse_micro_time(text).map(|time| klient_core::format_micro_time(&time))
+    } else {
+        klient_core::parse_time(text).map(|time| klient_core::format_time(&time))
+    };
+    *value = Value::String(formatted.map_err(|_| {
+        let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+        format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{text}\" as \"2006\"")
+    })?);
+    Ok(())
+}
+
+fn mismatch(value: &Value, expected: &str, place: &Place<'_>) -> String {
+    let path = without_indexes(&place.path);
+    format!(
+        "json: cannot unmarshal {} into Go struct field {}.{path} of type {expected}",
+        type_word(value),
+        place.owner
+    )
+}
+
+/// Go's paths do not say which item of a list.
+fn without_indexes(path: &str) -> String {
+    let mut out = String::new();
+    let mut inside = false;
+    for c in path.chars() {
+        match c {
+            '[' => inside = true,
+            ']' => inside = false,
+            c if !inside => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
+const QUANTITY_RULE: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const QUANTITY_EMPTY: &str = "quantity must be non-empty";

@@ -1,0 +1,144 @@
+//! What metadata may be.
+
+use klient_core::{StatusCause, validate_label_key, validate_label_value};
+use serde_json::Value;
+
+use crate::registry::{NameRule, Resource};
+
+/// What is wrong with the metadata of an object; `old` is what it was before an update.
+pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+    let mut causes = Vec::new();
+    let metadata = &object["metadata"];
+    if old.is_none() {
+        name(resource, metadata, &mut causes);
+    }
+    labels(&metadata["labels"], &mut causes);
+    annotations(&metadata["annotations"], &mut causes);
+    owners(&metadata["ownerReferences"], &mut causes);
+    finalizers(metadata, old, &mut causes);
+    causes
+}
+
+fn name(resource: &Resource, metadata: &Value, causes: &mut Vec<StatusCause>) {
+    let name = metadata["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        causes.push(StatusCause::required("metadata.name", "name or generateName is required"));
+        return;
+    }
+    if let Err(why) = check_name(resource.strategy.names, name) {
+        causes.push(StatusCause::invalid("metadata.name", name, &why));
+    }
+}
+
+fn check_name(rule: NameRule, name: &str) -> Result<(), String> {
+    let label = |text: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        text.bytes().all(inner) && edge(text.as_bytes().first()) && edge(text.as_bytes().last())
+    };
+    match rule {
+        NameRule::Subdomain if name.len() > 253 => Err("must be no more than 253 bytes".to_owned()),
+        NameRule::Subdomain if name.split('.').all(label) => Ok(()),
+        NameRule::Subdomain => Err(SUBDOMAIN.to_owned()),
+        NameRule::Label | NameRule::Label1035 if name.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
+        NameRule::Label if label(name) => Ok(()),
+        NameRule::Label => Err(LABEL.to_owned()),
+        NameRule::Label1035 if label(name) && name.as_bytes()[0].is_ascii_lowercase() => Ok(()),
+        NameRule::Label1035 => Err(LABEL_1035.to_owned()),
+        NameRule::PathSegment if matches!(name, "." | "..") => Err(format!("may not be '{name}'")),
+        NameRule::PathSegment => match name.find(['/', '%']) {
+            Some(at) => Err(format!("may not contain '{}'", &name[at..=at])),
+            None => Ok(()),
+        },
+    }
+}
+
+fn labels(labels: &Value, causes: &mut Vec<StatusCause>) {
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        if let Err(error) = validate_label_key(key) {
+            causes.push(StatusCause::invalid("metadata.labels", key.as_str(), &error.to_string()));
+        }
+        let value = value.as_str().unwrap_or_default();
+        if let Err(error) = validate_label_value(value) {
+            causes.push(StatusCause::invalid("metadata.labels", value, &error.to_string()));
+        }
+    }
+}
+
+fn annotations(annotations: &Value, causes: &mut Vec<StatusCause>) {
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        size += key.len() + value.as_str().map_or(0, str::len);
+        if let Err(error) = validate_label_key(&key.to_ascii_lowercase()) {
+            causes.push(StatusCause::invalid("metadata.annotations", key.as_str(), &error.to_string()));
+        }
+    }
+    if size > MAX_ANNOTATIONS {
+        causes.push(StatusCause::too_long("metadata.annotations", MAX_ANNOTATIONS));
+    }
+}
+
+fn owners(owners: &Value, causes: &mut Vec<StatusCause>) {
+    let mut controllers = 0;
+    for (index, owner) in owners.as_array().into_iter().flatten().enumerate() {
+        let field = |name: &str| format!("metadata.ownerReferences[{index}].{name}");
+        for (name, what) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            let given = owner[name].as_str().unwrap_or_default();
+            if given.is_empty() {
+                causes.push(StatusCause::invalid(field(name), given, what));
+            }
+        }
+        let is_event =
+            owner["kind"] == "Event" && matches!(owner["apiVersion"].as_str(), Some("v1" | "events.k8s.io/v1"));
+        if is_event {
+            let detail =
+                format!("{} is disallowed from being an owner", owner["apiVersion"].as_str().unwrap_or_default());
+            causes.push(StatusCause::invalid("metadata.ownerReferences", owner.clone(), &detail));
+        }
+        controllers += usize::from(owner["controller"] == true);
+    }
+    if controllers > 1 {
+        let detail = "Only one reference can have Controller set to true.";
+        causes.push(StatusCause::invalid("metadata.ownerReferences", owners.clone(), detail));
+    }
+}
+
+fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    let of = |metadata: &Value| -> Vec<String> {
+        let list = metadata["finalizers"].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let now = of(metadata);
+    for name in &now {
+        if let Err(error) = validate_label_key(name) {
+            causes.push(StatusCause::invalid("metadata.finalizers", name.as_str(), &error.to_string()));
+        }
+    }
+    let has = |name: &str| now.iter().any(|known| known == name);
+    if has("orphan") && has("foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(StatusCause::invalid("metadata.finalizers", now.clone(), detail));
+    }
+    if let Some(old) = old.filter(|old| super::is_deleting(old)) {
+        let before = of(&old["metadata"]);
+        let added: Vec<&String> = now.iter().filter(|name| !before.contains(name)).collect();
+        if !added.is_empty() {
+            let quoted: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                quoted.join(", ")
+            );
+            causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
+        }
+    }
+}
+
+const MAX_ANNOTATIONS: usize = 256 << 10;
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";

@@ -1,0 +1,229 @@
+//! In which form an answer is wanted, and in which form a body came.
+
+use http::{
+    HeaderMap,
+    header::{ACCEPT, CONTENT_TYPE, USER_AGENT},
+};
+use klient_core::{Status, media_type};
+
+use crate::Result;
+
+/// How objects are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+/// What of them is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Projection {
+    Object,
+    /// Rows for people to read.
+    Table,
+    /// Metadata alone.
+    Metadata,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) form: Form,
+    pub(crate) projection: Projection,
+    /// Whether it is laid out for people.
+    pub(crate) pretty: bool,
+}
+
+/// What can be had where it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offered {
+    pub(crate) protobuf: bool,
+    /// Tables, and metadata alone.
+    pub(crate) projections: bool,
+}
+
+impl Form {
+    /// The media type of an answer.
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => media_type::JSON,
+            Self::Yaml => media_type::YAML,
+            Self::Protobuf => media_type::PROTOBUF,
+        }
+    }
+
+    /// The form of a request's body; JSON if it does not say.
+    pub(crate) fn of_body(headers: &HeaderMap) -> Result<Self> {
+        let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(Self::Json) };
+        let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        match essence.to_ascii_lowercase().as_str() {
+            "" | media_type::JSON => Ok(Self::Json),
+            media_type::YAML => Ok(Self::Yaml),
+            media_type::PROTOBUF => Ok(Self::Protobuf),
+            _ => Err(Box::new(Status::unsupported_media_type(&ALL))),
+        }
+    }
+}
+
+impl Wanted {
+    /// Plain JSON.
+    pub(crate) const JSON: Self = Self { form: Form::Json, projection: Projection::Object, pretty: false };
+
+    /// The best of what is asked for and can be had.
+    pub(crate) fn of_request(headers: &HeaderMap, query_pretty: Option<&str>, offered: Offered) -> Result<Self> {
+        let pretty = match query_pretty {
+            Some(value) => value != "0" && value != "false",
+            None => is_for_people(headers),
+        };
+        let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
+        if clauses.is_empty() {
+            return Ok(Self { pretty, ..Self::JSON });
+        }
+        // The sort is stable: of equals, the first counts.
+        clauses.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+        for clause in &clauses {
+            if let Some((form, projection)) = clause.choose(offered) {
+                return Ok(Self { form, projection, pretty: clause.pretty.unwrap_or(pretty) });
+            }
+        }
+        let supported: &[&str] = if offered.protobuf { &ALL } else { &ALL[..2] };
+        Err(Box::new(Status::not_acceptable(supported)))
+    }
+}
+
+/// One alternative of an `Accept` header.
+struct Clause<'a> {
+    kind: &'a str,
+    quality: f32,
+    target: Option<&'a str>,
+    group: Option<&'a str>,
+    version: Option<&'a str>,
+    pretty: Option<bool>,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let kind = parts.next().filter(|kind| kind.contains('/') || *kind == "*")?;
+        let mut clause = Self { kind, quality: 1.0, target: None, group: None, version: None, pretty: None };
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            match name {
+                "q" => clause.quality = value.parse().unwrap_or(1.0),
+                "as" => clause.target = Some(value),
+                "g" => clause.group = Some(value),
+                "v" => clause.version = Some(value),
+                "pretty" => clause.pretty = Some(value == "1"),
+                _ => {}
+            }
+        }
+        Some(clause)
+    }
+
+    /// Better ones first; of the same quality, those that say more.
+    fn rank(&self) -> f32 {
+        let vague = match self.kind {
+            "*/*" | "*" => 0.0002,
+            kind if kind.ends_with("/*") => 0.0001,
+            _ => 0.0,
+        };
+        self.quality - vague
+    }
+
+    fn choose(&self, offered: Offered) -> Option<(Form, Projection)> {
+        let form = match self.kind {
+            media_type::JSON | "*/*" | "*" | "application/*" => Form::Json,
+            media_type::YAML => Form::Yaml,
+            media_type::PROTOBUF => Form::Protobuf,
+            _ => return None,
+        };
+        let projection = match self.target {
+            None => Projection::Object,
+            Some(_) if !offered.projections => return None,
+            Some(_) if self.group != Some("meta.k8s.io") => return None,
+            Some("Table") if matches!(self.version, Some("v1" | "v1beta1")) && form != Form::Protobuf => {
+                Projection::Table
+            }
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList")
+                if matches!(self.version, Some("v1" | "v1beta1")) =>
+            {
+                Projection::Metadata
+            }
+            Some(_) => return None,
+        };
+        // Metadata is a built-in kind, whatever it is of.
+        let has_form = form != Form::Protobuf || offered.protobuf || projection == Projection::Metadata;
+        has_form.then_some((form, projection))
+    }
+}
+
+/// Browsers and the like get their JSON with line breaks.
+fn is_for_people(headers: &HeaderMap) -> bool {
+    let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
+}
+
+/// What bodies and answers may be.
+pub(crate) const ALL: [&str; 3] = [media_type::JSON, media_type::YAML, media_type::PROTOBUF];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(accept: &str) -> Result<Wanted> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, accept.parse().unwrap());
+        Wanted::of_request(&headers, None, Offered { protobuf: true, projections: true })
+    }
+
+    fn of(form: Form, projection: Projection) -> Wanted {
+        Wanted { form, projection, pretty: false }
+    }
+
+    #[test]
+    fn the_best_that_can_be_had_is_given() {
+        for (accept, form) in [
+            ("*/*", Form::Json),
+            ("application/*", Form::Json),
+            ("application/yaml", Form::Yaml),
+            ("application/vnd.kubernetes.protobuf,application/json", Form::Protobuf),
+            ("application/json;q=0.8,application/vnd.kubernetes.protobuf", Form::Protobuf),
+            ("application/vnd.kubernetes.protobuf;q=0.1, */*;q=0.5", Form::Json),
+            ("text/html,application/yaml;q=0.9", Form::Yaml),
+        ] {
+            assert_eq!(wanted(accept).unwrap(), of(form, Projection::Object), "{accept}");
+        }
+    }
+
+    #[test]
+    fn tables_and_metadata_are_asked_for_by_name_and_group() {
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(wanted(kubectl).unwrap(), of(Form::Json, Projection::Table));
+        let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        assert_eq!(wanted(metadata).unwrap(), of(Form::Protobuf, Projection::Metadata));
+        assert_eq!(
+            wanted("application/json;as=Table;g=other;v=v1,application/json").unwrap(),
+            of(Form::Json, Projection::Object)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_told_with_what_can() {
+        let status = wanted("text/html").unwrap_err();
+        assert!(status.is_not_acceptable());
+        assert!(status.message.contains("application/vnd.kubernetes.protobuf"), "{}", status.message);
+        assert!(wanted("application/json;as=Table;g=meta.k8s.io;v=v9").is_err());
+    }
+
+    #[test]
+    fn bodies_say_what_they_are() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(Form::of_body(&headers).unwrap(), Form::Json);
+        headers.insert(CONTENT_TYPE, "application/json; charset=utf-8".parse().unwrap());
+        assert_eq!(Form::of_body(&headers).unwrap(), Form::Json);
+        headers.insert(CONTENT_TYPE, "text/plain".parse().unwrap());
+        assert!(Form::of_body(&headers).unwrap_err().is_unsupported_media_type());
+    }
+}

@@ -1,0 +1,79 @@
+//! Patches: how a change is applied to an object.
+
+mod json_patch;
+mod merge;
+mod strategic;
+
+use bytes::Bytes;
+use klient_core::{Status, StatusReason, media_type};
+use serde_json::Value;
+
+use crate::{
+    Result,
+    registry::{Resource, Schema},
+};
+
+/// A change to an object.
+#[derive(Debug)]
+pub(crate) enum Patch {
+    Json(json_patch::Operations),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    /// Reads a patch from a request's body.
+    pub(crate) fn parse(resource: &Resource, content_type: &str, body: &Bytes) -> Result<Self> {
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        let json = || -> Result<Value> {
+            serde_json::from_slice(body).map_err(|error| {
+                Box::new(Status::bad_request(format!(
+                    "error decoding patch: invalid character or end of input: {error}"
+                )))
+            })
+        };
+        match essence {
+            media_type::JSON_PATCH => Ok(Self::Json(json_patch::Operations::parse(&json()?)?)),
+            media_type::MERGE_PATCH => Ok(Self::Merge(object(json()?)?)),
+            media_type::STRATEGIC_MERGE_PATCH if !resource.is_custom() => Ok(Self::Strategic(object(json()?)?)),
+            media_type::APPLY_PATCH => Err(Box::new(Status::failure(
+                StatusReason::Unknown,
+                501,
+                "server-side apply is not supported by the embedded API server yet",
+            ))),
+            _ => Err(Box::new(Status::unsupported_media_type(accepted(resource)))),
+        }
+    }
+
+    /// The object with the change.
+    pub(crate) fn apply(&self, resource: &Resource, object: &Value) -> Result<Value> {
+        match self {
+            Self::Json(operations) => operations.apply(object),
+            Self::Merge(patch) => {
+                let mut object = object.clone();
+                merge::merge(&mut object, patch);
+                Ok(object)
+            }
+            Self::Strategic(patch) => match &resource.schema {
+                Schema::BuiltIn(types) => strategic::merge(object, patch, types),
+                Schema::Custom(_) => Err(Box::new(Status::unsupported_media_type(accepted(resource)))),
+            },
+        }
+    }
+}
+
+fn object(patch: Value) -> Result<Value> {
+    if patch.is_object() {
+        return Ok(patch);
+    }
+    let what = crate::decode::type_word(&patch);
+    let message =
+        format!("error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
+    Err(Box::new(Status::bad_request(message)))
+}
+
+fn accepted(resource: &Resource) -> &'static [&'static str] {
+    const ALL: [&str; 4] =
+        [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH, media_type::STRATEGIC_MERGE_PATCH];
+    if resource.is_custom() { &ALL[..3] } else { &ALL }
+}

@@ -1,0 +1,198 @@
+//! JSON patch: operations at places, one after another, all or none.
+
+use klient_core::{Status, StatusReason};
+use serde_json::Value;
+
+use crate::Result;
+
+/// The operations of a patch.
+#[derive(Debug)]
+pub(crate) struct Operations {
+    operations: Vec<Operation>,
+}
+
+#[derive(Debug)]
+struct Operation {
+    action: Action,
+    path: String,
+}
+
+#[derive(Debug)]
+enum Action {
+    Add(Value),
+    Remove,
+    Replace(Value),
+    Move(String),
+    Copy(String),
+    Test(Value),
+}
+
+impl Operations {
+    pub(super) fn parse(patch: &Value) -> Result<Self> {
+        let Value::Array(items) = patch else {
+            let what = crate::decode::type_word(patch);
+            return Err(malformed(&format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Patch")));
+        };
+        if items.len() > MAX_OPERATIONS {
+            let message =
+                format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}", items.len());
+            return Err(Box::new(Status::request_entity_too_large(message)));
+        }
+        Ok(Self { operations: items.iter().map(Operation::parse).collect::<Result<_>>()? })
+    }
+
+    /// The object with all operations done.
+    pub(super) fn apply(&self, object: &Value) -> Result<Value> {
+        let mut object = object.clone();
+        for operation in &self.operations {
+            operation.apply(&mut object).map_err(|why| {
+                Box::new(Status::failure(
+                    StatusReason::Invalid,
+                    422,
+                    format!("the server rejected our request due to an error in our request: {why}"),
+                ))
+            })?;
+        }
+        Ok(object)
+    }
+}
+
+impl Operation {
+    fn parse(item: &Value) -> Result<Self> {
+        let text = |name: &str| item[name].as_str().map(str::to_owned);
+        let path = text("path").ok_or_else(|| malformed("an operation has no path"))?;
+        let value = || item.get("value").cloned().ok_or_else(|| malformed("an operation has no value"));
+        let from = || text("from").ok_or_else(|| malformed("an operation does not say from where"));
+        let action = match item["op"].as_str() {
+            Some("add") => Action::Add(value()?),
+            Some("remove") => Action::Remove,
+            Some("replace") => Action::Replace(value()?),
+            Some("move") => Action::Move(from()?),
+            Some("copy") => Action::Copy(from()?),
+            Some("test") => Action::Test(item.get("value").cloned().unwrap_or_default()),
+            other => return Err(malformed(&format!("Unexpected kind: {}", other.unwrap_or("unknown")))),
+        };
+        Ok(Self { action, path })
+    }
+
+    fn apply(&self, object: &mut Value) -> std::result::Result<(), String> {
+        match &self.action {
+            Action::Add(value) => add(object, &self.path, value.clone()),
+            Action::Remove => remove(object, &self.path).map(drop),
+            Action::Replace(value) => {
+                let found = object.pointer_mut(&self.path);
+                *found.ok_or_else(|| missing("replace", &self.path))? = value.clone();
+                Ok(())
+            }
+            Action::Move(from) => {
+                let value = remove(object, from)?;
+                add(object, &self.path, value)
+            }
+            Action::Copy(from) => {
+                let value = object.pointer(from).cloned().ok_or_else(|| missing("copy", from))?;
+                add(object, &self.path, value)
+            }
+            Action::Test(expected) => {
+                let found = object.pointer(&self.path).unwrap_or(&Value::Null);
+                if found == expected { Ok(()) } else { Err(format!("testing value {} failed", self.path)) }
+            }
+        }
+    }
+}
+
+/// The place's parent, and the last part of its path, unescaped.
+fn parent<'a>(object: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
+    let (parent, last) = path.rsplit_once('/')?;
+    Some((object.pointer_mut(parent)?, last.replace("~1", "/").replace("~0", "~")))
+}
+
+fn add(object: &mut Value, path: &str, value: Value) -> std::result::Result<(), String> {
+    if path.is_empty() {
+        *object = value;
+        return Ok(());
+    }
+    match parent(object, path) {
+        Some((Value::Object(fields), key)) => {
+            fields.insert(key, value);
+            Ok(())
+        }
+        Some((Value::Array(items), key)) => {
+            let at = if key == "-" { Some(items.len()) } else { key.parse().ok() };
+            match at.filter(|at| *at <= items.len()) {
+                Some(at) => {
+                    items.insert(at, value);
+                    Ok(())
+                }
+                None => Err(missing("add", path)),
+            }
+        }
+        _ => Err(missing("add", path)),
+    }
+}
+
+fn remove(object: &mut Value, path: &str) -> std::result::Result<Value, String> {
+    let found = match parent(object, path) {
+        Some((Value::Object(fields), key)) => fields.remove(&key),
+        Some((Value::Array(items), key)) => {
+            key.parse().ok().filter(|at| *at < items.len()).map(|at: usize| items.remove(at))
+        }
+        _ => None,
+    };
+    found.ok_or_else(|| missing("remove", path))
+}
+
+fn missing(action: &str, path: &str) -> String {
+    format!("{action} operation does not apply: doc is missing path: {path:?}")
+}
+
+fn malformed(why: &str) -> Box<Status> {
+    Box::new(Status::bad_request(format!("error decoding patch: {why}")))
+}
+
+const MAX_OPERATIONS: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn applied(object: &Value, patch: &Value) -> Result<Value> {
+        Operations::parse(patch)?.apply(object)
+    }
+
+    #[test]
+    fn operations_are_done_in_order() {
+        let object = json!({"a": {"b/c": 1}, "l": [1, 2, 3]});
+        let patch = json!([
+            {"op": "test", "path": "/a/b~1c", "value": 1},
+            {"op": "add", "path": "/l/1", "value": 9},
+            {"op": "add", "path": "/l/-", "value": 4},
+            {"op": "remove", "path": "/l/0"},
+            {"op": "move", "from": "/a/b~1c", "path": "/moved"},
+            {"op": "copy", "from": "/l", "path": "/a/copy"},
+            {"op": "replace", "path": "/l", "value": []}
+        ]);
+        assert_eq!(applied(&object, &patch).unwrap(), json!({"a": {"copy": [9, 2, 3, 4]}, "l": [], "moved": 1}));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_invalid_and_what_is_malformed_is_bad() {
+        let object = json!({"a": 1, "l": []});
+        for patch in [
+            json!([{"op": "test", "path": "/a", "value": 2}]),
+            json!([{"op": "remove", "path": "/b"}]),
+            json!([{"op": "replace", "path": "/b", "value": 1}]),
+            json!([{"op": "add", "path": "/l/5", "value": 1}]),
+            json!([{"op": "add", "path": "/x/y", "value": 1}]),
+        ] {
+            let status = applied(&object, &patch).unwrap_err();
+            assert_eq!((status.code, status.is_invalid()), (422, true), "{patch}");
+        }
+        for patch in [json!({}), json!([{"op": "add"}]), json!([{"op": "odd", "path": "/a"}]), json!([3])] {
+            assert_eq!(applied(&object, &patch).unwrap_err().code, 400, "{patch}");
+        }
+        let many: Vec<_> = (0..=MAX_OPERATIONS).map(|_| json!({"op": "remove", "path": "/a"})).collect();
+        assert_eq!(applied(&object, &json!(many)).unwrap_err().code, 413);
+    }
+}

@@ -1,0 +1,335 @@
+//! The table of kinds: what is served, under which names, and by which rules.
+//!
+//! Built-in kinds come from a table that was made from a real server; custom ones are added and removed while running.
+//! No code here or elsewhere is for one kind alone, except what `builtin/` says about a few.
+
+mod strategy;
+mod types;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
+use klient_core::{GroupResource, compare_versions};
+use klient_proto::Codec;
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(crate) use self::{
+    strategy::{NameRule, Strategy},
+    types::{Field, Shape, TypeDef, Types},
+};
+use crate::custom::CustomSchema;
+
+/// What a server serves.
+pub(crate) struct Registry {
+    groups: RwLock<Arc<Groups>>,
+}
+
+/// Everything that is served at one time.
+#[derive(Clone, Default)]
+pub(crate) struct Groups {
+    /// In the order of discovery.
+    pub(crate) versions: Vec<Arc<GroupVersion>>,
+    index: HashMap<(String, String, String), Arc<Resource>>,
+}
+
+/// A group in one version.
+#[derive(Clone)]
+pub(crate) struct GroupVersion {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) resources: Vec<Arc<Resource>>,
+}
+
+/// A resource in one version.
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) storage_version_hash: Option<String>,
+    /// The name of its table in the store.
+    pub(crate) table: Arc<str>,
+    pub(crate) strategy: Strategy,
+    pub(crate) schema: Schema,
+    /// The protobuf form, which custom kinds do not have.
+    pub(crate) codec: Option<&'static Codec>,
+}
+
+/// What objects of a kind look like.
+#[derive(Clone)]
+pub(crate) enum Schema {
+    BuiltIn(&'static TypeDef),
+    Custom(Arc<CustomSchema>),
+}
+
+/// What hangs below an object.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) group: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    version: Value,
+    groups: Vec<DocumentGroup>,
+    types: Types,
+}
+
+#[derive(Deserialize)]
+struct DocumentGroup {
+    group: String,
+    version: String,
+    resources: Vec<DocumentResource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DocumentResource {
+    plural: String,
+    singular: String,
+    kind: String,
+    namespaced: bool,
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    #[serde(default)]
+    subresources: Vec<Subresource>,
+    storage_version_hash: Option<String>,
+}
+
+impl Registry {
+    /// All built-in kinds.
+    pub(crate) fn built_in() -> Self {
+        Self { groups: RwLock::new(Arc::clone(built_in_groups())) }
+    }
+
+    /// What is served now.
+    pub(crate) fn groups(&self) -> Arc<Groups> {
+        Arc::clone(&self.groups.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A resource, if it is served.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.groups().find(group, version, plural)
+    }
+
+    /// Serves these resources of a custom kind, one for each version, instead of what was served of it before.
+    pub(crate) fn replace_custom(&self, group: &str, plural: &str, resources: Vec<Arc<Resource>>) {
+        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = Groups::clone(&groups);
+        changed.replace(group, plural, resources);
+        *groups = Arc::new(changed);
+    }
+}
+
+impl Groups {
+    /// A resource, if it is served.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.index.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
+    }
+
+    /// Whether a group is served in a version.
+    pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
+        self.versions.iter().any(|found| found.group == group && found.version == version)
+    }
+
+    /// All resources in the version that is preferred of their group, each once.
+    pub(crate) fn preferred(&self) -> Vec<Arc<Resource>> {
+        let mut seen = std::collections::HashSet::new();
+        let resources = self.versions.iter().flat_map(|version| &version.resources);
+        resources.filter(|resource| seen.insert(Arc::clone(&resource.table))).cloned().collect()
+    }
+
+    /// The resource of a kind, as owner references name it.
+    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let version = self.versions.iter().find(|found| found.group == group && found.version == version)?;
+        version.resources.iter().find(|resource| resource.kind == kind).cloned()
+    }
+
+    fn replace(&mut self, group: &str, plural: &str, resources: Vec<Arc<Resource>>) {
+        for version in self.versions.iter_mut().filter(|version| version.group == group) {
+            if version.resources.iter().any(|resource| resource.plural == plural) {
+                Arc::make_mut(version).resources.retain(|resource| resource.plural != plural);
+            }
+        }
+        for resource in resources {
+            let found =
+                self.versions.iter_mut().find(|found| found.group == group && found.version == resource.version);
+            match found {
+                Some(version) => {
+                    let version = Arc::make_mut(version);
+                    let at = version.resources.partition_point(|other| other.plural < resource.plural);
+                    version.resources.insert(at, resource);
+                }
+                None => self.insert_version(GroupVersion {
+                    group: group.to_owned(),
+                    version: resource.version.clone(),
+                    resources: vec![resource],
+                }),
+            }
+        }
+        self.versions.retain(|version| !version.resources.is_empty());
+        self.index = index(&self.versions);
+    }
+
+    /// Puts a version among those of its group, the best first; a new group comes after all others.
+    fn insert_version(&mut self, version: GroupVersion) {
+        let mut same = self.versions.iter().enumerate().filter(|(_, other)| other.group == version.group);
+        let at = match same.clone().find(|(_, other)| compare_versions(&version.version, &other.version).is_gt()) {
+            Some((better_than, _)) => better_than,
+            None => same.next_back().map_or(self.versions.len(), |(last, _)| last + 1),
+        };
+        self.versions.insert(at, Arc::new(version));
+    }
+}
+
+impl Resource {
+    /// `apps/v1`, or `v1` for the core group.
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
+    /// How messages name it.
+    pub(crate) fn group_resource(&self) -> GroupResource {
+        GroupResource::new(self.group.clone(), self.plural.clone())
+    }
+
+    /// A subresource by name.
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Whether it can do that.
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|known| known == verb)
+    }
+
+    /// The key of an object in the store.
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
+        if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+    }
+
+    /// Whether it is a custom resource.
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self.schema, Schema::Custom(_))
+    }
+}
+
+/// `apps/v1`, or `v1` for the core group.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// The name of a resource's table in the store, whatever the version.
+pub(crate) fn table_name(group: &str, plural: &str) -> Arc<str> {
+    // Events have one store and two groups.
+    match (group, plural) {
+        ("" | "events.k8s.io", "events") => Arc::from("events"),
+        ("", plural) => Arc::from(plural),
+        (group, plural) => Arc::from(format!("{plural}.{group}")),
+    }
+}
+
+/// What `/version` answers.
+pub(crate) fn server_version() -> &'static Value {
+    &document().version
+}
+
+/// The types of all built-in kinds.
+pub(crate) fn types() -> &'static Types {
+    &document().types
+}
+
+fn document() -> &'static Document {
+    static DOCUMENT: OnceLock<Document> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        serde_json::from_str(include_str!("registry/kubernetes.json")).expect("the table was made by our own tool")
+    })
+}
+
+fn built_in_groups() -> &'static Arc<Groups> {
+    static GROUPS: OnceLock<Arc<Groups>> = OnceLock::new();
+    GROUPS.get_or_init(|| {
+        let versions: Vec<Arc<GroupVersion>> = document().groups.iter().map(|found| Arc::new(version(found))).collect();
+        Arc::new(Groups { index: index(&versions), versions })
+    })
+}
+
+fn version(found: &DocumentGroup) -> GroupVersion {
+    let DocumentGroup { group, version, resources } = found;
+    let resources = resources.iter().filter_map(|resource| {
+        let types = &document().types;
+        let schema = types.of_kind(group, version, &resource.kind)?;
+        let api_version = api_version(group, version);
+        Some(Arc::new(Resource {
+            group: group.clone(),
+            version: version.clone(),
+            kind: resource.kind.clone(),
+            list_kind: format!("{}List", resource.kind),
+            plural: resource.plural.clone(),
+            singular: resource.singular.clone(),
+            namespaced: resource.namespaced,
+            verbs: resource.verbs.clone(),
+            short_names: resource.short_names.clone(),
+            categories: resource.categories.clone(),
+            subresources: resource.subresources.clone(),
+            storage_version_hash: resource.storage_version_hash.clone(),
+            table: table_name(group, &resource.plural),
+            strategy: Strategy::of_built_in(group, &resource.plural, schema),
+            schema: Schema::BuiltIn(schema),
+            codec: Codec::find(&api_version, &resource.kind),
+        }))
+    });
+    GroupVersion { group: group.clone(), version: version.clone(), resources: resources.collect() }
+}
+
+fn index(versions: &[Arc<GroupVersion>]) -> HashMap<(String, String, String), Arc<Resource>> {
+    let resources = versions.iter().flat_map(|version| &version.resources);
+    let place = |resource: &Arc<Resource>| {
+        ((resource.group.clone(), resource.version.clone(), resource.plural.clone()), Arc::clone(resource))
+    };
+    resources.map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_that_the_real_server_serves_has_a_type() {
+        let served: usize = document().groups.iter().map(|group| group.resources.len()).sum();
+        let known: usize = built_in_groups().versions.iter().map(|version| version.resources.len()).sum();
+        assert_eq!(known, served);
+        assert!(known > 60, "{known}");
+    }
+
+    #[test]
+    fn every_built_in_kind_has_a_protobuf_form() {
+        let missing: Vec<_> = built_in_groups()
+            .versions
+            .iter()
+            .flat_map(|version| &version.resources)
+            .filter(|resource| resource.codec.is_none())
+            .map(|resource| format!("{} {}", resource.api_version(), resource.kind))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The types of built-in kinds: which fields there are, what they hold, and how lists of them are merged.
+
+use std::collections::BTreeMap;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::Value;
+
+/// All types, by name.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Types {
+    by_name: BTreeMap<String, TypeDef>,
+}
+
+/// One type: an object with fields, or another name for a shape.
+#[derive(Deserialize)]
+pub(crate) struct TypeDef {
+    /// Empty for what has no fields of its own.
+    #[serde(default)]
+    pub(crate) fields: BTreeMap<String, Field>,
+    /// Group, version and kind of what is an object of its own.
+    #[serde(default)]
+    kind: Option<(String, String, String)>,
+}
+
+/// One field.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) shape: Shape,
+    /// By which field the items of a list are told apart in a strategic merge patch.
+    pub(crate) merge_key: Option<String>,
+    /// How it is patched: `merge`, `replace`, `retainKeys`, or more than one of them.
+    pub(crate) strategy: Option<String>,
+    /// Whether it is always there, be it empty.
+    pub(crate) always: bool,
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Text,
+    Int32,
+    Int64,
+    Number,
+    Bool,
+    Bytes,
+    Time,
+    Quantity,
+    IntOrText,
+    /// Anything at all.
+    Any,
+    Ref(String),
+    List(Box<Shape>),
+    Map(Box<Shape>),
+}
+
+impl Types {
+    /// A type by name.
+    pub(crate) fn get(&self, name: &str) -> Option<&TypeDef> {
+        self.by_name.get(name)
+    }
+
+    /// The type of a kind.
+    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&TypeDef> {
+        let is_it = |def: &&TypeDef| {
+            def.kind
+                .as_ref()
+                .is_some_and(|known| (known.0.as_str(), known.1.as_str(), known.2.as_str()) == (group, version, kind))
+        };
+        self.by_name.values().find(is_it)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Seen;
+
+        impl<'de> Visitor<'de> for Seen {
+            type Value = Shape;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a shape")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Shape, E> {
+                Ok(match name {
+                    "string" => Shape::Text,
+                    "int32" => Shape::Int32,
+                    "int64" | "integer" => Shape::Int64,
+                    "number" => Shape::Number,
+                    "boolean" => Shape::Bool,
+                    "byte" => Shape::Bytes,
+                    "date-time" => Shape::Time,
+                    "quantity" => Shape::Quantity,
+                    "int-or-string" => Shape::IntOrText,
+                    "any" | "object" => Shape::Any,
+                    other => return Err(E::custom(format!("no shape is called {other:?}"))),
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+                let shape = match map.next_key::<String>()?.as_deref() {
+                    Some("ref") => Shape::Ref(map.next_value()?),
+                    Some("list") => Shape::List(Box::new(map.next_value()?)),
+                    Some("map") => Shape::Map(Box::new(map.next_value()?)),
+                    other => return Err(A::Error::custom(format!("no shape has {other:?}"))),
+                };
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(shape)
+            }
+        }
+
+        deserializer.deserialize_any(Seen)
+    }
+}
+
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Long {
+            is: Shape,
+            merge_key: Option<String>,
+            strategy: Option<String>,
+            #[serde(default)]
+            always: bool,
+        }
+        let value = Value::deserialize(deserializer)?;
+        if value.get("is").is_none() {
+            let shape = serde_json::from_value(value).map_err(D::Error::custom)?;
+            return Ok(Self { shape, merge_key: None, strategy: None, always: false });
+        }
+        let Long { is, merge_key, strategy, always } = serde_json::from_value(value).map_err(D::Error::custom)?;
+        Ok(Self { shape: is, merge_key, strategy, always })
+    }
+}

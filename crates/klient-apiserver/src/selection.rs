@@ -1,0 +1,147 @@
+//! Which objects a list, a watch or a delete is about: label and field selectors.
+
+use klient_core::{FieldSelector, LabelSelector, Status};
+use serde_json::Value;
+
+use crate::{
+    Result,
+    call::Call,
+    registry::{Resource, Schema},
+    store::Stored,
+};
+
+/// Which objects are meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Selection {
+    /// Reads the selectors of a request.
+    pub(crate) fn of_call(resource: &Resource, call: &Call) -> Result<Self> {
+        let labels: LabelSelector = match call.param("labelSelector") {
+            Some(text) => text
+                .parse()
+                .map_err(|error| Box::new(Status::bad_request(format!("unable to parse requirement: {error}"))))?,
+            None => LabelSelector::everything(),
+        };
+        let fields: FieldSelector = match call.param("fieldSelector") {
+            Some(text) => text.parse().map_err(|_| {
+                Box::new(Status::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'")))
+            })?,
+            None => FieldSelector::everything(),
+        };
+        for requirement in fields.requirements() {
+            if !is_supported(resource, requirement.field()) {
+                let message = if resource.is_custom() {
+                    format!("field label not supported: {}", requirement.field())
+                } else {
+                    format!(
+                        "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                        requirement.field()
+                    )
+                };
+                return Err(Box::new(Status::bad_request(message)));
+            }
+        }
+        Ok(Self { labels, fields })
+    }
+
+    /// The same, of one object alone.
+    pub(crate) fn of_name(mut self, name: &str) -> Self {
+        self.fields = self.fields.eq("metadata.name", name);
+        self
+    }
+
+    /// Whether everything is meant.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+
+    /// Whether an object is meant.
+    pub(crate) fn matches(&self, stored: &Stored) -> bool {
+        let raw = stored.raw();
+        if !self.labels.is_everything() && !self.labels.matches(|key| raw.label(key)) {
+            return false;
+        }
+        if self.fields.is_everything() {
+            return true;
+        }
+        // Parsed only where a field besides name and namespace is asked for.
+        let mut value: Option<Value> = None;
+        self.fields.matches(|field| {
+            Some(match field {
+                "metadata.name" => raw.name().into_owned(),
+                "metadata.namespace" => raw.namespace().unwrap_or_default().into_owned(),
+                field => text_at(value.get_or_insert_with(|| stored.value()), field),
+            })
+        })
+    }
+}
+
+/// The value of a field as selectors see it: what is not there is empty, and numbers and truth are text.
+fn text_at(object: &Value, path: &str) -> String {
+    let found = path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name));
+    match found {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(value)) => value.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        // Fields that are false or zero are often left out.
+        _ if matches!(path, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
+        _ if path.ends_with("replicas") || path.ends_with("successful") => "0".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn is_supported(resource: &Resource, field: &str) -> bool {
+    if field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced) {
+        return true;
+    }
+    if let Schema::Custom(schema) = &resource.schema {
+        return schema.selectable.iter().any(|path| path.trim_start_matches('.') == field);
+    }
+    let known: &[&str] = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        ("", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("events.k8s.io", "events") => &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        ("", "secrets") => &["type"],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "namespaces") => &["status.phase"],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("batch", "jobs") => &["status.successful"],
+        ("certificates.k8s.io", _) => &["spec.signerName"],
+        _ => &[],
+    };
+    known.contains(&field)
+}

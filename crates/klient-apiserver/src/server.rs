@@ -1,0 +1,343 @@
+//! The server: what it is made of, and how a request gets to what it is about.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use klient_core::{Status, StatusReason};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    builtin::Collector,
+    call::Call,
+    clock::{Clock, SystemClock},
+    discovery,
+    negotiate::{Offered, Wanted},
+    registry::{self, Registry},
+    route::Route,
+    store::{OpenError, Store},
+    verbs::{self, Target},
+};
+
+/// A Kubernetes API server in this process. Cheap to clone; the last clone ends it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), klient_apiserver::StartError> {
+/// use bytes::Bytes;
+/// use klient_apiserver::ApiServer;
+///
+/// let server = ApiServer::start().await?;
+/// let request = http::Request::get("/api/v1/namespaces/default").body(Bytes::new()).unwrap();
+/// assert_eq!(server.handle(request).await.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Running>,
+}
+
+struct Running {
+    core: Arc<Core>,
+    collector: JoinHandle<()>,
+}
+
+/// What requests work on.
+pub(crate) struct Core {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) collector: Arc<Collector>,
+    pub(crate) bookmark_every: Duration,
+    uids: Box<dyn Fn() -> String + Send + Sync>,
+    random: AtomicU64,
+}
+
+/// Sets up an [`ApiServer`].
+pub struct ApiServerBuilder {
+    folder: Option<PathBuf>,
+    clock: Arc<dyn Clock>,
+    uids: Option<Box<dyn Fn() -> String + Send + Sync>>,
+    revision: u64,
+    history: usize,
+    bookmark_every: Duration,
+}
+
+/// Why a server could not be started.
+#[derive(Debug)]
+pub struct StartError {
+    source: OpenError,
+}
+
+impl ApiServer {
+    /// An empty server in memory, with the namespaces that every cluster has.
+    ///
+    /// # Errors
+    ///
+    /// None in practice.
+    pub async fn start() -> std::result::Result<Self, StartError> {
+        Self::builder().start().await
+    }
+
+    /// A server that is set up further.
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder {
+            folder: None,
+            clock: Arc::new(SystemClock),
+            uids: None,
+            revision: 1,
+            history: 100_000,
+            bookmark_every: Duration::from_secs(60),
+        }
+    }
+
+    /// Answers a request. The body of a watch goes on until it is dropped.
+    pub async fn handle(&self, request: Request<Bytes>) -> Response<ResponseBody> {
+        let core = &self.inner.core;
+        let call = Call::new(request);
+        if call.body.len() > MAX_BODY {
+            let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
+            return answer::failure(&status, Wanted::JSON);
+        }
+        match core.dispatch(&call).await {
+            Ok(response) => response,
+            Err(status) => {
+                let offered = Offered { protobuf: true, projections: false };
+                let wanted = Wanted::of_request(&call.headers, call.param("pretty"), offered).unwrap_or(Wanted::JSON);
+                answer::failure(&status, wanted)
+            }
+        }
+    }
+
+    /// The newest revision, which is the resource version of the last write.
+    pub fn revision(&self) -> u64 {
+        self.inner.core.store.revision()
+    }
+
+    /// Forgets what was before the newest revision: watches and pages from before it fail with 410, as after a compaction.
+    pub fn compact(&self) {
+        self.inner.core.store.compact(self.revision());
+    }
+}
+
+impl ApiServerBuilder {
+    /// Keeps objects in a folder, so that they outlive the process.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets what tells the time.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets what makes uids.
+    #[must_use]
+    pub fn uids(mut self, uids: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.uids = Some(Box::new(uids));
+        self
+    }
+
+    /// Sets after which revision the first write comes.
+    #[must_use]
+    pub fn revision(mut self, revision: u64) -> Self {
+        self.revision = revision;
+        self
+    }
+
+    /// Sets how many changes of a kind are remembered for watches.
+    #[must_use]
+    pub fn history(mut self, changes: usize) -> Self {
+        self.history = changes;
+        self
+    }
+
+    /// Sets how often a watch that asks for bookmarks gets one.
+    #[must_use]
+    pub fn bookmark_every(mut self, interval: Duration) -> Self {
+        self.bookmark_every = interval;
+        self
+    }
+
+    /// Starts the server.
+    ///
+    /// # Errors
+    ///
+    /// If its folder cannot be read.
+    pub async fn start(self) -> std::result::Result<ApiServer, StartError> {
+        let store = match &self.folder {
+            None => Store::in_memory(self.revision, self.history),
+            Some(folder) => Store::open(folder, self.revision, self.history).map_err(|source| StartError { source })?,
+        };
+        let seed = self.clock.now().as_nanosecond() as u64 ^ u64::from(std::process::id()).rotate_left(32);
+        let core = Arc::new(Core {
+            store,
+            registry: Registry::built_in(),
+            clock: self.clock,
+            collector: Arc::default(),
+            bookmark_every: self.bookmark_every,
+            uids: self.uids.unwrap_or_else(random_uids),
+            random: AtomicU64::new(seed),
+        });
+        core.restore().await;
+        core.bootstrap().await;
+        let collector = tokio::spawn(Collector::run(Arc::downgrade(&core)));
+        Ok(ApiServer { inner: Arc::new(Running { core, collector }) })
+    }
+}
+
+impl Core {
+    async fn dispatch(self: &Arc<Self>, call: &Call) -> Result<Response<ResponseBody>> {
+        let groups = self.registry.groups();
+        let reads = call.method == Method::GET || call.method == Method::HEAD;
+        match Route::parse(&call.path) {
+            Route::Resource(route) => {
+                if !groups.has_version(&route.group, &route.version) {
+                    return Ok(discovery::page_not_found());
+                }
+                self.on_resource(call, &route).await
+            }
+            _ if !reads => Ok(answer::text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")),
+            Route::Core => discovery::groups(call, &groups, true),
+            Route::Groups => discovery::groups(call, &groups, false),
+            Route::Group(name) => discovery::group(call, &groups, &name),
+            Route::Version { group, version } => discovery::version(call, &groups, &group, &version),
+            Route::ServerVersion => Ok(answer::json_value(StatusCode::OK, registry::server_version(), Wanted::JSON)),
+            Route::Health { endpoint, check } => Ok(health(call, &endpoint, check.as_deref())),
+            Route::Root => Ok(answer::json_value(StatusCode::OK, &root(&groups), Wanted::JSON)),
+            Route::OpenApi => Err(Box::new(Status::failure(
+                StatusReason::NotFound,
+                404,
+                "OpenAPI documents are not served by the embedded API server yet",
+            ))),
+            Route::Unknown => Ok(discovery::page_not_found()),
+        }
+    }
+
+    /// Serves what was served before, and knows who owns what.
+    async fn restore(self: &Arc<Self>) {
+        for stored in self.store.list("customresourcedefinitions.apiextensions.k8s.io", "").objects {
+            let definition = stored.value();
+            let group = definition["spec"]["group"].as_str().unwrap_or_default();
+            let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+            self.registry.replace_custom(group, plural, crate::custom::resources(&definition));
+        }
+        for resource in self.registry.groups().preferred() {
+            for stored in self.store.list(&resource.table, "").objects {
+                self.collector.restore(&resource, &stored);
+            }
+        }
+    }
+
+    /// Makes the namespaces that every cluster has.
+    async fn bootstrap(self: &Arc<Self>) {
+        let Some(namespaces) = self.registry.find("", "v1", "namespaces") else { return };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let target = Target {
+                resource: Arc::clone(&namespaces),
+                namespace: String::new(),
+                name: Some(name.to_owned()),
+                subresource: None,
+            };
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            // One that is there from before stays as it is.
+            let _ = verbs::make(self, &target, object).await;
+        }
+    }
+
+    pub(crate) fn new_uid(&self) -> String {
+        (self.uids)()
+    }
+
+    /// A number that nobody has chosen: splitmix64.
+    pub(crate) fn random(&self) -> u64 {
+        mix(self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
+    }
+}
+
+fn mix(state: u64) -> u64 {
+    let mut z = state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Uids of version 4.
+fn random_uids() -> Box<dyn Fn() -> String + Send + Sync> {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // The standard library's source of randomness, which every process and every call has anew.
+    let word = || RandomState::new().build_hasher().finish();
+    Box::new(move || {
+        let bits = u128::from(mix(word())) << 64 | u128::from(mix(word()));
+        let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+        let hex = format!("{bits:032x}");
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    })
+}
+
+fn health(call: &Call, endpoint: &str, check: Option<&str>) -> Response<ResponseBody> {
+    match check {
+        None if call.flag("verbose") => {
+            let text = format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{endpoint} check passed\n");
+            answer::text(StatusCode::OK, text)
+        }
+        None | Some("ping" | "etcd" | "log") => answer::text(StatusCode::OK, "ok"),
+        Some(_) => discovery::page_not_found(),
+    }
+}
+
+fn root(groups: &registry::Groups) -> serde_json::Value {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+    for version in groups.versions.iter().filter(|version| !version.group.is_empty()) {
+        let group = format!("/apis/{}", version.group);
+        if !paths.contains(&group) {
+            paths.push(group);
+        }
+        paths.push(format!("/apis/{}/{}", version.group, version.version));
+    }
+    paths.extend(["/healthz", "/livez", "/readyz", "/version"].map(str::to_owned));
+    json!({"paths": paths})
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.collector.abort();
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer").field("revision", &self.revision()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the API server's folder cannot be opened")
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// What a real server takes.
+const MAX_BODY: usize = 3 << 20;

@@ -1,0 +1,197 @@
+//! The store's other half on disk: what was acknowledged is there after a crash.
+//!
+//! A thread of its own collects writes that wait, writes them down in one transaction, and only then makes them visible:
+//! nobody sees or is told a revision that a crash could take back.
+
+use std::{
+    collections::HashMap,
+    fmt, fs,
+    path::Path,
+    sync::{Arc, PoisonError, mpsc},
+    thread,
+};
+
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use tokio::sync::oneshot;
+
+use super::{Change, ChangeKind, CommitError, Expected, Shared, Stored, Write};
+
+const OBJECTS: TableDefinition<'_, (&str, &str), (u64, &[u8])> = TableDefinition::new("objects");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const REVISION: &str = "revision";
+/// How many writes share a transaction at the most.
+const MAX_BATCH: usize = 512;
+
+/// The way to the disk.
+pub(super) struct Durable {
+    sender: mpsc::Sender<Request>,
+}
+
+/// What was on disk.
+pub(super) struct Loaded {
+    pub(super) revision: u64,
+    pub(super) objects: Vec<(Arc<str>, String, Stored)>,
+}
+
+struct Request {
+    shared: Arc<Shared>,
+    table: Arc<str>,
+    key: String,
+    expected: Expected,
+    write: Write,
+    answer: oneshot::Sender<Result<Arc<Change>, CommitError>>,
+}
+
+/// Why a store could not be opened.
+#[derive(Debug)]
+pub(crate) struct OpenError {
+    what: String,
+}
+
+impl Durable {
+    pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
+        let wrong = |error: &dyn fmt::Display| OpenError { what: format!("{}: {error}", folder.display()) };
+        fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
+        let database = Database::create(folder.join("objects.redb")).map_err(|error| wrong(&error))?;
+        let loaded = load(&database).map_err(|error| wrong(&error))?;
+        let (sender, requests) = mpsc::channel();
+        // Ends when the store does: its sender is the last.
+        thread::Builder::new()
+            .name("klient-apiserver-store".to_owned())
+            .spawn(move || run(&database, &requests))
+            .map_err(|error| wrong(&error))?;
+        Ok((Self { sender }, loaded))
+    }
+
+    pub(super) async fn commit(
+        &self,
+        shared: &Arc<Shared>,
+        table: &Arc<str>,
+        key: &str,
+        expected: Expected,
+        write: Write,
+    ) -> Result<Arc<Change>, CommitError> {
+        let (answer, answered) = oneshot::channel();
+        let request = Request {
+            shared: Arc::clone(shared),
+            table: Arc::clone(table),
+            key: key.to_owned(),
+            expected,
+            write,
+            answer,
+        };
+        let gone = || CommitError::Disk("the store's thread has ended".to_owned());
+        self.sender.send(request).map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+fn load(database: &Database) -> Result<Loaded, redb::Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(OBJECTS)?;
+    transaction.open_table(META)?;
+    transaction.commit()?;
+    let transaction = database.begin_read()?;
+    let revision = transaction.open_table(META)?.get(REVISION)?.map_or(0, |found| found.value());
+    let mut objects = Vec::new();
+    let mut tables: HashMap<String, Arc<str>> = HashMap::new();
+    for entry in transaction.open_table(OBJECTS)?.iter()? {
+        let (key, value) = entry?;
+        let ((table, key), (revision, json)) = (key.value(), value.value());
+        let table = tables.entry(table.to_owned()).or_insert_with(|| Arc::from(table));
+        match Stored::from_json(json, revision) {
+            Ok(stored) => objects.push((Arc::clone(table), key.to_owned(), stored)),
+            Err(error) => tracing::error!(%table, key, ?error, "an object on disk cannot be read and is left out"),
+        }
+    }
+    Ok(Loaded { revision, objects })
+}
+
+fn run(database: &Database, requests: &mpsc::Receiver<Request>) {
+    while let Ok(first) = requests.recv() {
+        let mut batch = vec![first];
+        while batch.len() < MAX_BATCH
+            && let Ok(next) = requests.try_recv()
+        {
+            batch.push(next);
+        }
+        commit_batch(database, batch);
+    }
+}
+
+/// Checks all writes of a batch in order, each against those before it, writes them down, and makes them visible.
+fn commit_batch(database: &Database, batch: Vec<Request>) {
+    let Some(shared) = batch.first().map(|request| Arc::clone(&request.shared)) else { return };
+    let mut prepared = Vec::new();
+    // What this batch has done to a key before: `None` if it was deleted.
+    let mut pending: HashMap<(Arc<str>, String), Option<Arc<Stored>>> = HashMap::new();
+    let mut revision = shared.state.read().unwrap_or_else(PoisonError::into_inner).revision;
+    for Request { table, key, expected, write, answer, .. } in batch {
+        let place = (Arc::clone(&table), key);
+        let previous = match pending.get(&place) {
+            Some(previous) => previous.clone(),
+            None => {
+                let state = shared.state.read().unwrap_or_else(PoisonError::into_inner);
+                state.tables.get(&table).and_then(|table| table.objects.get(&place.1)).cloned()
+            }
+        };
+        match Change::make(&place.1, expected, write, previous.as_ref(), revision + 1) {
+            Ok(change) => {
+                revision += 1;
+                let after = (change.kind != ChangeKind::Deleted).then(|| Arc::clone(&change.object));
+                pending.insert(place, after);
+                prepared.push((table, Arc::new(change), answer));
+            }
+            // Whoever asked may have gone away.
+            Err(error) => drop(answer.send(Err(error))),
+        }
+    }
+    if prepared.is_empty() {
+        return;
+    }
+    if let Err(error) = write_down(database, revision, prepared.iter().map(|(table, change, _)| (table, change))) {
+        for (_, _, answer) in prepared {
+            drop(answer.send(Err(CommitError::Disk(error.to_string()))));
+        }
+        return;
+    }
+    {
+        let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        for (table, change, _) in &prepared {
+            state.apply(table, change);
+        }
+    }
+    for (_, change, answer) in prepared {
+        drop(answer.send(Ok(change)));
+    }
+}
+
+fn write_down<'a>(
+    database: &Database,
+    revision: u64,
+    changes: impl Iterator<Item = (&'a Arc<str>, &'a Arc<Change>)>,
+) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut objects = transaction.open_table(OBJECTS)?;
+        for (table, change) in changes {
+            let place = (&**table, change.key.as_str());
+            if change.kind == ChangeKind::Deleted {
+                objects.remove(place)?;
+            } else {
+                objects.insert(place, (change.revision, change.object.json()))?;
+            }
+        }
+        transaction.open_table(META)?.insert(REVISION, revision)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for OpenError {}

@@ -1,0 +1,121 @@
+//! Objects as they are kept, and the changes between them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use klient_proto::{ManagedFields, RawObject};
+use serde_json::Value;
+
+use super::{CommitError, Expected, Write};
+
+/// An object: its JSON, and the revision that wrote it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) revision: u64,
+    raw: RawObject,
+}
+
+/// How an object changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Created,
+    Updated,
+    Deleted,
+}
+
+/// One write.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) key: String,
+    pub(crate) kind: ChangeKind,
+    /// The object after the write; its last state, with the revision of the delete, if it is gone.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) previous: Option<Arc<Stored>>,
+    /// The change as a watch event in JSON, as most watchers want it.
+    json_event: OnceLock<Bytes>,
+}
+
+impl Stored {
+    /// Writes an object down with the revision in it.
+    pub(super) fn new(mut object: Value, revision: u64) -> Result<Self, CommitError> {
+        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return Err(CommitError::Invalid("the object has no metadata".to_owned()));
+        };
+        metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
+        let text = serde_json::to_vec(&object).map_err(|error| CommitError::Invalid(error.to_string()))?;
+        Self::from_json(&text, revision)
+    }
+
+    /// An object from its JSON, which carries the revision already.
+    pub(super) fn from_json(text: &[u8], revision: u64) -> Result<Self, CommitError> {
+        let raw =
+            RawObject::from_json(text, ManagedFields::Keep).map_err(|error| CommitError::Invalid(error.to_string()))?;
+        Ok(Self { revision, raw })
+    }
+
+    /// The object's JSON.
+    pub(crate) fn json(&self) -> &[u8] {
+        self.raw.bytes()
+    }
+
+    /// The object in wire form, for what can be read without parsing it whole.
+    pub(crate) fn raw(&self) -> &RawObject {
+        &self.raw
+    }
+
+    /// The object, parsed. It was written by us, so that it always parses.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_slice(self.raw.bytes()).unwrap_or_default()
+    }
+}
+
+impl Change {
+    pub(super) fn make(
+        key: &str,
+        expected: Expected,
+        write: Write,
+        previous: Option<&Arc<Stored>>,
+        revision: u64,
+    ) -> Result<Self, CommitError> {
+        let fits = match expected {
+            Expected::Absent => previous.is_none(),
+            Expected::Revision(revision) => previous.is_some_and(|stored| stored.revision == revision),
+        };
+        if !fits {
+            return Err(CommitError::Changed(previous.cloned()));
+        }
+        let (kind, object) = match write {
+            Write::Put(object) if previous.is_none() => (ChangeKind::Created, object),
+            Write::Put(object) => (ChangeKind::Updated, object),
+            Write::Delete(object) => (ChangeKind::Deleted, object),
+        };
+        let object = Arc::new(Stored::new(object, revision)?);
+        let key = key.to_owned();
+        Ok(Self { revision, key, kind, object, previous: previous.cloned(), json_event: OnceLock::new() })
+    }
+
+    /// The change as a watch event in JSON; made once, however many watch.
+    pub(crate) fn json_event(&self) -> Bytes {
+        let make = || {
+            let kind = match self.kind {
+                ChangeKind::Created => "ADDED",
+                ChangeKind::Updated => "MODIFIED",
+                ChangeKind::Deleted => "DELETED",
+            };
+            json_event(kind, self.object.json())
+        };
+        self.json_event.get_or_init(make).clone()
+    }
+}
+
+/// A watch event in JSON, around an object's own.
+pub(crate) fn json_event(kind: &str, object: &[u8]) -> Bytes {
+    let mut event = Vec::with_capacity(object.len() + 32);
+    event.extend_from_slice(b"{\"type\":\"");
+    event.extend_from_slice(kind.as_bytes());
+    event.extend_from_slice(b"\",\"object\":");
+    event.extend_from_slice(object);
+    event.extend_from_slice(b"}\n");
+    event.into()
+}

@@ -1,0 +1,158 @@
+//! What requests do: one file for each verb, all of them generic over kinds.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod modify;
+mod scale;
+mod watch;
+
+pub(crate) use self::delete::DeleteOptions;
+
+use std::sync::Arc;
+
+use http::{Method, Response};
+use klient_core::Status;
+
+use crate::{Result, body::ResponseBody, call::Call, registry::Resource, route::ResourceRoute, server::Core};
+
+/// What a request is about.
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    /// Empty for all namespaces, and for kinds that have none.
+    pub(crate) namespace: String,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+}
+
+impl Target {
+    /// The object's name, where there must be one.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// The object's key in the store.
+    pub(crate) fn key(&self) -> String {
+        self.resource.key(&self.namespace, self.name())
+    }
+
+    /// What the keys of all objects begin with that are meant.
+    pub(crate) fn prefix(&self) -> String {
+        if self.resource.namespaced && !self.namespace.is_empty() {
+            format!("{}/", self.namespace)
+        } else {
+            String::new()
+        }
+    }
+
+    pub(crate) fn not_found(&self) -> Box<Status> {
+        Box::new(Status::not_found(&self.resource.group_resource(), self.name()))
+    }
+}
+
+impl Core {
+    /// Does what a request about a resource asks for.
+    pub(crate) async fn on_resource(
+        self: &Arc<Self>,
+        call: &Call,
+        route: &ResourceRoute,
+    ) -> Result<Response<ResponseBody>> {
+        let resource = self.registry.find(&route.group, &route.version, &route.plural).ok_or_else(not_served)?;
+        if resource.namespaced != route.namespace.is_some() && (route.name.is_some() || route.namespace.is_some()) {
+            return Err(not_served());
+        }
+        let target = Target {
+            resource,
+            namespace: route.namespace.clone().unwrap_or_default(),
+            name: route.name.clone(),
+            subresource: route.subresource.clone(),
+        };
+        if let Some(name) = &target.subresource {
+            return self.on_subresource(call, &target, name).await;
+        }
+        let watching = route.watch || call.flag("watch");
+        let verb = match (&call.method, target.name.is_some()) {
+            (&Method::GET, _) if watching => "watch",
+            (&Method::GET, true) => "get",
+            (&Method::GET, false) => "list",
+            (&Method::POST, false) => "create",
+            (&Method::PUT, true) => "update",
+            (&Method::PATCH, true) => "patch",
+            (&Method::DELETE, true) => "delete",
+            (&Method::DELETE, false) => "deletecollection",
+            _ => return Err(self.method_not_allowed(call, &target)),
+        };
+        if !target.resource.has_verb(verb) {
+            return Err(self.method_not_allowed(call, &target));
+        }
+        match verb {
+            "watch" => self.watch(call, &target).await,
+            "get" => self.get(call, &target).await,
+            "list" => self.list(call, &target).await,
+            "create" => self.create(call, &target).await,
+            "update" => self.update(call, &target).await,
+            "patch" => self.patch(call, &target).await,
+            "delete" => self.delete(call, &target).await,
+            _ => self.delete_collection(call, &target).await,
+        }
+    }
+
+    async fn on_subresource(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+        name: &str,
+    ) -> Result<Response<ResponseBody>> {
+        let subresource = target.resource.subresource(name).ok_or_else(not_served)?;
+        let verb = match call.method {
+            Method::GET => "get",
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => return Err(self.method_not_allowed(call, target)),
+        };
+        if !subresource.verbs.iter().any(|known| known == verb) {
+            return Err(self.method_not_allowed(call, target));
+        }
+        match (name, verb) {
+            ("scale", _) => self.scale(call, target).await,
+            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
+                self.get(call, target).await
+            }
+            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
+                self.update(call, target).await
+            }
+            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "patch") => {
+                self.patch(call, target).await
+            }
+            ("binding", "create") => self.bind(call, target).await,
+            ("eviction", "create") => self.evict(call, target).await,
+            _ => {
+                let message =
+                    format!("{} of {} is not supported by the embedded API server", name, target.resource.plural);
+                Err(Box::new(Status::failure(klient_core::StatusReason::Unknown, 501, message)))
+            }
+        }
+    }
+
+    fn method_not_allowed(&self, call: &Call, target: &Target) -> Box<Status> {
+        let mut status = Status::method_not_supported(&target.resource.group_resource(), call.method.as_str());
+        status.message = "the server does not allow this method on the requested resource".to_owned();
+        Box::new(status)
+    }
+}
+
+/// What is not served has no kind to answer in.
+pub(crate) fn not_served() -> Box<Status> {
+    let mut status =
+        Status::failure(klient_core::StatusReason::NotFound, 404, "the server could not find the requested resource");
+    status.details = Some(Box::default());
+    Box::new(status)
+}
+
+/// Makes an object of the server's own.
+pub(crate) async fn make(core: &Arc<Core>, target: &Target, object: serde_json::Value) -> Result<()> {
+    core.create_object(target, object, false).await.map(drop)
+}

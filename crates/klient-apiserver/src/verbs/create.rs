@@ -1,0 +1,165 @@
+//! Making an object.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use klient_core::{GroupKind, Status, StatusCause, StatusReason};
+use serde_json::Value;
+
+use super::Target;
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    builtin,
+    call::Call,
+    decode, metadata,
+    negotiate::Form,
+    registry::{Resource, Schema},
+    server::Core,
+    store::{Change, CommitError, Expected, Write},
+};
+
+impl Core {
+    pub(super) async fn create(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let wanted = call.wanted(resource)?;
+        let form = Form::of_body(&call.headers)?;
+        let options = call.write_options("CreateOptions")?;
+        let decoded = decode::object(resource, form, &call.body)?;
+        let warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        let made = self.create_object(target, decoded.object, options.dry_run).await?;
+        let response = answer::object(StatusCode::CREATED, resource, &made, wanted)?;
+        Ok(answer::with_warnings(response, &warnings))
+    }
+
+    /// Makes an object from what was asked for; returns what was made of it.
+    pub(super) async fn create_object(
+        self: &Arc<Self>,
+        target: &Target,
+        mut object: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
+        let resource = &target.resource;
+        check_namespace(target, &mut object)?;
+        if !metadata::text(&object, "resourceVersion").is_empty() {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
+        }
+        self.check_namespace_is_alive(target)?;
+        builtin::before_create(self, resource, &mut object)?;
+        if resource.strategy.status && !resource.is_custom() {
+            builtin::reset_status(resource, &mut object);
+        } else if resource.strategy.status
+            && let Value::Object(fields) = &mut object
+        {
+            fields.remove("status");
+        }
+        metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.strategy.generation);
+        let generated = metadata::text(&object, "generateName").to_owned();
+        let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();
+        for attempt in 0..GENERATE_ATTEMPTS {
+            if generates {
+                let name = metadata::generate(&generated, || self.random());
+                metadata::of(&mut object).insert("name".to_owned(), Value::from(name));
+            }
+            validate(resource, &object, None)?;
+            let key = resource.key(&target.namespace, metadata::text(&object, "name"));
+            if dry_run {
+                if self.store.get(&resource.table, &key).is_none() {
+                    return Ok(object);
+                }
+            } else {
+                match self.store.commit(&resource.table, &key, Expected::Absent, Write::Put(object.clone())).await {
+                    Ok(change) => {
+                        self.after_change(resource, &change).await;
+                        return Ok(builtin::versions::present(resource, change.object.value()));
+                    }
+                    Err(CommitError::Changed(_)) => {}
+                    Err(error) => return Err(commit_failed(&error)),
+                }
+            }
+            if !generates {
+                return Err(Box::new(Status::already_exists(
+                    &resource.group_resource(),
+                    metadata::text(&object, "name"),
+                )));
+            }
+            if attempt + 1 == GENERATE_ATTEMPTS {
+                break;
+            }
+        }
+        let name = metadata::text(&object, "name");
+        Err(Box::new(Status::generate_name_conflict(&resource.group_resource(), name, 1)))
+    }
+
+    /// New things are not made where there is no namespace, nor in one that is being deleted.
+    fn check_namespace_is_alive(&self, target: &Target) -> Result<()> {
+        if !target.resource.namespaced || target.namespace.is_empty() {
+            return Ok(());
+        }
+        let namespaces = klient_core::GroupResource::new("", "namespaces");
+        let Some(namespace) = self.store.get("namespaces", &target.namespace) else {
+            return Err(Box::new(Status::not_found(&namespaces, &target.namespace)));
+        };
+        if namespace.raw().deletion_timestamp().is_some() {
+            let why = format!(
+                "unable to create new content in namespace {} because it is being terminated",
+                target.namespace
+            );
+            let mut status = Status::forbidden(&target.resource.group_resource(), "", why);
+            let cause = StatusCause::new(
+                "NamespaceTerminating",
+                "metadata.namespace",
+                format!("namespace {} is being terminated", target.namespace),
+            );
+            if let Some(details) = &mut status.details {
+                details.causes.push(cause);
+            }
+            return Err(Box::new(status));
+        }
+        Ok(())
+    }
+
+    /// What a change means for the server itself.
+    pub(crate) async fn after_change(self: &Arc<Self>, resource: &Resource, change: &Arc<Change>) {
+        builtin::after_change(self, resource, change).await;
+    }
+}
+
+/// The namespace of an object is that of the request.
+pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()> {
+    let given = metadata::text(object, "namespace").to_owned();
+    if !target.resource.namespaced {
+        metadata::of(object).remove("namespace");
+        return Ok(());
+    }
+    if !given.is_empty() && given != target.namespace {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    metadata::of(object).insert("namespace".to_owned(), Value::from(target.namespace.as_str()));
+    Ok(())
+}
+
+/// Refuses an object that breaks a rule.
+pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Result<()> {
+    let mut causes = metadata::check(resource, object, old);
+    match &resource.schema {
+        Schema::Custom(schema) => causes.extend(schema.validate(object)),
+        Schema::BuiltIn(_) => causes.extend(builtin::validate(resource, object, old)),
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let kind = GroupKind::new(resource.group.clone(), resource.kind.clone());
+    Err(Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes)))
+}
+
+pub(super) fn commit_failed(error: &CommitError) -> Box<Status> {
+    match error {
+        CommitError::Invalid(why) | CommitError::Disk(why) => Box::new(Status::internal_error(why)),
+        CommitError::Changed(_) => Box::new(Status::internal_error("the object changed")),
+    }
+}
+
+const GENERATE_ATTEMPTS: usize = 8;

@@ -1,0 +1,320 @@
+//! Deleting objects: at once, or in steps where finalizers or a grace period ask for it.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use klient_core::{GroupKind, Status, StatusCause, StatusDetails};
+use serde_json::{Value, json};
+
+use super::{Target, create::commit_failed};
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    builtin,
+    call::Call,
+    decode, metadata,
+    negotiate::Form,
+    registry::Resource,
+    selection::Selection,
+    server::Core,
+    store::{CommitError, Expected, Stored, Write},
+};
+
+/// What a delete asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    dry_run: bool,
+    grace: Option<i64>,
+    uid: Option<String>,
+    version: Option<String>,
+    propagation: Option<Propagation>,
+    /// By the old name of the propagation policy.
+    orphan_dependents: Option<bool>,
+}
+
+/// What becomes of an object's dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// What became of an object.
+pub(crate) enum Deleted {
+    /// It is gone; this was its last state.
+    Gone(Value),
+    /// It waits for finalizers or its grace period.
+    Waiting(Value),
+}
+
+impl Core {
+    pub(super) async fn delete(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let wanted = call.wanted(resource)?;
+        let options = DeleteOptions::of_call(call)?;
+        let accepted = options.orphan_dependents == Some(false);
+        match self.delete_object(target, &options).await? {
+            Deleted::Waiting(object) => {
+                let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+                answer::object(code, resource, &object, wanted)
+            }
+            Deleted::Gone(object) if resource.strategy.delete_returns_object => {
+                answer::object(StatusCode::OK, resource, &object, wanted)
+            }
+            Deleted::Gone(object) => {
+                let mut status = Status::success();
+                status.details = Some(Box::new(StatusDetails {
+                    name: target.name().to_owned(),
+                    group: resource.group.clone(),
+                    kind: resource.plural.clone(),
+                    uid: metadata::text(&object, "uid").to_owned(),
+                    ..StatusDetails::default()
+                }));
+                Ok(answer::status(StatusCode::OK, &status, wanted))
+            }
+        }
+    }
+
+    pub(super) async fn delete_collection(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+    ) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let wanted = call.wanted(resource)?;
+        let selection = Selection::of_call(resource, call)?;
+        // Preconditions are of one object.
+        let options = DeleteOptions { uid: None, version: None, ..DeleteOptions::of_call(call)? };
+        let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+        let snapshot = self.store.list(&resource.table, &target.prefix());
+        let found = snapshot.objects.iter().filter(|stored| selection.matches(stored));
+        let found: Vec<Arc<Stored>> = found.take(limit.unwrap_or(usize::MAX)).cloned().collect();
+        for stored in &found {
+            let one = Target {
+                resource: Arc::clone(resource),
+                namespace: stored.raw().namespace().unwrap_or_default().into_owned(),
+                name: Some(stored.raw().name().into_owned()),
+                subresource: None,
+            };
+            match self.delete_object(&one, &options).await {
+                Err(status) if !status.is_not_found() => return Err(status),
+                _ => {}
+            }
+        }
+        let head = answer::ListHead { revision: snapshot.revision, ..answer::ListHead::default() };
+        answer::list(resource, &head, &found, wanted)
+    }
+
+    /// Deletes one object, or marks it.
+    pub(crate) async fn delete_object(self: &Arc<Self>, target: &Target, options: &DeleteOptions) -> Result<Deleted> {
+        let resource = &target.resource;
+        loop {
+            let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+            let current = builtin::versions::present(resource, stored.value());
+            options.check(target, &current)?;
+            builtin::before_delete(resource, &current)?;
+            let mut new = current.clone();
+            options.propagation_of(resource, &current).mark(&mut new);
+            let grace = builtin::grace_period(resource, &current, options.grace);
+            let waits =
+                metadata::finalizers(&new).next().is_some() || grace > 0 || !builtin::may_vanish(resource, &new);
+            let write = if waits {
+                if !mark_deleting(self, resource, &mut new, &current, grace) {
+                    return Ok(Deleted::Waiting(current));
+                }
+                Write::Put(new.clone())
+            } else {
+                Write::Delete(new.clone())
+            };
+            if options.dry_run {
+                return Ok(if waits { Deleted::Waiting(new) } else { Deleted::Gone(new) });
+            }
+            match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
+                Ok(change) => {
+                    self.after_change(resource, &change).await;
+                    let object = builtin::versions::present(resource, change.object.value());
+                    return Ok(if waits { Deleted::Waiting(object) } else { Deleted::Gone(object) });
+                }
+                Err(CommitError::Changed(_)) => {}
+                Err(error) => return Err(commit_failed(&error)),
+            }
+        }
+    }
+}
+
+/// Marks an object as being deleted; false if there is nothing to change.
+fn mark_deleting(core: &Core, resource: &Resource, new: &mut Value, current: &Value, grace: i64) -> bool {
+    if metadata::is_deleting(current) {
+        let before = current["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+        // A grace period can only get shorter.
+        if grace >= before && new == current {
+            return false;
+        }
+        if grace < before {
+            set_deletion(core, new, grace);
+        }
+    } else {
+        set_deletion(core, new, grace);
+        if let Some(generation) = current["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
+            metadata::of(new).insert("generation".to_owned(), json!(generation + 1));
+        }
+        builtin::on_deletion(resource, new);
+    }
+    true
+}
+
+fn set_deletion(core: &Core, object: &mut Value, grace: i64) {
+    let at =
+        core.clock.now().saturating_add(jiff::SignedDuration::from_secs(grace)).unwrap_or_else(|_| core.clock.now());
+    let fields = metadata::of(object);
+    fields.insert("deletionTimestamp".to_owned(), json!(metadata::time(at)));
+    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+}
+
+impl DeleteOptions {
+    /// A delete in the background, as the server's own are.
+    pub(crate) fn background() -> Self {
+        Self { propagation: Some(Propagation::Background), ..Self::default() }
+    }
+
+    /// A delete that waits for the dependents.
+    pub(crate) fn foreground() -> Self {
+        Self { propagation: Some(Propagation::Foreground), ..Self::default() }
+    }
+
+    /// The same of one object and no other.
+    pub(crate) fn of_uid(mut self, uid: &str) -> Self {
+        self.uid = Some(uid.to_owned());
+        self
+    }
+
+    fn of_call(call: &Call) -> Result<Self> {
+        let body = body_options(call)?;
+        let text = |name: &str| body[name].as_str().or_else(|| call.param(name));
+        let invalid = |causes| Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", causes));
+        let dry_run: Vec<&str> = body["dryRun"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .chain(call.params("dryRun"))
+            .collect();
+        if dry_run.iter().any(|value| *value != "All") {
+            let given: Vec<Value> = dry_run.iter().map(|value| json!(value)).collect();
+            return Err(invalid(vec![StatusCause::not_supported("dryRun", given, &["All"])]));
+        }
+        let grace = match body["gracePeriodSeconds"].as_i64() {
+            Some(grace) => Some(grace),
+            None => call.number("gracePeriodSeconds")?,
+        };
+        let orphan_dependents =
+            body["orphanDependents"].as_bool().or_else(|| call.param("orphanDependents").map(|value| value == "true"));
+        let propagation = match text("propagationPolicy") {
+            None => None,
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some(other) => {
+                let supported = ["Background", "Foreground", "Orphan", "nil"];
+                return Err(invalid(vec![StatusCause::not_supported("propagationPolicy", other, &supported)]));
+            }
+        };
+        if orphan_dependents.is_some() && propagation.is_some() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            return Err(invalid(vec![StatusCause::invalid(
+                "propagationPolicy",
+                json!(text("propagationPolicy")),
+                detail,
+            )]));
+        }
+        Ok(Self {
+            dry_run: !dry_run.is_empty(),
+            // Nobody can wait for less than nothing.
+            grace: grace.map(|grace| if grace < 0 { 1 } else { grace }),
+            uid: body["preconditions"]["uid"].as_str().map(str::to_owned),
+            version: body["preconditions"]["resourceVersion"].as_str().map(str::to_owned),
+            propagation,
+            orphan_dependents,
+        })
+    }
+
+    fn check(&self, target: &Target, current: &Value) -> Result<()> {
+        for (name, word, wanted) in [("uid", "UID", &self.uid), ("resourceVersion", "ResourceVersion", &self.version)] {
+            let found = metadata::text(current, name);
+            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) {
+                let why =
+                    format!("Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}");
+                return Err(Box::new(Status::conflict(&target.resource.group_resource(), target.name(), why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of dependents: what is asked for, or else what the finalizers say already.
+    fn propagation_of(&self, resource: &Resource, current: &Value) -> Mark {
+        let chosen = self.propagation.or(match self.orphan_dependents {
+            Some(true) => Some(Propagation::Orphan),
+            Some(false) => Some(Propagation::Background),
+            None => None,
+        });
+        let _ = resource;
+        match chosen {
+            Some(chosen) => Mark::Set(chosen),
+            None if metadata::finalizers(current).any(|name| matches!(name, "orphan" | "foregroundDeletion")) => {
+                Mark::Keep
+            }
+            None => Mark::Set(Propagation::Background),
+        }
+    }
+}
+
+/// Which finalizers of the garbage collector an object gets.
+enum Mark {
+    Keep,
+    Set(Propagation),
+}
+
+impl Mark {
+    fn mark(&self, object: &mut Value) {
+        let Self::Set(propagation) = self else { return };
+        let mut finalizers: Vec<String> = metadata::finalizers(object).map(str::to_owned).collect();
+        finalizers.retain(|name| name != "orphan" && name != "foregroundDeletion");
+        match propagation {
+            Propagation::Orphan => finalizers.push("orphan".to_owned()),
+            Propagation::Foreground => finalizers.push("foregroundDeletion".to_owned()),
+            Propagation::Background => {}
+        }
+        let fields = metadata::of(object);
+        if finalizers.is_empty() {
+            fields.remove("finalizers");
+        } else {
+            fields.insert("finalizers".to_owned(), json!(finalizers));
+        }
+    }
+}
+
+/// The options in a body, whatever its form.
+fn body_options(call: &Call) -> Result<Value> {
+    if call.body.is_empty() {
+        return Ok(Value::Null);
+    }
+    let value = match Form::of_body(&call.headers)? {
+        Form::Json => decode::parse_json("DeleteOptions", &call.body)?.0,
+        Form::Yaml => decode::parse_yaml("DeleteOptions", &call.body)?,
+        Form::Protobuf => {
+            let options: k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions =
+                klient_proto::meta::decode(&call.body).map_err(|error| {
+                    Box::new(Status::bad_request(format!("the options cannot be decoded: {error}")))
+                })?;
+            serde_json::to_value(options).unwrap_or_default()
+        }
+    };
+    let kind = value["kind"].as_str().unwrap_or("DeleteOptions");
+    if kind != "DeleteOptions" {
+        return Err(Box::new(Status::bad_request(format!(
+            "decoded object cannot be converted to DeleteOptions: it is a {kind}"
+        ))));
+    }
+    Ok(value)
+}

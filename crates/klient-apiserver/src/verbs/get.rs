@@ -1,0 +1,44 @@
+//! Reading one object.
+
+use http::{Response, StatusCode};
+use klient_core::Status;
+
+use super::Target;
+use crate::{Result, answer, body::ResponseBody, call::Call, server::Core};
+
+impl Core {
+    pub(super) async fn get(&self, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let wanted = call.wanted(&target.resource)?;
+        if let Some(version) = call.param("resourceVersion") {
+            self.wait_for(parse_version(version)?).await?;
+        }
+        let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+        answer::stored(StatusCode::OK, &target.resource, &stored, wanted)
+    }
+
+    /// Waits until the store has a revision.
+    pub(super) async fn wait_for(&self, revision: u64) -> Result<()> {
+        let deadline = tokio::time::Instant::now() + FRESHNESS;
+        loop {
+            let current = self.store.revision();
+            if current >= revision {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(Box::new(Status::version_too_large(revision, current, 1)));
+            }
+            // Rare, and bounded: a client that has seen more than there is.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// A resource version, which is a number to the server alone.
+pub(super) fn parse_version(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| {
+        let message = format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
+        Box::new(Status::failure(klient_core::StatusReason::Unknown, 500, format!("resourceVersion: {message}")))
+    })
+}
+
+const FRESHNESS: std::time::Duration = std::time::Duration::from_secs(3);

@@ -1,0 +1,174 @@
+//! Reading many objects: all at once or page by page, as they are or as they were.
+
+use std::sync::Arc;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::Response;
+use klient_core::{GroupKind, Status, StatusCause};
+use serde_json::{Value, json};
+
+use super::{Target, get::parse_version};
+use crate::{
+    Result,
+    answer::{self, ListHead},
+    body::ResponseBody,
+    call::Call,
+    selection::Selection,
+    server::Core,
+    store::{Snapshot, Stored},
+};
+
+/// Where the next page begins.
+struct Token {
+    /// The revision of the first page; the newest one if it is no longer known.
+    revision: Option<u64>,
+    /// The key that is the last one of the page before.
+    after: String,
+}
+
+impl Core {
+    pub(super) async fn list(&self, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let wanted = call.wanted(&target.resource)?;
+        let selection = Selection::of_call(&target.resource, call)?;
+        check_options(call)?;
+        let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+        let token = call.param("continue").map(Token::parse).transpose()?;
+        let (snapshot, after) = self.snapshot(call, target, token).await?;
+        let at_any_version = call.param("resourceVersion") == Some("0") && call.param("continue").is_none();
+        let limit = if at_any_version { None } else { limit };
+        let mut head = ListHead { revision: snapshot.revision, ..ListHead::default() };
+        let objects = page(&snapshot, after.as_deref(), target, &selection, limit, &mut head);
+        answer::list(&target.resource, &head, &objects, wanted)
+    }
+
+    /// The objects at the revision that is asked for, and after which key to begin.
+    async fn snapshot(&self, call: &Call, target: &Target, token: Option<Token>) -> Result<(Snapshot, Option<String>)> {
+        let (table, prefix) = (&target.resource.table, target.prefix());
+        if let Some(Token { revision, after }) = token {
+            let Some(revision) = revision else { return Ok((self.store.list(table, &prefix), Some(after))) };
+            let snapshot = self.store.list_at(table, &prefix, revision).map_err(|_| {
+                let mut status = Status::expired(CONTINUE_EXPIRED);
+                status.metadata.get_or_insert_default().continue_ =
+                    Some(Token { revision: None, after: after.clone() }.to_string());
+                Box::new(status)
+            })?;
+            return Ok((snapshot, Some(after)));
+        }
+        let version = call.param("resourceVersion").map(parse_version).transpose()?;
+        match (version, call.param("resourceVersionMatch")) {
+            (Some(version), Some("Exact")) => {
+                let current = self.store.revision();
+                if version > current {
+                    self.wait_for(version).await?;
+                }
+                let snapshot = self.store.list_at(table, &prefix, version).map_err(|compacted| {
+                    let message = format!(
+                        "The resourceVersion for the provided list is too old ({version}, oldest is {}).",
+                        compacted.oldest
+                    );
+                    Box::new(Status::expired(message))
+                })?;
+                Ok((snapshot, None))
+            }
+            (Some(version), _) => {
+                self.wait_for(version).await?;
+                Ok((self.store.list(table, &prefix), None))
+            }
+            (None, _) => Ok((self.store.list(table, &prefix), None)),
+        }
+    }
+}
+
+/// The objects of one page; `head` learns how it goes on.
+fn page(
+    snapshot: &Snapshot,
+    after: Option<&str>,
+    target: &Target,
+    selection: &Selection,
+    limit: Option<usize>,
+    head: &mut ListHead,
+) -> Vec<Arc<Stored>> {
+    let resource = &target.resource;
+    let key = |stored: &Stored| resource.key(&stored.raw().namespace().unwrap_or_default(), &stored.raw().name());
+    let rest = match after {
+        Some(after) => &snapshot.objects[snapshot.objects.partition_point(|stored| key(stored).as_str() <= after)..],
+        None => &snapshot.objects[..],
+    };
+    let mut objects = Vec::new();
+    for (index, stored) in rest.iter().enumerate() {
+        if !selection.matches(stored) {
+            continue;
+        }
+        if limit.is_some_and(|limit| objects.len() == limit) {
+            let last = objects.last().map(|stored: &Arc<Stored>| key(stored)).unwrap_or_default();
+            head.continue_token = Some(Token { revision: Some(snapshot.revision), after: last }.to_string());
+            // How many are left is known only where all count.
+            head.remaining = selection.is_everything().then_some(rest.len() - index);
+            break;
+        }
+        objects.push(Arc::clone(stored));
+    }
+    objects
+}
+
+/// Options that contradict each other.
+fn check_options(call: &Call) -> Result<()> {
+    let invalid = |cause: StatusCause| {
+        Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", vec![cause])))
+    };
+    if call.param("sendInitialEvents").is_some() {
+        return invalid(StatusCause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    let version = call.param("resourceVersion");
+    let Some(how) = call.param("resourceVersionMatch") else { return Ok(()) };
+    if call.param("continue").is_some() {
+        return invalid(StatusCause::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        ));
+    }
+    if version.is_none() {
+        return invalid(StatusCause::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ));
+    }
+    match how {
+        "NotOlderThan" => Ok(()),
+        "Exact" if version == Some("0") => invalid(StatusCause::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        )),
+        "Exact" => Ok(()),
+        other => invalid(StatusCause::not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan", ""])),
+    }
+}
+
+impl Token {
+    fn parse(text: &str) -> Result<Self> {
+        let wrong = |why: &str| Box::new(Status::bad_request(format!("continue key is not valid: {why}")));
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| wrong(&error.to_string()))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        if value["v"] != "meta.k8s.io/v1" {
+            return Err(wrong(&format!("server does not recognize this encoded version {}", value["v"])));
+        }
+        let revision = match value["rv"].as_i64() {
+            Some(-1) => None,
+            Some(revision @ 1..) => Some(revision.cast_unsigned()),
+            _ => return Err(wrong("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
+        };
+        let after = value["start"].as_str().filter(|start| !start.is_empty());
+        let after = after.ok_or_else(|| wrong("encoded start key empty (version meta.k8s.io/v1)"))?;
+        Ok(Self { revision, after: after.trim_end_matches('\0').to_owned() })
+    }
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let revision = self.revision.map_or(-1, u64::cast_signed);
+        let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": format!("{}\0", self.after)});
+        f.write_str(&URL_SAFE_NO_PAD.encode(token.to_string()))
+    }
+}
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";

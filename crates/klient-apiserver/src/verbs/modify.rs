@@ -1,0 +1,232 @@
+//! Changing an object: updates and patches, of the whole or of a subresource.
+//!
+//! All of them are one loop: read, change, check, write if it is still the same, else once more.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode, header::CONTENT_TYPE};
+use klient_core::{GroupKind, Status, StatusCause};
+use serde_json::{Value, json};
+
+use super::{
+    Target,
+    create::{check_namespace, commit_failed, validate},
+};
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    builtin,
+    call::{Call, WriteOptions},
+    decode, metadata,
+    negotiate::Form,
+    patch::Patch,
+    registry::{Resource, Schema},
+    server::Core,
+    store::{CommitError, Expected, Stored, Write},
+};
+
+/// The object after a change, and whether the change made it.
+pub(super) struct Modified {
+    pub(super) object: Value,
+    pub(super) created: bool,
+}
+
+impl Core {
+    pub(super) async fn update(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let wanted = call.wanted(resource)?;
+        let form = Form::of_body(&call.headers)?;
+        let options = call.write_options("UpdateOptions")?;
+        let decoded = decode::object(resource, form, &call.body)?;
+        let warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        let mut object = decoded.object;
+        check_names(target, &mut object)?;
+        let modified = self.modify(target, options, false, |_| Ok(object.clone())).await;
+        let modified = match modified {
+            Err(status)
+                if status.is_not_found() && resource.strategy.create_on_update && target.subresource.is_none() =>
+            {
+                metadata::of(&mut object).remove("resourceVersion");
+                let made = self.create_object(target, object, options.dry_run).await?;
+                Modified { object: made, created: true }
+            }
+            outcome => outcome?,
+        };
+        let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(answer::with_warnings(answer::object(code, resource, &modified.object, wanted)?, &warnings))
+    }
+
+    pub(super) async fn patch(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let wanted = call.wanted(resource)?;
+        let options = call.write_options("PatchOptions")?;
+        if call.param("force").is_some() {
+            let cause = StatusCause::forbidden("force", "may not be specified for non-apply patch");
+            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
+        }
+        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let patch = Patch::parse(resource, content_type, &call.body)?;
+        let problems = std::sync::Mutex::new(Vec::new());
+        let modified = self
+            .modify(target, options, true, |current| {
+                let mut patched = patch.apply(resource, current)?;
+                let found = decode::shape(resource, &mut patched)?;
+                *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
+                check_names(target, &mut patched)?;
+                Ok(patched)
+            })
+            .await?;
+        let problems = problems.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let warnings = decode::enforce(resource, options.field_validation, &problems)?;
+        Ok(answer::with_warnings(answer::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
+    }
+
+    /// Reads, changes and writes until nobody was in between.
+    pub(super) async fn modify(
+        self: &Arc<Self>,
+        target: &Target,
+        options: WriteOptions,
+        is_patch: bool,
+        change: impl Fn(&Value) -> Result<Value>,
+    ) -> Result<Modified> {
+        let resource = &target.resource;
+        loop {
+            let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+            let current = builtin::versions::present(resource, stored.value());
+            let asked = change(&current)?;
+            check_version(target, &asked, &stored, is_patch)?;
+            let new = prepare(self, target, &current, asked)?;
+            if new == current || options.dry_run {
+                return Ok(Modified { object: new, created: false });
+            }
+            let is_done = metadata::is_deleting(&new)
+                && metadata::finalizers(&new).next().is_none()
+                && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+                && builtin::may_vanish(resource, &new);
+            let write = if is_done { Write::Delete(new) } else { Write::Put(new) };
+            match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
+                Ok(change) => {
+                    self.after_change(resource, &change).await;
+                    let object = builtin::versions::present(resource, change.object.value());
+                    return Ok(Modified { object, created: false });
+                }
+                Err(CommitError::Changed(_)) => {}
+                Err(error) => return Err(commit_failed(&error)),
+            }
+        }
+    }
+}
+
+/// Name and namespace are those of the path.
+fn check_names(target: &Target, object: &mut Value) -> Result<()> {
+    let given = metadata::text(object, "name");
+    if given.is_empty() {
+        metadata::of(object).insert("name".to_owned(), json!(target.name()));
+    } else if given != target.name() {
+        let message =
+            format!("the name of the object ({given}) does not match the name on the URL ({})", target.name());
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    check_namespace(target, object)
+}
+
+/// Whether the object is still what the writer has seen.
+fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool) -> Result<()> {
+    let (resource, name) = (&target.resource, target.name());
+    let current_uid = stored.raw().uid().unwrap_or_default().into_owned();
+    let uid = metadata::text(asked, "uid");
+    if !uid.is_empty() && uid != current_uid {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}");
+        return Err(Box::new(Status::conflict(&resource.group_resource(), name, why)));
+    }
+    let version = metadata::text(asked, "resourceVersion");
+    if version.is_empty() || version == "0" {
+        if is_patch || resource.strategy.unconditional_update || target.subresource.is_some() {
+            return Ok(());
+        }
+        let cause = StatusCause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        let kind = GroupKind::new(resource.group.clone(), resource.kind.clone());
+        return Err(Box::new(Status::invalid(&kind, name, vec![cause])));
+    }
+    if version != stored.revision.to_string() {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(Box::new(Status::conflict(&resource.group_resource(), name, why)));
+    }
+    Ok(())
+}
+
+/// What is written: what was asked for where it may be changed, and what was there where it may not.
+fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Result<Value> {
+    let resource = &target.resource;
+    let mut new = match target.subresource.as_deref() {
+        Some("status") => with_status(resource, current, &asked),
+        Some("finalize") => {
+            let mut new = current.clone();
+            new["spec"]["finalizers"] = asked["spec"]["finalizers"].clone();
+            if new["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+                && let Value::Object(spec) = &mut new["spec"]
+            {
+                spec.remove("finalizers");
+            }
+            new
+        }
+        Some("approval") => {
+            let mut new = current.clone();
+            new["status"]["conditions"] = asked["status"]["conditions"].clone();
+            new
+        }
+        _ => {
+            let mut new = asked;
+            if resource.strategy.status
+                && let Value::Object(fields) = &mut new
+            {
+                match current.get("status") {
+                    Some(status) => drop(fields.insert("status".to_owned(), status.clone())),
+                    None => drop(fields.remove("status")),
+                }
+            }
+            builtin::before_update(core, resource, &mut new, current)?;
+            new
+        }
+    };
+    metadata::keep(&mut new, current);
+    let counts = resource.strategy.generation && target.subresource.as_deref() != Some("status");
+    if counts && wish(resource, &new) != wish(resource, current) {
+        let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+        metadata::of(&mut new).insert("generation".to_owned(), json!(generation));
+    }
+    validate(resource, &new, Some(current))?;
+    Ok(new)
+}
+
+/// The stored object with another status. Custom kinds change nothing else; built-in ones may change metadata.
+fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
+    let mut new = current.clone();
+    if let Value::Object(fields) = &mut new {
+        match asked.get("status") {
+            Some(status) => drop(fields.insert("status".to_owned(), status.clone())),
+            None => drop(fields.remove("status")),
+        }
+    }
+    if matches!(resource.schema, Schema::BuiltIn(_)) {
+        for name in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            let metadata = metadata::of(&mut new);
+            match asked["metadata"].get(name) {
+                Some(value) => drop(metadata.insert(name.to_owned(), value.clone())),
+                None => drop(metadata.remove(name)),
+            }
+        }
+    }
+    new
+}
+
+/// The part of an object that says what is wanted.
+fn wish(resource: &Resource, object: &Value) -> Value {
+    let Value::Object(fields) = object else { return Value::Null };
+    let is_wish = |name: &str| match name {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !resource.strategy.status,
+        _ => true,
+    };
+    fields.iter().filter(|(name, _)| is_wish(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}

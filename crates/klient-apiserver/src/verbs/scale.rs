@@ -1,0 +1,234 @@
+//! Replicas, the eviction of pods, and their binding to nodes.
+
+use std::sync::Arc;
+
+use http::{Method, Response, StatusCode, header::CONTENT_TYPE};
+use klient_core::{GroupKind, Status, StatusCause};
+use serde_json::{Value, json};
+
+use super::{Target, delete::DeleteOptions};
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    call::Call,
+    custom::ScalePaths,
+    decode, metadata,
+    negotiate::Form,
+    patch::Patch,
+    registry::{Resource, Schema},
+    server::Core,
+};
+
+/// What is asked for, given what there is.
+type ScaleChange = Box<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
+
+impl Core {
+    /// `autoscaling/v1` `Scale`, whatever the kind keeps its replicas in.
+    pub(super) async fn scale(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let paths = paths(&target.resource);
+        let kind = scale_resource();
+        let wanted = call.wanted(&kind)?;
+        if call.method == Method::GET {
+            let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+            return answer::object(StatusCode::OK, &kind, &scale_of(&paths, &stored.value()), wanted);
+        }
+        let options = call.write_options("UpdateOptions")?;
+        let change: ScaleChange = if call.method == Method::PUT {
+            let (asked, _) = decode::parse_json("Scale", &body_as_json(call)?)?;
+            Box::new(move |_| Ok(asked.clone()))
+        } else {
+            let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let patch = Patch::parse(&kind, content_type, &call.body)?;
+            let kind = scale_resource();
+            Box::new(move |current| patch.apply(&kind, current))
+        };
+        let whole = Target {
+            subresource: None,
+            resource: Arc::clone(&target.resource),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+        };
+        let modified = self
+            .modify(&whole, options, true, |current| {
+                let asked = change(&scale_of(&paths, current))?;
+                let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
+                if replicas < 0 {
+                    let detail = "must be greater than or equal to 0";
+                    let cause = StatusCause::invalid("spec.replicas", replicas, detail);
+                    return Err(Box::new(Status::invalid(
+                        &GroupKind::new("autoscaling", "Scale"),
+                        target.name(),
+                        vec![cause],
+                    )));
+                }
+                let mut new = current.clone();
+                set_at(&mut new, &paths.spec, json!(replicas));
+                let version = metadata::text(&asked, "resourceVersion").to_owned();
+                metadata::of(&mut new).insert("resourceVersion".to_owned(), json!(version));
+                Ok(new)
+            })
+            .await?;
+        answer::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
+    }
+
+    /// Puts a pod on a node.
+    pub(super) async fn bind(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let options = call.write_options("CreateOptions")?;
+        let bindings = self.registry.find("", "v1", "bindings").ok_or_else(super::not_served)?;
+        let binding = decode::object(&bindings, Form::of_body(&call.headers)?, &call.body)?.object;
+        let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
+        let pod = Target {
+            subresource: None,
+            resource: Arc::clone(&target.resource),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+        };
+        self.modify(&pod, options, true, |current| {
+            let bound = current["spec"]["nodeName"].as_str().unwrap_or_default();
+            if !bound.is_empty() {
+                let why = format!("pod {} is already assigned to node {bound:?}", target.name());
+                return Err(Box::new(Status::conflict(
+                    &klient_core::GroupResource::new("", "pods/binding"),
+                    target.name(),
+                    why,
+                )));
+            }
+            let mut new = current.clone();
+            new["spec"]["nodeName"] = json!(node);
+            Ok(new)
+        })
+        .await?;
+        let mut status = Status::success();
+        status.code = 201;
+        Ok(answer::status(StatusCode::CREATED, &status, call.wanted(&target.resource)?))
+    }
+
+    /// Deletes a pod, if its disruption budgets allow.
+    pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+        let wanted = call.wanted(&target.resource)?;
+        let prefix = format!("{}/", target.namespace);
+        for budget in self.store.list("poddisruptionbudgets.policy", &prefix).objects {
+            let budget = budget.value();
+            let selector = serde_json::from_value(budget["spec"]["selector"].clone()).ok();
+            let Ok(selector) = klient_core::LabelSelector::from_api(selector.as_ref()) else { continue };
+            if !selector.matches(|key| stored.raw().label(key)) {
+                continue;
+            }
+            if budget["status"]["disruptionsAllowed"].as_i64().unwrap_or_default() > 0 {
+                continue;
+            }
+            let name = metadata::text(&budget, "name");
+            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+            let mut status = Status::too_many_requests(message, 0);
+            let needs = budget["status"]["desiredHealthy"].as_i64().unwrap_or_default();
+            let has = budget["status"]["currentHealthy"].as_i64().unwrap_or_default();
+            let cause = StatusCause::new(
+                "DisruptionBudget",
+                "",
+                format!("The disruption budget {name} needs {needs} healthy pods and has {has} currently"),
+            );
+            if let Some(details) = &mut status.details {
+                details.causes.push(cause);
+            }
+            return Err(Box::new(status));
+        }
+        let pod = Target {
+            subresource: None,
+            resource: Arc::clone(&target.resource),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+        };
+        self.delete_object(&pod, &DeleteOptions::background()).await?;
+        let mut status = Status::success();
+        status.code = 201;
+        Ok(answer::status(StatusCode::CREATED, &status, wanted))
+    }
+}
+
+fn body_as_json(call: &Call) -> Result<bytes::Bytes> {
+    match Form::of_body(&call.headers)? {
+        Form::Json => Ok(call.body.clone()),
+        Form::Yaml => {
+            let value = decode::parse_yaml("Scale", &call.body)?;
+            Ok(value.to_string().into())
+        }
+        Form::Protobuf => {
+            let scale: k8s_openapi::api::autoscaling::v1::Scale = klient_proto::decode_body(&call.body)
+                .map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
+            Ok(serde_json::to_vec(&scale).unwrap_or_default().into())
+        }
+    }
+}
+
+fn paths(resource: &Resource) -> ScalePaths {
+    match &resource.schema {
+        Schema::Custom(schema) => schema.scale.clone(),
+        Schema::BuiltIn(_) => None,
+    }
+    .unwrap_or_else(|| ScalePaths {
+        spec: ".spec.replicas".to_owned(),
+        status: ".status.replicas".to_owned(),
+        selector: None,
+    })
+}
+
+fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
+    let at = |path: &str| path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name));
+    let replicas = |path: &str| at(path).and_then(Value::as_i64).unwrap_or_default();
+    let mut kept = serde_json::Map::new();
+    for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object["metadata"].get(name) {
+            kept.insert(name.to_owned(), value.clone());
+        }
+    }
+    let selector = match &paths.selector {
+        Some(path) => at(path).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        None => {
+            let selector = serde_json::from_value(object["spec"]["selector"].clone()).ok();
+            klient_core::LabelSelector::from_api(selector.as_ref())
+                .map_or(String::new(), |selector| selector.to_string())
+        }
+    };
+    let mut status = json!({"replicas": replicas(&paths.status)});
+    if !selector.is_empty() {
+        status["selector"] = json!(selector);
+    }
+    let wanted = replicas(&paths.spec);
+    let spec = if wanted == 0 { json!({}) } else { json!({"replicas": wanted}) };
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec, "status": status})
+}
+
+fn set_at(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.trim_start_matches('.').split('.') {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+}
+
+/// What a `Scale` is written as.
+fn scale_resource() -> Resource {
+    let types = crate::registry::types().get("io.k8s.api.autoscaling.v1.Scale").expect("the table has every type");
+    Resource {
+        group: "autoscaling".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Scale".to_owned(),
+        list_kind: String::new(),
+        plural: "scales".to_owned(),
+        singular: String::new(),
+        namespaced: true,
+        verbs: Vec::new(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        subresources: Vec::new(),
+        storage_version_hash: None,
+        table: Arc::from(""),
+        strategy: crate::registry::Strategy::of_custom(false),
+        schema: Schema::BuiltIn(types),
+        codec: klient_proto::Codec::find("autoscaling/v1", "Scale"),
+    }
+}

@@ -1,0 +1,290 @@
+//! Following changes.
+//!
+//! A watch has a place in the log of its table and no queue of its own; a task turns what is new there into events.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::Response;
+use klient_core::{GroupKind, Status, StatusCause};
+use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{Target, get::parse_version};
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    builtin::{tables, versions},
+    call::Call,
+    negotiate::{Form, Projection, Wanted},
+    registry::Resource,
+    selection::Selection,
+    server::Core,
+    store::{Change, ChangeKind, Cursor, Stored, json_event},
+};
+
+/// One watch.
+struct Watch {
+    resource: Arc<Resource>,
+    selection: Selection,
+    prefix: String,
+    wanted: Wanted,
+    bookmarks: bool,
+    deadline: Instant,
+    /// Whether a table's columns were told.
+    columns_told: bool,
+    /// Up to which revision everything was told.
+    told: u64,
+}
+
+/// Where a watch begins.
+struct Start {
+    /// What there is already.
+    initial: Vec<Arc<Stored>>,
+    /// After which revision to go on.
+    after: u64,
+    /// Whether the end of what there is already is marked.
+    mark_end: bool,
+}
+
+impl Core {
+    pub(super) async fn watch(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let mut wanted = call.wanted(resource)?;
+        if wanted.form == Form::Yaml {
+            return Err(Box::new(Status::not_acceptable(&[
+                "application/json;stream=watch",
+                "application/vnd.kubernetes.protobuf;stream=watch",
+            ])));
+        }
+        wanted.pretty = false;
+        let mut selection = Selection::of_call(resource, call)?;
+        if let Some(name) = &target.name {
+            selection = selection.of_name(name);
+        }
+        let initial_events = check_options(call)?;
+        let timeout = call.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()).filter(|s| *s > 0);
+        let timeout = timeout.map_or_else(|| Duration::from_secs(1800 + self.random() % 1800), Duration::from_secs);
+        let mut watch = Watch {
+            resource: Arc::clone(resource),
+            selection,
+            prefix: target.prefix(),
+            wanted,
+            bookmarks: call.flag("allowWatchBookmarks"),
+            deadline: Instant::now() + timeout,
+            columns_told: false,
+            told: 0,
+        };
+        let start = match self.start(call, target, initial_events).await {
+            Ok(start) => start,
+            // The stream opens, and says in it what is wrong.
+            Err(status) if status.is_expired() || status.is_version_too_large() => return watch.failed(&status),
+            Err(status) => return Err(status),
+        };
+        let cursor = match self.store.follow(&resource.table, start.after) {
+            Ok(cursor) => cursor,
+            Err(compacted) => {
+                let message = format!("too old resource version: {} ({})", start.after, compacted.oldest);
+                return watch.failed(&Status::expired(message));
+            }
+        };
+        watch.told = start.after;
+        let (sender, chunks) = mpsc::channel(CHUNKS);
+        let (form, bookmark_every) = (wanted.form, self.bookmark_every);
+        let task = tokio::spawn(watch.run(start, cursor, sender, bookmark_every));
+        Ok(answer::watch(form, ResponseBody::stream(chunks, task)))
+    }
+
+    /// Where to begin.
+    async fn start(&self, call: &Call, target: &Target, initial_events: Option<bool>) -> Result<Start> {
+        let version = call.param("resourceVersion").map(parse_version).transpose()?.unwrap_or_default();
+        let wants_state = initial_events.unwrap_or(version == 0);
+        if !wants_state {
+            let after = if version == 0 { self.store.revision() } else { version };
+            return Ok(Start { initial: Vec::new(), after, mark_end: false });
+        }
+        if version > 0 {
+            self.wait_for(version).await?;
+        }
+        let snapshot = self.store.list(&target.resource.table, &target.prefix());
+        Ok(Start { initial: snapshot.objects, after: snapshot.revision, mark_end: true })
+    }
+}
+
+impl Watch {
+    /// Tells everything, until the client goes away, the time is over, or the history is.
+    async fn run(mut self, start: Start, mut cursor: Cursor, sender: mpsc::Sender<Bytes>, bookmark_every: Duration) {
+        for stored in &start.initial {
+            if !self.selection.matches(stored) {
+                continue;
+            }
+            let event = self.event("ADDED", stored.value());
+            if sender.send(event).await.is_err() {
+                return;
+            }
+        }
+        if start.mark_end && self.bookmarks && sender.send(self.bookmark(true)).await.is_err() {
+            return;
+        }
+        let mut next_bookmark = Instant::now() + bookmark_every;
+        loop {
+            match cursor.ready() {
+                Ok((changes, complete)) => {
+                    for change in &changes {
+                        if let Some(event) = self.change(change)
+                            && sender.send(event).await.is_err()
+                        {
+                            return;
+                        }
+                    }
+                    self.told = self.told.max(complete);
+                }
+                Err(compacted) => {
+                    // Too slow for the history: the client has to list anew.
+                    let message = format!("too old resource version: {} ({})", self.told, compacted.oldest);
+                    let _ = sender.send(self.error(&Status::expired(message))).await;
+                    return;
+                }
+            }
+            tokio::select! {
+                alive = cursor.changed() => if !alive { return },
+                () = sleep_until(self.deadline) => return,
+                () = sleep_until(next_bookmark), if self.bookmarks => {
+                    next_bookmark = Instant::now() + bookmark_every;
+                    // What came in the meantime goes first.
+                    if cursor.ready_is_empty() && sender.send(self.bookmark(false)).await.is_err() {
+                        return;
+                    }
+                }
+                () = sender.closed() => return,
+            }
+        }
+    }
+
+    /// What a change is to this watcher: an object may enter or leave what is selected.
+    fn change(&mut self, change: &Change) -> Option<Bytes> {
+        if !change.key.starts_with(&self.prefix) {
+            return None;
+        }
+        let now = change.kind != ChangeKind::Deleted && self.selection.matches(&change.object);
+        let before = change.previous.as_ref().is_some_and(|stored| self.selection.matches(stored));
+        let kind = match (before, now) {
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+            (false, false) => return None,
+        };
+        let plain = self.wanted == Wanted::JSON && !versions::is_converted(&self.resource);
+        let as_it_is = match kind {
+            "ADDED" => change.kind == ChangeKind::Created,
+            "MODIFIED" => change.kind == ChangeKind::Updated,
+            _ => change.kind == ChangeKind::Deleted,
+        };
+        if plain && as_it_is {
+            return Some(change.json_event());
+        }
+        if kind == "DELETED" && change.kind != ChangeKind::Deleted {
+            // It left: what it was, at the revision of the change.
+            let mut object = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
+            object["metadata"]["resourceVersion"] = json!(change.revision.to_string());
+            return Some(self.event(kind, object));
+        }
+        if plain {
+            return Some(json_event(kind, change.object.json()));
+        }
+        Some(self.event(kind, change.object.value()))
+    }
+
+    fn event(&mut self, kind: &str, object: Value) -> Bytes {
+        let object = versions::present(&self.resource, object);
+        match self.wanted.projection {
+            Projection::Object => {
+                let encoded = answer::encode_object(&self.resource, &object, self.wanted);
+                encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
+            }
+            Projection::Metadata => {
+                let encoded = answer::encode_metadata(&answer::partial(&object), "PartialObjectMetadata", self.wanted);
+                encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
+            }
+            Projection::Table => {
+                let first = !std::mem::replace(&mut self.columns_told, true);
+                let version = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let table = tables::table(&self.resource, std::slice::from_ref(&object), &version, first);
+                self.frame(kind, &answer::encode_value(&table, self.wanted))
+            }
+        }
+    }
+
+    fn bookmark(&mut self, ends_initial_events: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.told.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mut object = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()});
+        object["metadata"] = metadata;
+        if let Some(codec) = self.resource.codec
+            && let crate::registry::Schema::BuiltIn(types) = self.resource.schema
+        {
+            // What Go writes of an empty object; what it drops is of no interest.
+            let _ = crate::decode::normalise(&mut object, (codec.descriptor)(), types);
+        }
+        match self.wanted.projection {
+            Projection::Table => {
+                let version = json!({"resourceVersion": self.told.to_string()});
+                let table = tables::bookmark(&self.resource, &object, &version);
+                self.frame("BOOKMARK", &answer::encode_value(&table, self.wanted))
+            }
+            _ => self.event("BOOKMARK", object),
+        }
+    }
+
+    fn error(&self, status: &Status) -> Bytes {
+        let value = answer::status_value(status);
+        match self.wanted.form {
+            Form::Protobuf => {
+                let typed = k8s_openapi::apimachinery::pkg::apis::meta::v1::Status::from(status.clone());
+                klient_proto::encode_watch_frame("ERROR", &klient_proto::meta::encode("v1", &typed)).into()
+            }
+            _ => json_event("ERROR", value.to_string().as_bytes()),
+        }
+    }
+
+    fn frame(&self, kind: &str, object: &[u8]) -> Bytes {
+        match self.wanted.form {
+            Form::Protobuf => klient_proto::encode_watch_frame(kind, object).into(),
+            _ => json_event(kind, object.trim_ascii_end()),
+        }
+    }
+
+    /// A stream that says what is wrong, and ends.
+    fn failed(&self, status: &Status) -> Result<Response<ResponseBody>> {
+        Ok(answer::watch(self.wanted.form, ResponseBody::whole(self.error(status))))
+    }
+}
+
+/// Whether the state is wanted first, if the request says so.
+fn check_options(call: &Call) -> Result<Option<bool>> {
+    let invalid = |cause: StatusCause| {
+        Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", vec![cause])))
+    };
+    let how = call.param("resourceVersionMatch");
+    match (call.param("sendInitialEvents"), how) {
+        (Some(_), Some("NotOlderThan")) => Ok(Some(call.flag("sendInitialEvents"))),
+        (Some(_), None) => invalid(StatusCause::forbidden(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        )),
+        (Some(_), Some(other)) => invalid(StatusCause::not_supported("resourceVersionMatch", other, &["NotOlderThan"])),
+        (None, Some(_)) => invalid(StatusCause::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )),
+        (None, None) => Ok(None),
+    }
+}
+
+/// How many events wait for a slow client; the rest waits in the log.
+const CHUNKS: usize = 64;

@@ -1,0 +1,7 @@
+//! The embedded API server, asked by klient's own client without sockets.
+
+#![allow(clippy::unwrap_used)]
+
+mod objects;
+mod server;
+mod watches;

@@ -1,0 +1,266 @@
+//! Objects are made, read, changed and deleted as on a real server.
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Namespace, Pod, Secret},
+};
+use klient::{
+    ApiResource, CreateOptions, DeleteOptions, DynamicObject, GetOptions, GroupVersionKind, ListOptions, Patch,
+    PatchOptions, PropagationPolicy, Scope, Target, UpdateOptions,
+    client::{Api, Client, Deleted, Pager},
+};
+use serde_json::{Value, json};
+
+use crate::server::started;
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), "default")
+}
+
+fn map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name, "labels": {"app": name}}, "data": {"k": "v"}})).unwrap()
+}
+
+async fn create(api: &Api<ConfigMap>, name: &str) -> ConfigMap {
+    api.create(&CreateOptions::default(), &map(name)).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_object_is_made_read_changed_and_deleted() {
+    for client in [started().await, started().await.to_builder().json_only().build()] {
+        let maps = maps(&client);
+        let made = create(&maps, "web").await;
+        assert!(made.metadata.uid.is_some() && made.metadata.creation_timestamp.is_some());
+        assert_eq!(maps.get("web", &GetOptions::default()).await.unwrap(), made);
+        let mut changed = made.clone();
+        changed.data.as_mut().unwrap().insert("k".to_owned(), "w".to_owned());
+        let updated = maps.update(&UpdateOptions::default(), &changed).await.unwrap();
+        assert_ne!(updated.metadata.resource_version, made.metadata.resource_version);
+        let conflict = maps.update(&UpdateOptions::default(), &changed).await.unwrap_err();
+        assert!(conflict.is_conflict(), "{conflict}");
+        assert!(maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err().is_already_exists());
+        let gone = maps.delete("web", &DeleteOptions::default()).await.unwrap();
+        assert!(matches!(gone, Deleted::Status(status) if status.is_success()));
+        assert!(maps.get("web", &GetOptions::default()).await.unwrap_err().is_not_found());
+        assert!(maps.delete("web", &DeleteOptions::default()).await.unwrap_err().is_not_found());
+    }
+}
+
+#[tokio::test]
+async fn an_update_that_changes_nothing_is_no_write() {
+    let maps = maps(&started().await);
+    let made = create(&maps, "web").await;
+    let same = maps.update(&UpdateOptions::default(), &made).await.unwrap();
+    assert_eq!(same.metadata.resource_version, made.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn every_kind_of_patch_does_its_own() {
+    let client = started().await;
+    let maps = maps(&client);
+    create(&maps, "web").await;
+    let options = PatchOptions::default();
+    let merge = Patch::Merge(json!({"data": {"k": null, "n": "1"}}));
+    let patched = maps.patch("web", &options, &merge).await.unwrap();
+    assert_eq!(serde_json::to_value(&patched.data).unwrap(), json!({"n": "1"}));
+    let json: Patch = serde_json::from_value::<Vec<klient::JsonPatchOperation>>(
+        json!([{"op": "add", "path": "/data/m", "value": "2"}, {"op": "test", "path": "/data/n", "value": "1"}]),
+    )
+    .map(Patch::Json)
+    .unwrap();
+    let patched = maps.patch("web", &options, &json).await.unwrap();
+    assert_eq!(serde_json::to_value(&patched.data).unwrap(), json!({"m": "2", "n": "1"}));
+    let deployments: Api<Deployment> = Api::namespaced(client, "default");
+    let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "one", "image": "x:1"}, {"name": "two", "image": "y:1"}]}}}}))
+    .unwrap();
+    let made = deployments.create(&CreateOptions::default(), &deployment).await.unwrap();
+    assert_eq!((made.metadata.generation, made.spec.replicas), (Some(1), Some(1)));
+    let strategic =
+        Patch::Strategic(json!({"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "y:2"}]}}}}));
+    let patched = deployments.patch("web", &options, &strategic).await.unwrap();
+    let containers = patched.spec.template.spec.unwrap().containers;
+    assert_eq!(
+        containers.iter().filter_map(|container| container.image.as_deref()).collect::<Vec<_>>(),
+        ["x:1", "y:2"]
+    );
+    assert_eq!(patched.metadata.generation, Some(2));
+    let scaled =
+        deployments.scale().patch("web", &options, &Patch::Merge(json!({"spec": {"replicas": 4}}))).await.unwrap();
+    assert_eq!(scaled.spec.unwrap().replicas, Some(4));
+    assert_eq!(deployments.get("web", &GetOptions::default()).await.unwrap().spec.replicas, Some(4));
+}
+
+#[tokio::test]
+async fn lists_are_selected_and_paged() {
+    let client = started().await;
+    let maps = maps(&client);
+    for number in 0..25 {
+        create(&maps, &format!("map-{number:02}")).await;
+    }
+    let selected = maps.list(&ListOptions::default().label_selector("app in (map-03, map-07)")).await.unwrap();
+    assert_eq!(selected.items.len(), 2);
+    let one = maps.list(&ListOptions::default().field_selector("metadata.name=map-11")).await.unwrap();
+    assert_eq!(one.items[0].metadata.name.as_deref(), Some("map-11"));
+    let mut pager = Pager::new(maps.clone(), ListOptions::default().limit(7));
+    let mut sizes = Vec::new();
+    while let Some(page) = pager.next_page().await.unwrap() {
+        if sizes.is_empty() {
+            // Made after the first page: not of this list.
+            create(&maps, "map-24-later").await;
+        }
+        sizes.push(page.items.len());
+    }
+    assert_eq!(sizes, [7, 7, 7, 4]);
+    assert_eq!(Api::<ConfigMap>::all(client).list(&ListOptions::default()).await.unwrap().items.len(), 26);
+}
+
+#[tokio::test]
+async fn finalizers_hold_an_object_until_they_are_gone() {
+    let maps = maps(&started().await);
+    let mut held = map("held");
+    held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    maps.create(&CreateOptions::default(), &held).await.unwrap();
+    let waiting = maps.delete("held", &DeleteOptions::default()).await.unwrap();
+    assert!(matches!(waiting, Deleted::Object(object) if object.metadata.deletion_timestamp.is_some()));
+    let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    maps.patch("held", &PatchOptions::default(), &none).await.unwrap();
+    assert!(maps.get("held", &GetOptions::default()).await.unwrap_err().is_not_found());
+}
+
+/// Waits for the garbage collector, which works beside the requests.
+async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..2000 {
+        if is_so().await {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it did not come to be so");
+}
+
+#[tokio::test]
+async fn what_nobody_owns_is_collected() {
+    let client = started().await;
+    let maps = maps(&client);
+    let owner = create(&maps, "owner").await;
+    let mut owned = map("owned");
+    owned.metadata.owner_references = serde_json::from_value(json!([{"apiVersion": "v1", "kind": "ConfigMap",
+        "name": "owner", "uid": owner.metadata.uid, "blockOwnerDeletion": true}]))
+    .unwrap();
+    maps.create(&CreateOptions::default(), &owned).await.unwrap();
+    maps.delete("owner", &DeleteOptions::default()).await.unwrap();
+    eventually(async || maps.get_opt("owned", &GetOptions::default()).await.unwrap().is_none()).await;
+
+    let owner = create(&maps, "owner").await;
+    owned.metadata.owner_references.as_mut().unwrap()[0].uid = owner.metadata.uid.unwrap();
+    maps.create(&CreateOptions::default(), &owned).await.unwrap();
+    let foreground = DeleteOptions::default().propagation_policy(PropagationPolicy::Foreground);
+    assert!(matches!(maps.delete("owner", &foreground).await.unwrap(), Deleted::Object(_)));
+    eventually(async || maps.get_opt("owner", &GetOptions::default()).await.unwrap().is_none()).await;
+    assert!(maps.get_opt("owned", &GetOptions::default()).await.unwrap().is_none());
+
+    let owner = create(&maps, "owner").await;
+    owned.metadata.owner_references.as_mut().unwrap()[0].uid = owner.metadata.uid.unwrap();
+    maps.create(&CreateOptions::default(), &owned).await.unwrap();
+    let orphan = DeleteOptions::default().propagation_policy(PropagationPolicy::Orphan);
+    maps.delete("owner", &orphan).await.unwrap();
+    eventually(async || maps.get_opt("owner", &GetOptions::default()).await.unwrap().is_none()).await;
+    assert_eq!(maps.get("owned", &GetOptions::default()).await.unwrap().metadata.owner_references, None);
+}
+
+#[tokio::test]
+async fn a_namespace_takes_all_that_is_in_it_along() {
+    let client = started().await;
+    let namespaces: Api<Namespace> = Api::cluster(client.clone());
+    let shop: Namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
+    let made = namespaces.create(&CreateOptions::default(), &shop).await.unwrap();
+    assert_eq!(made.status.unwrap().phase.as_deref(), Some("Active"));
+    let inside: Api<ConfigMap> = Api::namespaced(client.clone(), "shop");
+    create(&inside, "a").await;
+    namespaces.delete("shop", &DeleteOptions::default()).await.unwrap();
+    eventually(async || namespaces.get_opt("shop", &GetOptions::default()).await.unwrap().is_none()).await;
+    assert!(inside.get_opt("a", &GetOptions::default()).await.unwrap().is_none());
+    let missing = inside.create(&CreateOptions::default(), &map("b")).await.unwrap_err();
+    assert!(missing.is_not_found() && missing.to_string().contains("namespaces \"shop\""), "{missing}");
+    assert!(namespaces.delete("default", &DeleteOptions::default()).await.unwrap_err().is_forbidden());
+}
+
+#[tokio::test]
+async fn custom_kinds_are_served_as_soon_as_they_are_defined() {
+    let client = started().await;
+    let definitions = ApiResource::new(
+        GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        "customresourcedefinitions",
+        Scope::Cluster,
+    );
+    let definitions = Api::<DynamicObject>::dynamic(client.clone(), definitions, Target::Cluster);
+    let definition: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1},
+                        "color": {"type": "string", "default": "red"}}},
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}}))
+    .unwrap();
+    definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
+    let api = Api::<DynamicObject>::dynamic(client.clone(), widgets, Target::Namespace("default".to_owned()));
+    let widget = |spec: Value| -> DynamicObject {
+        serde_json::from_value(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"},
+            "spec": spec, "status": {"x": 1}}))
+        .unwrap()
+    };
+    let made = api.create(&CreateOptions::default(), &widget(json!({"size": 2, "odd": 1}))).await.unwrap();
+    assert_eq!(made.data["spec"], json!({"size": 2, "color": "red"}));
+    assert_eq!((made.data.get("status"), made.metadata.generation), (None, Some(1)));
+    let invalid = api.create(&CreateOptions::default(), &widget(json!({"size": 0}))).await.unwrap_err();
+    assert!(invalid.is_invalid() && invalid.to_string().contains("spec.size"), "{invalid}");
+    let status = Patch::Merge(json!({"status": {"x": 2}, "spec": {"size": 9}}));
+    let patched = api.status().patch("a", &PatchOptions::default(), &status).await.unwrap();
+    assert_eq!((&patched.data["status"]["x"], &patched.data["spec"]["size"]), (&json!(2), &json!(2)));
+    assert_eq!(patched.metadata.generation, Some(1));
+    definitions.delete("widgets.example.com", &DeleteOptions::default()).await.unwrap();
+    eventually(async || definitions.get_opt("widgets.example.com", &GetOptions::default()).await.unwrap().is_none())
+        .await;
+    assert!(api.get("a", &GetOptions::default()).await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn names_are_made_up_and_text_becomes_data() {
+    let client = started().await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    let secret: Secret =
+        serde_json::from_value(json!({"metadata": {"generateName": "token-"}, "stringData": {"a": "b"}})).unwrap();
+    let made = secrets.create(&CreateOptions::default(), &secret).await.unwrap();
+    let name = made.metadata.name.unwrap();
+    assert!(name.starts_with("token-") && name.len() == 11, "{name}");
+    assert_eq!(made.data.unwrap()["a"].0, b"b");
+    assert_eq!(made.type_.as_deref(), Some("Opaque"));
+    let dry = secrets.create(&CreateOptions::default().dry_run(true), &secret).await.unwrap();
+    assert!(secrets.get_opt(&dry.metadata.name.unwrap(), &GetOptions::default()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_pod_is_bound_and_evicted() {
+    let client = started().await;
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    let pod: Pod = serde_json::from_value(
+        json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}),
+    )
+    .unwrap();
+    let made = pods.create(&CreateOptions::default(), &pod).await.unwrap();
+    assert_eq!(made.status.unwrap().phase.as_deref(), Some("Pending"));
+    let binding = serde_json::from_value(json!({"metadata": {"name": "web"}, "target": {"name": "node-1"}})).unwrap();
+    pods.bind(&CreateOptions::default(), &binding).await.unwrap();
+    assert_eq!(
+        pods.get("web", &GetOptions::default()).await.unwrap().spec.unwrap().node_name.as_deref(),
+        Some("node-1")
+    );
+    assert!(pods.bind(&CreateOptions::default(), &binding).await.unwrap_err().is_conflict());
+    pods.evict("web", &CreateOptions::default(), &DeleteOptions::default()).await.unwrap();
+    assert!(pods.get("web", &GetOptions::default()).await.unwrap().metadata.deletion_timestamp.is_some());
+}

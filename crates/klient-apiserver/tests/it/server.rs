@@ -1,0 +1,19 @@
+//! A server of one's own for each test.
+
+use klient::client::{Client, transport::FnTransport};
+use klient_apiserver::ApiServer;
+
+/// A client of a server, which lives as long as the client does.
+pub(crate) fn client(server: &ApiServer) -> Client {
+    let server = server.clone();
+    let ask = move |request| {
+        let server = server.clone();
+        async move { server.handle(request).await }
+    };
+    Client::builder(FnTransport::new(ask)).build()
+}
+
+/// A client of a new, empty server.
+pub(crate) async fn started() -> Client {
+    client(&ApiServer::start().await.unwrap())
+}
