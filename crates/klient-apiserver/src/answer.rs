@@ -297,3 +297,22 @@ pub(crate) fn watch(form: Form, body: ResponseBody) -> Response<ResponseBody> {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
+
+/// The same answer, compressed if it is large enough to be worth it.
+pub(crate) fn compressed(response: Response<ResponseBody>) -> Response<ResponseBody> {
+    use std::io::Write as _;
+    let Some(bytes) = response.body().bytes().filter(|bytes| bytes.len() > COMPRESS_ABOVE) else { return response };
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));
+    // Writing to memory cannot fail.
+    if encoder.write_all(bytes).is_err() {
+        return response;
+    }
+    let Ok(compressed) = encoder.finish() else { return response };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.insert(http::header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.insert(http::header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    Response::from_parts(parts, ResponseBody::whole(compressed))
+}
+
+/// As a real server does.
+const COMPRESS_ABOVE: usize = 128 << 10;

@@ -1,19 +1,19 @@
 //! The body of an answer: all at once, or a stream of what a task of its own sends.
 
 use std::{
-    convert::Infallible,
-    fmt,
+    fmt, io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// The body of an answer.
+/// The body of an answer. Dropping it ends a watch.
 pub struct ResponseBody {
     inner: Inner,
+    damage: Option<Damage>,
 }
 
 enum Inner {
@@ -21,41 +21,91 @@ enum Inner {
     Stream { chunks: mpsc::Receiver<Bytes>, task: JoinHandle<()> },
 }
 
+/// What a fault does to a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The connection breaks after so many bytes.
+    CutAfter(usize),
+    /// The byte at this place is another one.
+    Flip(usize),
+    /// Nothing more comes after so many bytes, and the connection stays.
+    StallAfter(usize),
+}
+
 impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { inner: Inner::Whole(Some(bytes.into())) }
+        Self { inner: Inner::Whole(Some(bytes.into())), damage: None }
     }
 
     /// What a task sends; dropping the body ends the task.
     pub(crate) fn stream(chunks: mpsc::Receiver<Bytes>, task: JoinHandle<()>) -> Self {
-        Self { inner: Inner::Stream { chunks, task } }
+        Self { inner: Inner::Stream { chunks, task }, damage: None }
+    }
+
+    /// The same, damaged.
+    pub(crate) fn damaged(mut self, damage: Damage) -> Self {
+        self.damage = Some(damage);
+        self
+    }
+
+    /// The bytes, if they are all there.
+    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+        match &self.inner {
+            Inner::Whole(bytes) if self.damage.is_none() => bytes.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match &mut self.inner {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty())),
+            Inner::Stream { chunks, .. } => chunks.poll_recv(context),
+        }
     }
 }
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.inner {
-            Inner::Whole(bytes) => {
-                Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match self.damage {
+            Some(Damage::CutAfter(0)) => {
+                let broken = io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut on purpose");
+                return Poll::Ready(Some(Err(broken)));
             }
-            Inner::Stream { chunks, .. } => {
-                chunks.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
-            }
+            Some(Damage::StallAfter(0)) => return Poll::Pending,
+            _ => {}
         }
+        let Some(mut chunk) = ready!(self.poll_chunk(context)) else { return Poll::Ready(None) };
+        match &mut self.damage {
+            None => {}
+            Some(Damage::CutAfter(left) | Damage::StallAfter(left)) => {
+                chunk.truncate(*left);
+                *left -= chunk.len();
+            }
+            Some(Damage::Flip(at)) if *at < chunk.len() => {
+                let mut changed = chunk.to_vec();
+                changed[*at] ^= 0x55;
+                chunk = changed.into();
+                self.damage = None;
+            }
+            Some(Damage::Flip(at)) => *at -= chunk.len(),
+        }
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.inner, Inner::Whole(bytes) if bytes.as_ref().is_none_or(Bytes::is_empty))
+        self.damage.is_none()
+            && matches!(&self.inner, Inner::Whole(bytes) if bytes.as_ref().is_none_or(Bytes::is_empty))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
+            // Told even if it will be cut: a client must notice.
             Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Inner::Stream { .. } => SizeHint::default(),
         }

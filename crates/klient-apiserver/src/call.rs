@@ -6,6 +6,7 @@ use klient_core::{GroupKind, Status, StatusCause};
 
 use crate::{
     Result,
+    auth::Certified,
     decode::FieldValidation,
     negotiate::{Offered, Wanted},
     registry::Resource,
@@ -17,6 +18,8 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Whether a client certificate was shown and is good.
+    pub(crate) certified: bool,
     query: Vec<(String, String)>,
 }
 
@@ -34,10 +37,27 @@ impl Call {
         Self {
             method: parts.method,
             path: parts.uri.path().to_owned(),
+            certified: parts.extensions.get::<Certified>().is_some(),
             headers: parts.headers,
             body,
             query: query.into_owned().collect(),
         }
+    }
+
+    /// Whether it is a watch, by parameter or by the old paths.
+    pub(crate) fn is_watch(&self) -> bool {
+        self.flag("watch") || self.path.contains("/watch/")
+    }
+
+    /// The path with its query.
+    pub(crate) fn target(&self) -> String {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.query).finish();
+        if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) }
+    }
+
+    /// Takes a parameter away.
+    pub(crate) fn without(&mut self, name: &str) {
+        self.query.retain(|(given, _)| given != name);
     }
 
     /// A parameter's value; empty ones count as not given.

@@ -4,6 +4,7 @@
 //! it at run time. `store` keeps objects, `registry` knows kinds, `verbs` does what requests ask for.
 
 mod answer;
+mod auth;
 mod body;
 mod builtin;
 mod call;
@@ -11,12 +12,14 @@ mod clock;
 mod custom;
 mod decode;
 mod discovery;
+mod faults;
 mod metadata;
 mod negotiate;
 mod patch;
 mod registry;
 mod route;
 mod selection;
+mod serve;
 mod server;
 mod store;
 mod verbs;
@@ -24,6 +27,8 @@ mod verbs;
 pub use self::{
     body::ResponseBody,
     clock::{Clock, ManualClock, SystemClock},
+    faults::Fault,
+    serve::{Listening, ServeError},
     server::{ApiServer, ApiServerBuilder, StartError},
 };
 

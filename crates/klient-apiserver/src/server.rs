@@ -1,6 +1,7 @@
 //! The server: what it is made of, and how a request gets to what it is about.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::PathBuf,
     sync::{
@@ -18,11 +19,13 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Result, answer,
+    auth::Authentication,
     body::ResponseBody,
     builtin::Collector,
     call::Call,
     clock::{Clock, SystemClock},
     discovery,
+    faults::{self, Encounter, Fault, Faults},
     negotiate::{Offered, Wanted},
     registry::{self, Registry},
     route::Route,
@@ -61,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
+    faults: Faults,
+    authentication: Authentication,
     uids: Box<dyn Fn() -> String + Send + Sync>,
     random: AtomicU64,
 }
@@ -73,6 +78,7 @@ pub struct ApiServerBuilder {
     revision: u64,
     history: usize,
     bookmark_every: Duration,
+    authentication: Authentication,
 }
 
 /// Why a server could not be started.
@@ -100,18 +106,39 @@ impl ApiServer {
             revision: 1,
             history: 100_000,
             bookmark_every: Duration::from_secs(60),
+            authentication: Authentication { off: true, ..Authentication::default() },
         }
     }
 
     /// Answers a request. The body of a watch goes on until it is dropped.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<ResponseBody> {
         let core = &self.inner.core;
-        let call = Call::new(request);
+        let mut call = Call::new(request);
+        let mut injured = None;
+        match core.faults.meet(&call).await {
+            None => {}
+            Some(Encounter::Answer(status)) => return answer::failure(&status, Wanted::JSON),
+            Some(Encounter::Silence) => std::future::pending().await,
+            Some(Encounter::Damage(damage)) => injured = Some(damage),
+            Some(Encounter::NoBookmarks) => call.without("allowWatchBookmarks"),
+        }
+        let response = self.answer(&call).await;
+        match injured {
+            Some(damage) => faults::damage(response, damage),
+            None => response,
+        }
+    }
+
+    async fn answer(&self, call: &Call) -> Response<ResponseBody> {
+        let core = &self.inner.core;
+        if let Err(status) = core.authentication.check(&call.headers, call.certified) {
+            return answer::failure(&status, Wanted::JSON);
+        }
         if call.body.len() > MAX_BODY {
             let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
             return answer::failure(&status, Wanted::JSON);
         }
-        match core.dispatch(&call).await {
+        match core.dispatch(call).await {
             Ok(response) => response,
             Err(status) => {
                 let offered = Offered { protobuf: true, projections: false };
@@ -119,6 +146,21 @@ impl ApiServer {
                 answer::failure(&status, wanted)
             }
         }
+    }
+
+    /// Has something go wrong.
+    pub fn inject(&self, fault: Fault) {
+        self.inner.core.faults.add(fault);
+    }
+
+    /// Ends all faults.
+    pub fn clear_faults(&self) {
+        self.inner.core.faults.clear();
+    }
+
+    /// How often each method and path was asked for, since the start.
+    pub fn requests(&self) -> BTreeMap<(String, String), u64> {
+        self.inner.core.faults.requests()
     }
 
     /// The newest revision, which is the resource version of the last write.
@@ -168,6 +210,14 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Lets in those who show this token, and nobody whom it does not know. Without any, everybody is let in.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>, user: impl Into<String>) -> Self {
+        self.authentication.off = false;
+        self.authentication.tokens.insert(token.into(), user.into());
+        self
+    }
+
     /// Sets how often a watch that asks for bookmarks gets one.
     #[must_use]
     pub fn bookmark_every(mut self, interval: Duration) -> Self {
@@ -192,6 +242,8 @@ impl ApiServerBuilder {
             clock: self.clock,
             collector: Arc::default(),
             bookmark_every: self.bookmark_every,
+            faults: Faults::default(),
+            authentication: self.authentication,
             uids: self.uids.unwrap_or_else(random_uids),
             random: AtomicU64::new(seed),
         });

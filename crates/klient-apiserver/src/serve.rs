@@ -1,0 +1,234 @@
+//! The server on a socket: HTTP or HTTPS on the loopback, for clients that are not in this process.
+
+mod certificates;
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use klient_core::Status;
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    task::{JoinHandle, JoinSet},
+};
+use tokio_rustls::TlsAcceptor;
+
+use self::certificates::Certificates;
+use crate::{ApiServer, answer, auth::Certified, body::ResponseBody, negotiate::Wanted};
+
+/// A server that listens. Dropping it stops listening and ends all connections.
+pub struct Listening {
+    address: SocketAddr,
+    certificates: Option<Certificates>,
+    task: JoinHandle<()>,
+}
+
+/// Why a server cannot listen.
+#[derive(Debug)]
+pub struct ServeError {
+    what: &'static str,
+    source: io::Error,
+}
+
+impl ApiServer {
+    /// Listens for HTTP on a port of the loopback; 0 for any that is free.
+    ///
+    /// # Errors
+    ///
+    /// If the port cannot be had.
+    pub async fn listen(&self, port: u16) -> Result<Listening, ServeError> {
+        self.listen_with(port, None).await
+    }
+
+    /// Listens for HTTPS on a port of the loopback, with certificates of its own making: see [`Listening::kubeconfig`].
+    ///
+    /// # Errors
+    ///
+    /// If the port cannot be had.
+    pub async fn listen_tls(&self, port: u16) -> Result<Listening, ServeError> {
+        let certificates =
+            Certificates::new().map_err(|source| ServeError { what: "cannot make certificates", source })?;
+        self.listen_with(port, Some(certificates)).await
+    }
+
+    async fn listen_with(&self, port: u16, certificates: Option<Certificates>) -> Result<Listening, ServeError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(|source| ServeError { what: "cannot listen", source })?;
+        let address = listener.local_addr().map_err(|source| ServeError { what: "cannot listen", source })?;
+        let acceptor = certificates
+            .as_ref()
+            .map(Certificates::acceptor)
+            .transpose()
+            .map_err(|source| ServeError { what: "cannot use the certificates", source })?;
+        let task = tokio::spawn(accept(self.clone(), listener, acceptor));
+        Ok(Listening { address, certificates, task })
+    }
+}
+
+impl Listening {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The server's address for clients.
+    pub fn url(&self) -> String {
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// A kubeconfig for this server: with its authority and a client certificate, if it has any; or with a token.
+    pub fn kubeconfig(&self, token: Option<&str>) -> String {
+        let mut cluster = json!({"server": self.url()});
+        let mut user = json!({});
+        if let Some(certificates) = &self.certificates {
+            cluster["certificate-authority-data"] = json!(certificates.authority_base64());
+            if token.is_none() {
+                user["client-certificate-data"] = json!(certificates.client_base64());
+                user["client-key-data"] = json!(certificates.client_key_base64());
+            }
+        }
+        if let Some(token) = token {
+            user["token"] = json!(token);
+        }
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "klient",
+            "clusters": [{"name": "klient", "cluster": cluster}],
+            "users": [{"name": "klient", "user": user}],
+            "contexts": [{"name": "klient", "context": {"cluster": "klient", "user": "klient"}}],
+        });
+        // JSON is YAML.
+        serde_json::to_string_pretty(&config).unwrap_or_default()
+    }
+
+    /// Writes the kubeconfig to a file that only its owner can read.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn write_kubeconfig(&self, path: impl AsRef<Path>, token: Option<&str>) -> Result<PathBuf, ServeError> {
+        use std::io::Write as _;
+        let failed = |source| ServeError { what: "cannot write the kubeconfig", source };
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path.as_ref()).map_err(failed)?;
+        file.write_all(self.kubeconfig(token).as_bytes()).map_err(failed)?;
+        Ok(path.as_ref().to_owned())
+    }
+}
+
+async fn accept(server: ApiServer, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(connection(server.clone(), stream, acceptor.clone()))),
+                // Out of file descriptors, perhaps: not for long.
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(server: ApiServer, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
+    // Events are small, and each is waited for.
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => http(server, stream, false).await,
+        Some(acceptor) => {
+            let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
+            match handshake {
+                Ok(Ok(stream)) => {
+                    let certified = stream.get_ref().1.peer_certificates().is_some_and(|shown| !shown.is_empty());
+                    http(server, stream, certified).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            }
+        }
+    }
+}
+
+async fn http(server: ApiServer, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, certified: bool) {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000).adaptive_window(true);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let server = server.clone();
+        async move { Ok::<_, io::Error>(respond(&server, request, certified).await) }
+    });
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(error, "a connection ended");
+    }
+}
+
+async fn respond(server: &ApiServer, request: Request<Incoming>, certified: bool) -> Response<ResponseBody> {
+    let (mut parts, body) = request.into_parts();
+    if certified {
+        parts.extensions.insert(Certified);
+    }
+    let gzip = parts.headers.get(http::header::ACCEPT_ENCODING).is_some_and(|value| {
+        value.to_str().is_ok_and(|value| value.split(',').any(|encoding| encoding.trim().starts_with("gzip")))
+    });
+    let body: Bytes = match Limited::new(body, MAX_BODY).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
+            return answer::failure(&status, Wanted::JSON);
+        }
+        Err(error) => {
+            let status = Status::bad_request(format!("the request's body could not be read: {error}"));
+            return answer::failure(&status, Wanted::JSON);
+        }
+    };
+    let response = server.handle(Request::from_parts(parts, body)).await;
+    if gzip { answer::compressed(response) } else { response }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// What a real server takes, and a little, so that its own answer comes from one place.
+const MAX_BODY: usize = 3 << 20;
+const HANDSHAKE: Duration = Duration::from_secs(10);
