@@ -107,7 +107,10 @@ impl Call {
                 causes.push(StatusCause::invalid(
                     "fieldManager",
                     manager,
-                    &format!("should only contain printable characters (index {at})"),
+                    &format!(
+                        "invalid character U+{:04X} (at position {at})",
+                        u32::from(manager.chars().nth(at).unwrap_or_default())
+                    ),
                 ));
             }
         }

@@ -89,7 +89,13 @@ impl Wanted {
             }
         }
         let supported: &[&str] = if offered.protobuf { &ALL } else { &ALL[..2] };
-        Err(Box::new(Status::not_acceptable(supported)))
+        let streams = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+        let streams = if offered.protobuf { &streams[..] } else { &streams[..1] };
+        let mut status = Status::not_acceptable(supported);
+        let all = [supported, streams].concat().join(", ");
+        status.message = format!("406: Not Acceptable\n\nAvailable representations: {all}");
+        status.details = Some(Box::default());
+        Err(Box::new(status))
     }
 }
 

@@ -83,6 +83,11 @@ impl Core {
             (&Method::DELETE, false) => "deletecollection",
             _ => return Err(self.method_not_allowed(call, &target)),
         };
+        // What is made or deleted is in one namespace.
+        let everywhere = target.resource.namespaced && target.namespace.is_empty();
+        if everywhere && matches!(verb, "create" | "deletecollection") {
+            return Err(self.method_not_allowed(call, &target));
+        }
         if !target.resource.has_verb(verb) {
             return Err(self.method_not_allowed(call, &target));
         }
@@ -140,6 +145,7 @@ impl Core {
     fn method_not_allowed(&self, call: &Call, target: &Target) -> Box<Status> {
         let mut status = Status::method_not_supported(&target.resource.group_resource(), call.method.as_str());
         status.message = "the server does not allow this method on the requested resource".to_owned();
+        status.details = Some(Box::default());
         Box::new(status)
     }
 }

@@ -1,6 +1,6 @@
 //! What metadata may be.
 
-use klient_core::{StatusCause, validate_label_key, validate_label_value};
+use klient_core::StatusCause;
 use serde_json::Value;
 
 use crate::registry::{NameRule, Resource};
@@ -55,12 +55,13 @@ fn check_name(rule: NameRule, name: &str) -> Result<(), String> {
 
 fn labels(labels: &Value, causes: &mut Vec<StatusCause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
-        if let Err(error) = validate_label_key(key) {
-            causes.push(StatusCause::invalid("metadata.labels", key.as_str(), &error.to_string()));
-        }
+        qualified_name("metadata.labels", key, causes);
         let value = value.as_str().unwrap_or_default();
-        if let Err(error) = validate_label_value(value) {
-            causes.push(StatusCause::invalid("metadata.labels", value, &error.to_string()));
+        if value.len() > MAX_LABEL {
+            causes.push(StatusCause::invalid("metadata.labels", value, "must be no more than 63 bytes"));
+        }
+        if !value.is_empty() && !is_name_part(value) {
+            causes.push(StatusCause::invalid("metadata.labels", value, LABEL_VALUE));
         }
     }
 }
@@ -69,9 +70,7 @@ fn annotations(annotations: &Value, causes: &mut Vec<StatusCause>) {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
-        if let Err(error) = validate_label_key(&key.to_ascii_lowercase()) {
-            causes.push(StatusCause::invalid("metadata.annotations", key.as_str(), &error.to_string()));
-        }
+        qualified_name("metadata.annotations", &key.to_ascii_lowercase(), causes);
     }
     if size > MAX_ANNOTATIONS {
         causes.push(StatusCause::too_long("metadata.annotations", MAX_ANNOTATIONS));
@@ -79,9 +78,9 @@ fn annotations(annotations: &Value, causes: &mut Vec<StatusCause>) {
 }
 
 fn owners(owners: &Value, causes: &mut Vec<StatusCause>) {
-    let mut controllers = 0;
-    for (index, owner) in owners.as_array().into_iter().flatten().enumerate() {
-        let field = |name: &str| format!("metadata.ownerReferences[{index}].{name}");
+    let mut controllers: Vec<String> = Vec::new();
+    for owner in owners.as_array().into_iter().flatten() {
+        let field = |name: &str| format!("metadata.ownerReferences.{name}");
         for (name, what) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -100,11 +99,19 @@ fn owners(owners: &Value, causes: &mut Vec<StatusCause>) {
                 format!("{} is disallowed from being an owner", owner["apiVersion"].as_str().unwrap_or_default());
             causes.push(StatusCause::invalid("metadata.ownerReferences", owner.clone(), &detail));
         }
-        controllers += usize::from(owner["controller"] == true);
+        if owner["controller"] == true {
+            let text = |name: &str| owner[name].as_str().unwrap_or_default().to_owned();
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
     }
-    if controllers > 1 {
-        let detail = "Only one reference can have Controller set to true.";
-        causes.push(StatusCause::invalid("metadata.ownerReferences", owners.clone(), detail));
+    if let [first, second, ..] = controllers.as_slice() {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        // In the order of Go's fields, which is not that of their names.
+        let shown: Vec<String> = owners.as_array().into_iter().flatten().map(owner_text).collect();
+        let message = format!("Invalid value: [{}]: {detail}", shown.join(","));
+        causes.push(StatusCause::new("FieldValueInvalid", "metadata.ownerReferences", message));
     }
 }
 
@@ -114,9 +121,11 @@ fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCaus
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let now = of(metadata);
-    for name in &now {
-        if let Err(error) = validate_label_key(name) {
-            causes.push(StatusCause::invalid("metadata.finalizers", name.as_str(), &error.to_string()));
+    for (index, name) in now.iter().enumerate() {
+        qualified_name("metadata.finalizers", name, causes);
+        if !name.contains('/') && !matches!(name.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
         }
     }
     let has = |name: &str| now.iter().any(|known| known == name);
@@ -138,6 +147,52 @@ fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCaus
     }
 }
 
+/// A name with or without a domain before it: what labels, annotations and finalizers are called.
+fn qualified_name(field: &str, name: &str, causes: &mut Vec<StatusCause>) {
+    let (prefix, last) = match name.split_once('/') {
+        Some((prefix, last)) => (Some(prefix), last),
+        None => (None, name),
+    };
+    let mut wrong = |detail: &str| causes.push(StatusCause::invalid(field, name, detail));
+    match prefix {
+        Some("") => wrong("prefix part must be non-empty"),
+        Some(prefix) => {
+            if let Err(why) = check_name(NameRule::Subdomain, prefix) {
+                wrong(&format!("prefix part {why}"));
+            }
+        }
+        None => {}
+    }
+    if last.is_empty() {
+        wrong("name part must be non-empty");
+    } else if last.len() > MAX_LABEL {
+        wrong("name part must be no more than 63 bytes");
+    }
+    if !is_name_part(last) {
+        wrong(&format!("name part {NAME_PART}"));
+    }
+}
+
+fn is_name_part(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    text.bytes().all(inner) && edge(text.as_bytes().first()) && edge(text.as_bytes().last())
+}
+
+fn owner_text(owner: &Value) -> String {
+    let mut out = String::from("{");
+    for name in ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"] {
+        if let Some(value) = owner.get(name) {
+            let comma = if out.len() > 1 { "," } else { "" };
+            out.push_str(&format!("{comma}\"{name}\":{value}"));
+        }
+    }
+    out + "}"
+}
+
+const MAX_LABEL: usize = 63;
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const MAX_ANNOTATIONS: usize = 256 << 10;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";

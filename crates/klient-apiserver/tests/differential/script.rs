@@ -1,0 +1,167 @@
+//! Scripts of requests, and what makes the answers of two servers comparable.
+//!
+//! A script is a JSON list of steps; each has a method, a path, and perhaps headers and a body. `${step.path.to.field}`
+//! stands for what an earlier step, saved under that name, was answered. `${ns}` is a namespace of the script's own.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// One request of a script.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Step {
+    /// Which rule this is about.
+    pub id: String,
+    pub method: String,
+    pub path: String,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// JSON, or text that is sent as it is.
+    #[serde(default)]
+    pub body: Option<Value>,
+    /// The name under which later steps know the answer.
+    #[serde(default)]
+    pub save: Option<String>,
+    /// Ask again until the answer has this code: for what servers do in their own time.
+    #[serde(default)]
+    pub until: Option<u16>,
+}
+
+/// What a server answered to one step, made comparable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    pub id: String,
+    pub code: u16,
+    pub content_type: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The parsed body; a list of events for a watch; text if it is no JSON.
+    pub body: Value,
+}
+
+/// An answer as it came.
+pub struct Raw {
+    pub code: u16,
+    pub content_type: String,
+    pub warnings: Vec<String>,
+    pub body: Vec<u8>,
+}
+
+/// What a script has learnt so far.
+pub struct Run {
+    namespace: String,
+    saved: HashMap<String, Value>,
+    names: Names,
+}
+
+/// Replaces what is different on every run by the order in which it was first seen.
+#[derive(Default)]
+struct Names {
+    uids: HashMap<String, usize>,
+    versions: Vec<u64>,
+    generated: HashMap<String, usize>,
+}
+
+impl Run {
+    pub fn new(namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), saved: HashMap::new(), names: Names::default() }
+    }
+
+    /// A text with what stands for something else replaced.
+    pub fn fill(&self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            out.push_str(before);
+            let Some((name, after)) = after.split_once('}') else { break };
+            if name == "ns" {
+                out.push_str(&self.namespace);
+            } else {
+                let mut parts = name.split('.');
+                let saved = self.saved.get(parts.next().unwrap_or_default()).unwrap_or(&Value::Null);
+                let found = parts.try_fold(saved, |value, part| value.get(part));
+                out.push_str(found.and_then(Value::as_str).unwrap_or("UNKNOWN"));
+            }
+            rest = after;
+        }
+        out + rest
+    }
+
+    /// The body of a step, ready to be sent.
+    pub fn body(&self, step: &Step) -> Vec<u8> {
+        match &step.body {
+            None => Vec::new(),
+            Some(Value::String(text)) => self.fill(text).into_bytes(),
+            Some(value) => self.fill(&value.to_string()).into_bytes(),
+        }
+    }
+
+    /// Takes note of an answer, and makes it comparable.
+    pub fn note(&mut self, step: &Step, raw: &Raw) -> Answer {
+        let text = String::from_utf8_lossy(&raw.body);
+        let events: Option<Vec<Value>> = (step.path.contains("watch=") && raw.code == 200)
+            .then(|| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect());
+        let mut body = match events {
+            Some(events) => Value::Array(events),
+            None => serde_json::from_slice(&raw.body).unwrap_or_else(|_| Value::from(text.as_ref())),
+        };
+        if let Some(name) = &step.save {
+            self.saved.insert(name.clone(), body.clone());
+        }
+        self.names.normalise(&mut body, &self.namespace);
+        let warnings = raw.warnings.iter().map(|warning| warning.replace(&self.namespace, "NS")).collect();
+        Answer { id: step.id.clone(), code: raw.code, content_type: raw.content_type.clone(), warnings, body }
+    }
+}
+
+impl Names {
+    fn normalise(&mut self, value: &mut Value, namespace: &str) {
+        match value {
+            Value::Object(fields) => self.object(fields, namespace),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.normalise(item, namespace)),
+            Value::String(text) => *text = self.text(text, namespace),
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, fields: &mut Map<String, Value>, namespace: &str) {
+        fields.remove("managedFields");
+        for (name, value) in fields.iter_mut() {
+            match (name.as_str(), &*value) {
+                ("uid", Value::String(uid)) if !uid.is_empty() => {
+                    let count = self.uids.len();
+                    *value = json!(format!("UID-{}", self.uids.entry(uid.clone()).or_insert(count)));
+                }
+                ("resourceVersion", Value::String(version)) if version != "0" && !version.is_empty() => {
+                    let version: u64 = version.parse().unwrap_or_default();
+                    // Only whether it is new says something: how far servers count is their own affair.
+                    let at = self.versions.iter().position(|known| *known == version).unwrap_or_else(|| {
+                        self.versions.push(version);
+                        self.versions.len() - 1
+                    });
+                    *value = json!(format!("RV-{at}"));
+                }
+                ("creationTimestamp" | "deletionTimestamp" | "lastTransitionTime", Value::String(_)) => {
+                    *value = json!("TIME");
+                }
+                ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
+                ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
+                ("clusterIPs", Value::Array(_)) => *value = json!(["ADDRESS"]),
+                ("name", Value::String(name)) if name.starts_with("generated-") => {
+                    let count = self.generated.len();
+                    *value = json!(format!("GENERATED-{}", self.generated.entry(name.clone()).or_insert(count)));
+                }
+                _ => self.normalise(value, namespace),
+            }
+        }
+    }
+
+    fn text(&self, text: &str, namespace: &str) -> String {
+        let mut out = text.replace(namespace, "NS");
+        for (uid, at) in &self.uids {
+            out = out.replace(uid.as_str(), &format!("UID-{at}"));
+        }
+        out
+    }
+}
