@@ -60,8 +60,11 @@ pub(crate) struct ListHead {
 }
 
 impl ListHead {
-    fn metadata(&self) -> Value {
+    fn metadata(&self, resource: &Resource) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if resource.is_custom() {
+            metadata["continue"] = json!("");
+        }
         if let Some(token) = &self.continue_token {
             metadata["continue"] = json!(token);
         }
@@ -86,18 +89,18 @@ pub(crate) fn list(
         objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
     let bytes = match wanted.projection {
         Projection::Table => {
-            encode_value(&crate::builtin::tables::table(resource, &items, &head.metadata(), true), wanted)
+            encode_value(&crate::builtin::tables::table(resource, &items, &head.metadata(resource), true), wanted)
         }
         Projection::Metadata => {
             let items: Vec<Value> = items.iter().map(partial).collect();
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                "metadata": head.metadata(), "items": items});
+                "metadata": head.metadata(resource), "items": items});
             encode_metadata_list(&list, wanted)?
         }
         Projection::Object => {
             let kind = json!({"kind": resource.list_kind, "apiVersion": resource.api_version()});
             let mut list = kind;
-            list["metadata"] = head.metadata();
+            list["metadata"] = head.metadata(resource);
             list["items"] = Value::Array(items.into_iter().map(|item| without_kind(resource, item)).collect());
             match wanted.form {
                 Form::Protobuf => protobuf_list(resource, &list)?,
@@ -114,7 +117,7 @@ fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<St
     let mut out = Vec::with_capacity(size + 256);
     let kind = json!(resource.list_kind);
     out.extend_from_slice(format!("{{\"kind\":{kind},\"apiVersion\":{},", json!(resource.api_version())).as_bytes());
-    out.extend_from_slice(format!("\"metadata\":{},\"items\":[", head.metadata()).as_bytes());
+    out.extend_from_slice(format!("\"metadata\":{},\"items\":[", head.metadata(resource)).as_bytes());
     for (index, stored) in objects.iter().enumerate() {
         if index > 0 {
             out.push(b',');

@@ -23,13 +23,39 @@ fn place(resource: &Resource) -> (&str, &str) {
 /// What a new object gets before it is checked.
 pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value) -> Result<()> {
     fill(resource, object);
+    protect(resource, object);
     match place(resource) {
+        ("", "nodes") => {
+            let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+            let taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
+            if !taints.iter().any(|known| known["key"] == taint["key"]) {
+                object["spec"]["taints"] = json!([taints, vec![taint]].concat());
+            }
+        }
+        ("apps", "daemonsets") => {
+            let annotations = metadata::of(object).entry("annotations").or_insert_with(|| json!({}));
+            annotations["deprecated.daemonset.template.generation"] = json!("1");
+        }
         ("", "namespaces") => namespaces::before_create(object),
         ("", "services") => services::allocate(core, object, None)?,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::before_create(object),
         _ => {}
     }
     Ok(())
+}
+
+/// Volumes and claims are not deleted while they are in use.
+fn protect(resource: &Resource, object: &mut Value) {
+    let finalizer = match place(resource) {
+        ("", "persistentvolumeclaims") => "kubernetes.io/pvc-protection",
+        ("", "persistentvolumes") => "kubernetes.io/pv-protection",
+        _ => return,
+    };
+    let mut finalizers: Vec<String> = metadata::finalizers(object).map(str::to_owned).collect();
+    if !finalizers.iter().any(|name| name == finalizer) {
+        finalizers.push(finalizer.to_owned());
+        metadata::of(object).insert("finalizers".to_owned(), json!(finalizers));
+    }
 }
 
 /// What a changed object gets before it is checked.
@@ -56,10 +82,7 @@ pub(crate) fn reset_status(resource: &Resource, object: &mut Value) {
         ("", "persistentvolumes" | "persistentvolumeclaims") => json!({"phase": "Pending"}),
         ("", "services") => json!({"loadBalancer": {}}),
         ("networking.k8s.io", "ingresses") => json!({"loadBalancer": {}}),
-        ("apps", "daemonsets") => {
-            json!({"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0})
-        }
-        ("apps", "replicasets" | "statefulsets") | ("", "replicationcontrollers") => json!({"replicas": 0}),
+        ("apps", "statefulsets") => json!({"replicas": 0, "availableReplicas": 0}),
         ("policy", "poddisruptionbudgets") => {
             json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0})
         }
@@ -67,6 +90,23 @@ pub(crate) fn reset_status(resource: &Resource, object: &mut Value) {
         _ => json!({}),
     };
     object["status"] = status;
+}
+
+/// Fields that Go writes as null where there is nothing.
+pub(crate) fn nulls(resource: &Resource, object: &mut Value) {
+    let names: &[&str] = match place(resource) {
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &["/rules"],
+        ("", "events") => &["/eventTime", "/firstTimestamp", "/lastTimestamp"],
+        ("events.k8s.io", "events") => &["/eventTime", "/deprecatedFirstTimestamp", "/deprecatedLastTimestamp"],
+        ("apiextensions.k8s.io", "customresourcedefinitions") => &["/status/conditions"],
+        _ => &[],
+    };
+    for pointer in names {
+        let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
+        if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
+            fields.entry(name).or_insert(Value::Null);
+        }
+    }
 }
 
 /// What is wrong with an object besides its metadata.
@@ -102,6 +142,8 @@ pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i6
 pub(crate) fn may_vanish(resource: &Resource, object: &Value) -> bool {
     match place(resource) {
         ("", "namespaces") => object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty),
+        // Its objects go first.
+        ("apiextensions.k8s.io", "customresourcedefinitions") => metadata::is_deleting(object),
         _ => true,
     }
 }

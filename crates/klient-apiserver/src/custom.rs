@@ -42,6 +42,8 @@ pub(crate) struct ScalePaths {
     pub(crate) spec: String,
     pub(crate) status: String,
     pub(crate) selector: Option<String>,
+    /// Built-in kinds have their selector in a place of its own.
+    pub(crate) of_custom: bool,
 }
 
 impl CustomSchema {
@@ -75,6 +77,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             spec: text(&scale["specReplicasPath"]),
             status: text(&scale["statusReplicasPath"]),
             selector: scale["labelSelectorPath"].as_str().map(str::to_owned),
+            of_custom: true,
         });
         let status = version["subresources"].get("status").is_some();
         let schema = CustomSchema {
@@ -97,7 +100,8 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             short_names: texts(&names["shortNames"]),
             categories: texts(&names["categories"]),
             subresources: subresources(&group, &name, &text(&names["kind"]), status, schema.scale.is_some()),
-            storage_version_hash: None,
+            // Says only that there is one; what it is made from is the server's own affair.
+            storage_version_hash: Some(storage_hash(&group, &text(&names["kind"]))),
             table: table_name(&group, &plural),
             strategy: Strategy::of_custom(status),
             schema: Schema::Custom(Arc::new(schema)),
@@ -155,3 +159,12 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+fn storage_hash(group: &str, kind: &str) -> String {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let text = format!("{group}/{kind}");
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    STANDARD.encode(hash.to_be_bytes())
+}

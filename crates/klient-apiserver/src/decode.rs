@@ -7,7 +7,7 @@ mod built_in;
 mod strict;
 
 use bytes::Bytes;
-use klient_core::Status;
+use klient_core::{GroupKind, Status, StatusCause};
 use klient_proto::{Envelope, ManagedFields, RawObject};
 use serde_json::Value;
 
@@ -124,7 +124,10 @@ fn check_kind(resource: &Resource, object: &mut Value) -> Result<()> {
     let bad = |message: String| Err(Box::new(Status::bad_request(message)));
     if !given_kind.is_empty() && given_kind != kind {
         return if resource.is_custom() {
-            bad(format!("the kind in the data ({given_kind}) does not match the expected kind ({kind})"))
+            let cause = StatusCause::invalid("kind", given_kind.as_str(), &format!("must be {kind}"));
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let given = GroupKind::new(resource.group.clone(), given_kind.clone());
+            Err(Box::new(Status::invalid(&given, name, vec![cause])))
         } else {
             let (short, group) = (&resource.version, if resource.group.is_empty() { "core" } else { &resource.group });
             bad(format!(
@@ -143,6 +146,12 @@ fn check_kind(resource: &Resource, object: &mut Value) -> Result<()> {
                 "{kind} in version \"{short}\" cannot be handled as a {kind}: no kind \"{kind}\" is registered for version \"{given_version}\" in scheme \"pkg/runtime/scheme.go:111\""
             ))
         };
+    }
+    if resource.is_custom() && given_kind.is_empty() {
+        let text = object.to_string();
+        return bad(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{text}' ({text})"
+        ));
     }
     if let Some(object) = object.as_object_mut() {
         object.insert("apiVersion".to_owned(), Value::String(version));
@@ -166,7 +175,7 @@ fn unrecognised(kind: &str, why: &str, body: &Bytes) -> Box<Status> {
 }
 
 /// What Go's parser says where ours has failed, in the most common cases.
-fn go_json_error(body: &[u8], error: &serde_json::Error) -> String {
+pub(crate) fn go_json_error(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }

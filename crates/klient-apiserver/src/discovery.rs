@@ -60,8 +60,12 @@ pub(crate) fn version(call: &Call, groups: &Groups, group: &str, version: &str) 
     let found = groups.versions.iter().find(|found| found.group == group && found.version == version);
     let Some(found) = found else { return Ok(page_not_found()) };
     let resources: Vec<Value> = found.resources.iter().flat_map(|resource| legacy(resource)).collect();
-    let document = json!({"kind": "APIResourceList", "apiVersion": "v1",
-        "groupVersion": api_version(group, version), "resources": resources});
+    let group_version = api_version(group, version);
+    let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+    if !group.is_empty() {
+        // The oldest of these documents does not say its own version.
+        document["apiVersion"] = json!("v1");
+    }
     Ok(answer::json_value(StatusCode::OK, &document, wanted(call)?))
 }
 

@@ -41,7 +41,11 @@ impl Patch {
                 501,
                 "server-side apply is not supported by the embedded API server yet",
             ))),
-            _ => Err(Box::new(Status::unsupported_media_type(accepted(resource)))),
+            media_type::STRATEGIC_MERGE_PATCH => {
+                let others = [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH];
+                Err(Box::new(Status::unsupported_media_type(&others)))
+            }
+            _ => Err(unsupported()),
         }
     }
 
@@ -56,7 +60,7 @@ impl Patch {
             }
             Self::Strategic(patch) => match &resource.schema {
                 Schema::BuiltIn(types) => strategic::merge(object, patch, types),
-                Schema::Custom(_) => Err(Box::new(Status::unsupported_media_type(accepted(resource)))),
+                Schema::Custom(_) => Err(unsupported()),
             },
         }
     }
@@ -72,8 +76,9 @@ fn object(patch: Value) -> Result<Value> {
     Err(Box::new(Status::bad_request(message)))
 }
 
-fn accepted(resource: &Resource) -> &'static [&'static str] {
-    const ALL: [&str; 4] =
-        [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH, media_type::STRATEGIC_MERGE_PATCH];
-    if resource.is_custom() { &ALL[..3] } else { &ALL }
+fn unsupported() -> Box<Status> {
+    let mut status = Status::unsupported_media_type(&[]);
+    status.message = "415: Unsupported Media Type".to_owned();
+    status.details = Some(Box::default());
+    Box::new(status)
 }

@@ -21,9 +21,7 @@ impl Selection {
     /// Reads the selectors of a request.
     pub(crate) fn of_call(resource: &Resource, call: &Call) -> Result<Self> {
         let labels: LabelSelector = match call.param("labelSelector") {
-            Some(text) => text
-                .parse()
-                .map_err(|error| Box::new(Status::bad_request(format!("unable to parse requirement: {error}"))))?,
+            Some(text) => text.parse().map_err(|_| Box::new(Status::bad_request(label_problem(text))))?,
             None => LabelSelector::everything(),
         };
         let fields: FieldSelector = match call.param("fieldSelector") {
@@ -33,14 +31,13 @@ impl Selection {
             None => FieldSelector::everything(),
         };
         for requirement in fields.requirements() {
-            if !is_supported(resource, requirement.field()) {
-                let message = if resource.is_custom() {
-                    format!("field label not supported: {}", requirement.field())
+            let field = requirement.field();
+            if !is_supported(resource, field) {
+                let has_own = has_own_fields(resource) || resource.is_custom();
+                let message = if has_own {
+                    format!("field label not supported: {field}")
                 } else {
-                    format!(
-                        "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-                        requirement.field()
-                    )
+                    format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
                 };
                 return Err(Box::new(Status::bad_request(message)));
             }
@@ -101,7 +98,16 @@ fn is_supported(resource: &Resource, field: &str) -> bool {
     if let Schema::Custom(schema) = &resource.schema {
         return schema.selectable.iter().any(|path| path.trim_start_matches('.') == field);
     }
-    let known: &[&str] = match (resource.group.as_str(), resource.plural.as_str()) {
+    own_fields(resource).contains(&field)
+}
+
+/// Whether a kind has fields of its own to select by.
+fn has_own_fields(resource: &Resource) -> bool {
+    !own_fields(resource).is_empty()
+}
+
+fn own_fields(resource: &Resource) -> &'static [&'static str] {
+    match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -142,6 +148,16 @@ fn is_supported(resource: &Resource, field: &str) -> bool {
         ("batch", "jobs") => &["status.successful"],
         ("certificates.k8s.io", _) => &["spec.signerName"],
         _ => &[],
-    };
-    known.contains(&field)
+    }
+}
+
+/// What is wrong with a label selector, in the real server's words where it is a common mistake.
+fn label_problem(text: &str) -> String {
+    let mut words = text.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some(_), Some(second)) if !second.starts_with(['=', '!', '<', '>']) && !matches!(second, "in" | "notin") => {
+            format!("unable to parse requirement: found '{second}', expected: in, notin, =, ==, !=, gt, lt")
+        }
+        _ => format!("unable to parse requirement: {text:?} is no label selector"),
+    }
 }

@@ -17,6 +17,19 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
     walk(object, types, &root);
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "secrets") => secret(object),
+        ("", "pods") => {
+            for list in ["containers", "initContainers"] {
+                object["spec"][list].as_array_mut().into_iter().flatten().for_each(requests);
+            }
+        }
+        ("", "limitranges") => limits(object),
+        ("discovery.k8s.io", "endpointslices") => {
+            for port in object["ports"].as_array_mut().into_iter().flatten() {
+                if port.get("name").is_none() {
+                    port["name"] = json!("");
+                }
+            }
+        }
         ("apps", "deployments" | "statefulsets" | "daemonsets") => rolling(resource, object),
         ("batch", "jobs") => job(&mut object["spec"]),
         ("networking.k8s.io", "networkpolicies") => policy_types(&mut object["spec"]),
@@ -79,7 +92,11 @@ fn container(fields: &mut Map<String, Value>) {
         let newest = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
         fields.insert("imagePullPolicy".to_owned(), json!(if newest { "Always" } else { "IfNotPresent" }));
     }
-    // What is limited is requested.
+}
+
+/// What is limited is requested; of pods only, not of what they are made from.
+fn requests(container: &mut Value) {
+    let Value::Object(fields) = container else { return };
     let limits = fields.get("resources").and_then(|resources| resources["limits"].as_object()).cloned();
     for (name, amount) in limits.into_iter().flatten() {
         let requests = &mut fields["resources"]["requests"];
@@ -130,11 +147,37 @@ fn job(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
+    for (name, value) in [
+        ("backoffLimit", json!(6)),
+        ("completionMode", json!("NonIndexed")),
+        ("suspend", json!(false)),
+        ("podReplacementPolicy", json!("TerminatingOrFailed")),
+    ] {
+        if spec.get(name).is_none() {
+            spec[name] = value;
+        }
+    }
     if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
         spec["completions"] = json!(1);
     }
     if spec.get("parallelism").is_none() {
         spec["parallelism"] = json!(1);
+    }
+}
+
+/// The most that containers may have is what they get, if nothing else is said.
+fn limits(object: &mut Value) {
+    for limit in object["spec"]["limits"].as_array_mut().into_iter().flatten() {
+        if limit["type"] != "Container" {
+            continue;
+        }
+        for (name, amount) in limit["max"].as_object().cloned().into_iter().flatten() {
+            for field in ["default", "defaultRequest"] {
+                if limit[field].get(&name).is_none() {
+                    limit[field][&name] = amount.clone();
+                }
+            }
+        }
     }
 }
 
@@ -190,6 +233,6 @@ mod tests {
         let container = &pod["containers"][0];
         assert_eq!(container["imagePullPolicy"], "IfNotPresent");
         assert_eq!(container["ports"][0]["protocol"], "TCP");
-        assert_eq!(container["resources"]["requests"]["cpu"], "1");
+        assert_eq!(container["resources"].get("requests"), None);
     }
 }

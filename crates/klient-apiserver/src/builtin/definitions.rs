@@ -106,11 +106,23 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
 
 /// A definition that is being deleted keeps itself until its objects are gone.
 pub(super) fn terminating(object: &mut Value) {
+    let since = object["metadata"]["deletionTimestamp"].clone();
+    let condition = json!({"type": "Terminating", "status": "True", "lastTransitionTime": since,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"});
+    if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+        conditions.push(condition);
+    }
     let mut finalizers: Vec<String> = metadata::finalizers(object).map(str::to_owned).collect();
     if !finalizers.iter().any(|name| name == FINALIZER) {
         finalizers.push(FINALIZER.to_owned());
     }
-    metadata::of(object).insert("finalizers".to_owned(), json!(finalizers));
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+    let fields = metadata::of(object);
+    fields.insert("finalizers".to_owned(), json!(finalizers));
+    // Unlike other kinds, this one does not count its deletion, and has no grace period.
+    fields.insert("generation".to_owned(), json!(generation - 1));
+    fields.remove("deletionGracePeriodSeconds");
 }
 
 pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {

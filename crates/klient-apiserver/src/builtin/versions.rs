@@ -18,7 +18,13 @@ pub(crate) fn present(resource: &Resource, mut object: Value) -> Value {
         return object;
     }
     match (resource.group.as_str(), resource.plural.as_str(), resource.version.as_str()) {
-        ("events.k8s.io", "events", _) => rename(&mut object, &EVENT_NAMES, false),
+        ("events.k8s.io", "events", _) => {
+            rename(&mut object, &EVENT_NAMES, false);
+            // Left out where they are empty, in this version only.
+            if let Value::Object(fields) = &mut object {
+                fields.retain(|name, value| !(name.starts_with("reporting") && value == ""));
+            }
+        }
         ("", "events", _) => rename(&mut object, &EVENT_NAMES, true),
         ("autoscaling", _, "v2") => autoscaler_to_v2(&mut object),
         ("autoscaling", _, "v1") => autoscaler_to_v1(&mut object),
@@ -57,6 +63,12 @@ fn autoscaler_to_v2(object: &mut Value) {
     if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
         let target = json!({"type": "Utilization", "averageUtilization": percent});
         spec.insert("metrics".to_owned(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+    }
+    if let Value::Object(status) = &mut object["status"] {
+        status.entry("currentMetrics").or_insert(Value::Null);
+        if status.get("currentReplicas") == Some(&json!(0)) {
+            status.remove("currentReplicas");
+        }
     }
 }
 

@@ -18,7 +18,7 @@ fn check(value: &Value, schema: &Value, path: &str, causes: &mut Vec<StatusCause
     if schema["x-kubernetes-int-or-string"] == true {
         if !(value.is_i64() || value.is_u64() || value.is_string()) {
             let detail = format!("{shown} in body must be of type integer,string: \"{}\"", type_name(value));
-            causes.push(StatusCause::type_invalid(shown, value.clone(), &detail));
+            causes.push(StatusCause::type_invalid(shown, type_name(value), &detail));
         }
         return;
     }
@@ -26,7 +26,7 @@ fn check(value: &Value, schema: &Value, path: &str, causes: &mut Vec<StatusCause
         && !is_of_type(value, expected)
     {
         let detail = format!("{shown} in body must be of type {expected}: \"{}\"", type_name(value));
-        causes.push(StatusCause::type_invalid(shown, value.clone(), &detail));
+        causes.push(StatusCause::type_invalid(shown, type_name(value), &detail));
         return;
     }
     if let Some(allowed) = schema["enum"].as_array()

@@ -79,6 +79,17 @@ impl Walk {
         for name in unknown.into_iter().chain(absent) {
             object.remove(&name);
         }
+        for name in types.iter().flat_map(|types| &types.required) {
+            let zero = match types.and_then(|types| types.fields.get(name)).map(|field| &field.shape) {
+                Some(Shape::Text) => Value::from(""),
+                Some(Shape::Int32 | Shape::Int64) => Value::from(0),
+                Some(Shape::Bool) => Value::Bool(false),
+                _ => continue,
+            };
+            if !object.contains_key(name) && find(fields, name).is_some_and(|field| !field.zero_is_absent) {
+                object.insert(name.clone(), zero);
+            }
+        }
         for (name, known) in types.iter().flat_map(|types| &types.fields) {
             if known.always && !object.contains_key(name) && find(fields, name).is_some() {
                 let mut value = Value::Object(Map::new());

@@ -142,6 +142,8 @@ fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCaus
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 quoted.join(", ")
             );
+            // The real server checks it twice, and says so.
+            causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
             causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
         }
     }

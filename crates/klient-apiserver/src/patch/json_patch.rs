@@ -31,7 +31,9 @@ impl Operations {
     pub(super) fn parse(patch: &Value) -> Result<Self> {
         let Value::Array(items) = patch else {
             let what = crate::decode::type_word(patch);
-            return Err(malformed(&format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Patch")));
+            return Err(malformed(&format!(
+                "json: cannot unmarshal {what} into Go value of type []handlers.jsonPatchOp"
+            )));
         };
         if items.len() > MAX_OPERATIONS {
             let message =
@@ -46,11 +48,12 @@ impl Operations {
         let mut object = object.clone();
         for operation in &self.operations {
             operation.apply(&mut object).map_err(|why| {
-                Box::new(Status::failure(
-                    StatusReason::Invalid,
-                    422,
-                    format!("the server rejected our request due to an error in our request: {why}"),
-                ))
+                // The real server does not tell either; a log may.
+                tracing::debug!(why, "a JSON patch does not apply");
+                let message = "the server rejected our request due to an error in our request";
+                let mut status = Status::failure(StatusReason::Invalid, 422, message);
+                status.details = Some(Box::default());
+                Box::new(status)
             })?;
         }
         Ok(object)

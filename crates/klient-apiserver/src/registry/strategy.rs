@@ -48,7 +48,7 @@ impl Strategy {
                     | "persistentvolumeclaims"
                     | "resourcequotas"
                     | "limitranges"
-            ) | ("coordination.k8s.io", _)
+            ) | ("coordination.k8s.io" | "autoscaling", _)
                 | ("certificates.k8s.io", _)
                 | ("authentication.k8s.io" | "authorization.k8s.io", _)
                 | ("storage.k8s.io", _)
@@ -58,6 +58,7 @@ impl Strategy {
         let counted = matches!(
             place,
             ("admissionregistration.k8s.io", _)
+                | ("discovery.k8s.io", "endpointslices")
                 | ("scheduling.k8s.io", "priorityclasses")
                 | ("", "podtemplates")
                 | ("resource.k8s.io", "deviceclasses" | "resourceslices")

@@ -21,6 +21,9 @@ pub(crate) struct TypeDef {
     /// Empty for what has no fields of its own.
     #[serde(default)]
     pub(crate) fields: BTreeMap<String, Field>,
+    /// Fields that Go always writes.
+    #[serde(default)]
+    pub(crate) required: Vec<String>,
     /// Group, version and kind of what is an object of its own.
     #[serde(default)]
     kind: Option<(String, String, String)>,

@@ -54,6 +54,11 @@ impl Core {
         {
             fields.remove("status");
         }
+        if let Schema::BuiltIn(_) = resource.schema {
+            // Once more, now with defaults and status; nothing is unknown any longer.
+            decode::shape(resource, &mut object)?;
+            builtin::nulls(resource, &mut object);
+        }
         metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.strategy.generation);
         let generated = metadata::text(&object, "generateName").to_owned();
         let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();

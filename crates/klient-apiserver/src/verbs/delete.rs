@@ -216,7 +216,7 @@ impl DeleteOptions {
             Some("Background") => Some(Propagation::Background),
             Some("Foreground") => Some(Propagation::Foreground),
             Some(other) => {
-                let supported = ["Background", "Foreground", "Orphan", "nil"];
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
                 return Err(invalid(vec![StatusCause::not_supported("propagationPolicy", other, &supported)]));
             }
         };
@@ -240,15 +240,26 @@ impl DeleteOptions {
     }
 
     fn check(&self, target: &Target, current: &Value) -> Result<()> {
-        for (name, word, wanted) in [("uid", "UID", &self.uid), ("resourceVersion", "ResourceVersion", &self.version)] {
-            let found = metadata::text(current, name);
-            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != found) {
-                let why =
-                    format!("Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}");
-                return Err(Box::new(Status::conflict(&target.resource.group_resource(), target.name(), why)));
-            }
-        }
-        Ok(())
+        let resource = &target.resource;
+        // The real server names the kind here, and not the resource.
+        let kind = klient_core::GroupResource::new(resource.group.clone(), resource.kind.clone());
+        let differs = |wanted: &Option<String>, name: &str| {
+            wanted.as_deref().filter(|wanted| *wanted != metadata::text(current, name)).map(str::to_owned)
+        };
+        let why = if let Some(wanted) = differs(&self.uid, "uid") {
+            let found = metadata::text(current, "uid");
+            format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({found}). The object might have been deleted and then recreated"
+            )
+        } else if let Some(wanted) = differs(&self.version, "resourceVersion") {
+            let found = metadata::text(current, "resourceVersion");
+            format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). The object might have been modified"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Box::new(Status::conflict(&kind, target.name(), why)))
     }
 
     /// What becomes of dependents: what is asked for, or else what the finalizers say already.
@@ -312,9 +323,11 @@ fn body_options(call: &Call) -> Result<Value> {
     };
     let kind = value["kind"].as_str().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
-        return Err(Box::new(Status::bad_request(format!(
-            "decoded object cannot be converted to DeleteOptions: it is a {kind}"
-        ))));
+        let version = value["apiVersion"].as_str().unwrap_or("v1");
+        let message = format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        );
+        return Err(Box::new(Status::bad_request(message)));
     }
     Ok(value)
 }

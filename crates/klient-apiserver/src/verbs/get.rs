@@ -37,7 +37,7 @@ impl Core {
 pub(super) fn parse_version(text: &str) -> Result<u64> {
     text.parse().map_err(|_| {
         let message = format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
-        Box::new(Status::failure(klient_core::StatusReason::Unknown, 500, format!("resourceVersion: {message}")))
+        Box::new(Status::bad_request(format!("invalid resource version: resourceVersion: {message}")))
     })
 }
 

@@ -45,6 +45,10 @@ impl Core {
     async fn snapshot(&self, call: &Call, target: &Target, token: Option<Token>) -> Result<(Snapshot, Option<String>)> {
         let (table, prefix) = (&target.resource.table, target.prefix());
         if let Some(Token { revision, after }) = token {
+            if call.param("resourceVersion").is_some_and(|version| version != "0") {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(Box::new(Status::bad_request(message)));
+            }
             let Some(revision) = revision else { return Ok((self.store.list(table, &prefix), Some(after))) };
             let snapshot = self.store.list_at(table, &prefix, revision).map_err(|_| {
                 let mut status = Status::expired(CONTINUE_EXPIRED);
@@ -146,9 +150,12 @@ fn check_options(call: &Call) -> Result<()> {
 
 impl Token {
     fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Box::new(Status::bad_request(format!("continue key is not valid: {why}")));
+        let wrong = |why: &str| {
+            Box::new(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
+        };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| wrong(&error.to_string()))?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        let value: Value =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(&crate::decode::go_json_error(&bytes, &error)))?;
         if value["v"] != "meta.k8s.io/v1" {
             return Err(wrong(&format!("server does not recognize this encoded version {}", value["v"])));
         }

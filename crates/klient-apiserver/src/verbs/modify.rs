@@ -103,11 +103,13 @@ impl Core {
                 && metadata::finalizers(&new).next().is_none()
                 && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
                 && builtin::may_vanish(resource, &new);
+            let last = is_done.then(|| new.clone());
             let write = if is_done { Write::Delete(new) } else { Write::Put(new) };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(change) => {
                     self.after_change(resource, &change).await;
-                    let object = builtin::versions::present(resource, change.object.value());
+                    // What is gone is shown as it was last seen, with the revision of that.
+                    let object = last.unwrap_or_else(|| builtin::versions::present(resource, change.object.value()));
                     return Ok(Modified { object, created: false });
                 }
                 Err(CommitError::Changed(_)) => {}
@@ -136,7 +138,11 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
     let current_uid = stored.raw().uid().unwrap_or_default().into_owned();
     let uid = metadata::text(asked, "uid");
     if !uid.is_empty() && uid != current_uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}");
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}",
+            resource.plural,
+            target.key()
+        );
         return Err(Box::new(Status::conflict(&resource.group_resource(), name, why)));
     }
     let version = metadata::text(asked, "resourceVersion");
@@ -145,7 +151,8 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
             return Ok(());
         }
         let cause = StatusCause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-        let kind = GroupKind::new(resource.group.clone(), resource.kind.clone());
+        // The real server names the resource here, and not the kind.
+        let kind = GroupKind::new(resource.group.clone(), resource.plural.clone());
         return Err(Box::new(Status::invalid(&kind, name, vec![cause])));
     }
     if version != stored.revision.to_string() {

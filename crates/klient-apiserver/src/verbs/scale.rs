@@ -170,6 +170,7 @@ fn paths(resource: &Resource) -> ScalePaths {
         spec: ".spec.replicas".to_owned(),
         status: ".status.replicas".to_owned(),
         selector: None,
+        of_custom: false,
     })
 }
 
@@ -184,6 +185,7 @@ fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
     }
     let selector = match &paths.selector {
         Some(path) => at(path).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        None if paths.of_custom => String::new(),
         None => {
             let selector = serde_json::from_value(object["spec"]["selector"].clone()).ok();
             klient_core::LabelSelector::from_api(selector.as_ref())

@@ -127,6 +127,17 @@ impl Names {
 
     fn object(&mut self, fields: &mut Map<String, Value>, namespace: &str) {
         fields.remove("managedFields");
+        // How far the server as a whole has come depends on what else it does.
+        let of_all = if fields.get("type") == Some(&json!("BOOKMARK")) {
+            fields.get_mut("object").and_then(|object| object.get_mut("metadata"))
+        } else if fields.contains_key("items") || fields.contains_key("rows") {
+            fields.get_mut("metadata")
+        } else {
+            None
+        };
+        if let Some(version) = of_all.and_then(|metadata| metadata.get_mut("resourceVersion")) {
+            *version = json!("");
+        }
         for (name, value) in fields.iter_mut() {
             match (name.as_str(), &*value) {
                 ("uid", Value::String(uid)) if !uid.is_empty() => {
@@ -145,6 +156,7 @@ impl Names {
                 ("creationTimestamp" | "deletionTimestamp" | "lastTransitionTime", Value::String(_)) => {
                     *value = json!("TIME");
                 }
+                ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
                 ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
                 ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
                 ("clusterIPs", Value::Array(_)) => *value = json!(["ADDRESS"]),
@@ -161,6 +173,10 @@ impl Names {
         let mut out = text.replace(namespace, "NS");
         for (uid, at) in &self.uids {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
+        }
+        // A version in a message: `(1369)`.
+        for (at, version) in self.versions.iter().enumerate() {
+            out = out.replace(&format!("({version})"), &format!("(RV-{at})"));
         }
         out
     }
