@@ -4,6 +4,7 @@ mod collector;
 mod defaults;
 mod definitions;
 mod namespaces;
+pub(crate) mod reviews;
 mod rules;
 pub(crate) mod tables;
 pub(crate) mod versions;

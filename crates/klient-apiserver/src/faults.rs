@@ -38,10 +38,13 @@ pub struct Fault {
     method: Option<Method>,
     path: Option<String>,
     watches: Option<bool>,
-    matches: Option<Box<dyn Fn(&Method, &str, &HeaderMap) -> bool + Send + Sync>>,
+    matches: Option<Matches>,
     after: usize,
     times: Option<usize>,
 }
+
+/// Whether a request is meant, by its method, its path with the query, and its headers.
+type Matches = Box<dyn Fn(&Method, &str, &HeaderMap) -> bool + Send + Sync>;
 
 #[derive(Clone, Debug)]
 enum Action {
@@ -194,17 +197,15 @@ impl Faults {
     pub(crate) async fn meet(&self, call: &Call) -> Option<Encounter> {
         let place = (call.method.to_string(), call.path.clone());
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default() += 1;
-        loop {
-            match self.next(call)? {
-                Action::Delay(by) => {
-                    tokio::time::sleep(by).await;
-                    return None;
-                }
-                Action::Answer(status) => return Some(Encounter::Answer(status)),
-                Action::Silence => return Some(Encounter::Silence),
-                Action::Damage(damage) => return Some(Encounter::Damage(damage)),
-                Action::NoBookmarks => return Some(Encounter::NoBookmarks),
+        match self.next(call)? {
+            Action::Delay(by) => {
+                tokio::time::sleep(by).await;
+                None
             }
+            Action::Answer(status) => Some(Encounter::Answer(status)),
+            Action::Silence => Some(Encounter::Silence),
+            Action::Damage(damage) => Some(Encounter::Damage(damage)),
+            Action::NoBookmarks => Some(Encounter::NoBookmarks),
         }
     }
 

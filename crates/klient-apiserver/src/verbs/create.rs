@@ -27,7 +27,11 @@ impl Core {
         let options = call.write_options("CreateOptions")?;
         let decoded = decode::object(resource, form, &call.body)?;
         let warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
-        let made = self.create_object(target, decoded.object, options.dry_run).await?;
+        let made = if builtin::reviews::is_review(resource) {
+            builtin::reviews::answer(resource, decoded.object)
+        } else {
+            self.create_object(target, decoded.object, options.dry_run).await?
+        };
         let response = answer::object(StatusCode::CREATED, resource, &made, wanted)?;
         Ok(answer::with_warnings(response, &warnings))
     }
