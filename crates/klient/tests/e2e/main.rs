@@ -1,4 +1,4 @@
-//! End-to-end tests against the real kube-apiserver. Run with `cargo xtask e2e`, which starts it.
+//! End-to-end tests against the real kube-apiserver, skipped where there is none. `cargo xtask e2e` builds it.
 
 #![allow(clippy::unwrap_used)]
 
