@@ -5,7 +5,10 @@
 mod auth;
 mod cluster;
 mod connections;
+mod custom;
 mod discovery;
+mod every_verb;
 mod forms;
+mod kinds;
 mod verbs;
 mod watches;
