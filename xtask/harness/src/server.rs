@@ -27,6 +27,7 @@ pub struct Server {
     program: PathBuf,
     port: u16,
     etcd_url: String,
+    flags: Vec<(&'static str, String)>,
 }
 
 impl Server {
@@ -36,6 +37,15 @@ impl Server {
     ///
     /// If one of them does not start; the message ends with what it logged last.
     pub fn start(programs: &Programs) -> Result<Self> {
+        Self::start_with(programs, &[])
+    }
+
+    /// As [`start`](Self::start), with more flags for the API server, such as `("watch-cache", "false")`.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_with(programs: &Programs, more: &[(&'static str, &str)]) -> Result<Self> {
         let folder = Folder::new()?;
         // Another program may take one of them before etcd or kube-apiserver does. It is said then who could not start.
         let [etcd_port, peer_port, port] = free_ports()?;
@@ -44,7 +54,7 @@ impl Server {
         let peer_url = format!("http://127.0.0.1:{peer_port}");
         let etcd = Process::spawn(
             &programs.path("etcd"),
-            &[
+            &flags(&[
                 ("data-dir", folder.path().join("etcd").display().to_string()),
                 ("listen-client-urls", etcd_url.clone()),
                 ("advertise-client-urls", etcd_url.clone()),
@@ -52,11 +62,12 @@ impl Server {
                 ("initial-advertise-peer-urls", peer_url.clone()),
                 ("initial-cluster", format!("default={peer_url}")),
                 ("unsafe-no-fsync", "true".to_owned()),
-            ],
+            ]),
             &folder.path().join("etcd.log"),
         )?;
         let program = programs.path("kube-apiserver");
-        let mut server = Self { apiserver: None, _etcd: etcd, files, folder, program, port, etcd_url };
+        let more = more.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let mut server = Self { apiserver: None, _etcd: etcd, files, folder, program, port, etcd_url, flags: more };
         server.restart()?;
         Ok(server)
     }
@@ -98,24 +109,22 @@ impl Server {
     pub fn restart(&mut self) -> Result<()> {
         self.kill();
         let in_folder = |name: &str| self.file(name).display().to_string();
-        let mut apiserver = Process::spawn(
-            &self.program,
-            &[
-                ("etcd-servers", self.etcd_url.clone()),
-                ("bind-address", "127.0.0.1".to_owned()),
-                ("secure-port", self.port.to_string()),
-                ("tls-cert-file", in_folder("server.crt")),
-                ("tls-private-key-file", in_folder("server.key")),
-                ("client-ca-file", in_folder("user-ca.crt")),
-                ("token-auth-file", in_folder("tokens.csv")),
-                ("authorization-mode", "RBAC".to_owned()),
-                ("service-account-issuer", "https://klient.invalid".to_owned()),
-                ("service-account-key-file", in_folder("service-account.pub")),
-                ("service-account-signing-key-file", in_folder("service-account.key")),
-                ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
-            ],
-            &self.file("apiserver.log"),
-        )?;
+        let mut all = vec![
+            ("etcd-servers", self.etcd_url.clone()),
+            ("bind-address", "127.0.0.1".to_owned()),
+            ("secure-port", self.port.to_string()),
+            ("tls-cert-file", in_folder("server.crt")),
+            ("tls-private-key-file", in_folder("server.key")),
+            ("client-ca-file", in_folder("user-ca.crt")),
+            ("token-auth-file", in_folder("tokens.csv")),
+            ("authorization-mode", "RBAC".to_owned()),
+            ("service-account-issuer", "https://klient.invalid".to_owned()),
+            ("service-account-key-file", in_folder("service-account.pub")),
+            ("service-account-signing-key-file", in_folder("service-account.key")),
+            ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+        ];
+        all.extend_from_slice(&self.flags);
+        let mut apiserver = Process::spawn(&self.program, &flags(&all), &self.file("apiserver.log"))?;
         self.wait_until_ready(&mut apiserver)?;
         self.apiserver = Some(apiserver);
         Ok(())
@@ -152,6 +161,11 @@ impl Server {
         }
         bail!("kube-apiserver is not ready ({last}):\n{}", apiserver.last_lines()?);
     }
+}
+
+/// Flags as both programs take them.
+fn flags(all: &[(&str, String)]) -> Vec<String> {
+    all.iter().map(|(name, value)| format!("--{name}={value}")).collect()
 }
 
 /// Ports that were free a moment ago.

@@ -196,13 +196,13 @@ async fn visit_cluster_scoped(visitor: &mut impl Visitor) {
         ValidatingWebhookConfiguration => of(json!({"webhooks": [webhook.clone()]}));
         MutatingWebhookConfiguration => of(json!({"webhooks": [webhook.clone()]}));
         CertificateSigningRequest => of(json!({"spec": {
-            "request": signing_request(), "signerName": "example.com/x", "usages": ["client auth"]}}))
+            "request": certificate_request(), "signerName": "example.com/x", "usages": ["client auth"]}}))
             .status(json!({"certificate": certificate()}));
     }
 }
 
 /// A request for a certificate, as such objects hold it.
-fn signing_request() -> Value {
+pub(crate) fn certificate_request() -> Value {
     let key = rcgen::KeyPair::generate().unwrap();
     let request = rcgen::CertificateParams::new(Vec::new()).unwrap().serialize_request(&key).unwrap().pem().unwrap();
     serde_json::to_value(k8s_openapi::ByteString(request.into_bytes())).unwrap()

@@ -18,12 +18,12 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a program; what it prints is added to the log.
-    pub(super) fn spawn(program: &Path, flags: &[(&str, String)], log: &Path) -> Result<Self> {
+    pub(super) fn spawn(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         let file = fs::File::options().create(true).append(true).open(log)?;
         let shell = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(program)
-            .args(flags.iter().map(|(name, value)| format!("--{name}={value}")))
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(file.try_clone()?)
             .stderr(file)
@@ -54,7 +54,10 @@ impl Drop for Process {
 }
 
 /// Runs its arguments until they end or standard input does.
+///
+/// A signal to all processes of a terminal or a job must not end it before its child.
 const KEEPER: &str = r#"
+trap '' INT TERM HUP
 exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
@@ -63,7 +66,7 @@ watcher=$!
 exec 3<&-
 wait "$child"
 code=$?
-kill "$watcher" 2>/dev/null
+kill -9 "$watcher" 2>/dev/null
 exit "$code"
 "#;
 
@@ -71,18 +74,15 @@ exit "$code"
 mod tests {
     use std::{
         env,
-        os::unix::fs::PermissionsExt as _,
         time::{Duration, Instant},
     };
 
     use super::*;
 
-    /// Starts a program that is written here, and waits for the first line that it prints.
+    /// Starts a script, and waits for the first line that it prints.
     fn spawn(folder: &Path, script: &str) -> (Process, String) {
-        let program = folder.join("program");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let process = Process::spawn(&program, &[("flag", "x".to_owned())], &folder.join("log")).unwrap();
+        let arguments = ["-c", script, "program", "--flag=x"].map(str::to_owned);
+        let process = Process::spawn(Path::new("/bin/sh"), &arguments, &folder.join("log")).unwrap();
         (process, first_line(folder))
     }
 
@@ -136,6 +136,19 @@ mod tests {
         owner.kill().unwrap();
         owner.wait().unwrap();
         wait_until(|| !runs(&pid));
+    }
+
+    #[test]
+    fn a_child_that_is_told_to_end_with_its_whole_group_ends_with_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let (process, pid) = spawn(folder.path(), "echo $$; exec sleep 1000");
+        for signal in ["-INT", "-TERM", "-HUP"] {
+            let status = Command::new("kill").args([signal, &process.shell.id().to_string()]).status().unwrap();
+            assert!(status.success());
+        }
+        assert!(runs(&pid));
+        drop(process);
+        assert!(!runs(&pid));
     }
 
     #[test]
