@@ -11,7 +11,7 @@
 use anyhow::bail;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    ApplyOptions, DeleteOptions,
+    ApplyOptions, DeleteOptions, Status,
     client::{Api, Client},
 };
 use serde_json::{Value, json};
@@ -25,14 +25,14 @@ async fn run() -> anyhow::Result<()> {
     let (painter, carpenter) = (ApplyOptions::new("painter"), ApplyOptions::new("carpenter"));
 
     // The first apply makes the object. Neither manager needs to know what the other has put there.
-    maps.apply(NAME, &painter, &fields(json!({"colour": "blue"}))).await?;
-    let both = maps.apply(NAME, &carpenter, &fields(json!({"wood": "oak"}))).await?;
+    maps.apply(NAME, &painter, &fields(&json!({"colour": "blue"}))).await?;
+    let both = maps.apply(NAME, &carpenter, &fields(&json!({"wood": "oak"}))).await?;
     println!("two managers, one object: {:?}", both.data.unwrap_or_default());
 
-    let theirs = fields(json!({"wood": "oak", "colour": "red"}));
+    let theirs = fields(&json!({"wood": "oak", "colour": "red"}));
     match maps.apply(NAME, &carpenter, &theirs).await {
         Err(error) if error.is_conflict() => {
-            for cause in error.status().map(|status| status.causes()).unwrap_or_default() {
+            for cause in error.status().map(Status::causes).unwrap_or_default() {
                 println!("refused: {} at {}", cause.message, cause.field);
             }
         }
@@ -43,7 +43,7 @@ async fn run() -> anyhow::Result<()> {
     println!("by force: {:?}", forced.data.unwrap_or_default());
 
     // What a manager no longer applies is gone, if nobody else owns it.
-    let less = maps.apply(NAME, &carpenter, &fields(json!({"wood": "oak"}))).await?;
+    let less = maps.apply(NAME, &carpenter, &fields(&json!({"wood": "oak"}))).await?;
     println!("without the colour: {:?}", less.data.unwrap_or_default());
 
     maps.delete(NAME, &DeleteOptions::default()).await?;
@@ -51,7 +51,7 @@ async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fields(data: Value) -> Value {
+fn fields(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": data})
 }
 

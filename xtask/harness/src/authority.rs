@@ -40,7 +40,7 @@ impl Authority {
     ///
     /// If no key can be made.
     pub fn server(&self) -> Result<CertifiedKey> {
-        self.certify(CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?)
+        self.certify(&CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?)
     }
 
     /// Certifies a user.
@@ -53,10 +53,10 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, name);
         params.distinguished_name.push(DnType::OrganizationName, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.certify(params)
+        self.certify(&params)
     }
 
-    fn certify(&self, params: CertificateParams) -> Result<CertifiedKey> {
+    fn certify(&self, params: &CertificateParams) -> Result<CertifiedKey> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?.pem();
         Ok(CertifiedKey { certificate, key: key.serialize_pem() })

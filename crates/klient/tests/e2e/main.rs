@@ -15,4 +15,5 @@ mod metadata;
 mod options;
 mod subresources;
 mod verbs;
+mod versions;
 mod watches;
