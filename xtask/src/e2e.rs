@@ -1,43 +1,54 @@
-//! End-to-end tests against the real kube-apiserver and etcd, built from their Go modules.
+//! End-to-end tests and examples against the real kube-apiserver and etcd, built from their Go modules.
 
-mod server;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
+use klient_harness::{Programs, Server};
 
-use self::server::Server;
 use crate::run::run;
 
-/// Builds and starts both servers, runs the tests against them, and stops them.
+/// Builds the servers if they are not there, and runs the tests and examples against them.
 pub(crate) fn test(root: &Path) -> Result<()> {
-    let server = Server::start(&build(root)?)?;
+    let programs = Programs::find_or_build()?;
+    // The tests start their own servers. They are not to be skipped here.
+    run(root, "cargo", &["test", "--locked", "-p", "klient", "--test", "e2e"], &[("KLIENT_E2E", "required")])?;
+    let server = Server::start(&programs)?;
     let kubeconfig = server.kubeconfig();
-    let arguments = ["test", "--locked", "-p", "klient", "--test", "e2e"];
-    run(root, "cargo", &arguments, &[("KLIENT_E2E_KUBECONFIG", &kubeconfig.to_string_lossy())])
+    for example in EXAMPLES {
+        println!("\n-- {example}");
+        let arguments = ["run", "--quiet", "--locked", "-p", "klient-examples", "--example", example];
+        run(root, "cargo", &arguments, &[("KUBECONFIG", &kubeconfig.to_string_lossy())])?;
+    }
+    Ok(())
 }
 
 /// Starts both servers and leaves them running until a line is read from standard input.
-pub(crate) fn serve(root: &Path) -> Result<()> {
-    let server = Server::start(&build(root)?)?;
-    println!("export KUBECONFIG={}\npress enter to stop", server.kubeconfig().display());
+pub(crate) fn serve() -> Result<()> {
+    let programs = Programs::find_or_build()?;
+    let server = Server::start(&programs)?;
+    println!("export KUBECONFIG={}", server.kubeconfig().display());
+    println!("export PATH={}:$PATH", programs.folder().display());
+    println!("Kubernetes {} runs until you press enter", programs.kubernetes_version()?);
     std::io::stdin().read_line(&mut String::new())?;
     Ok(())
 }
 
-/// Writes the embedded server's table of built-in kinds.
+/// Writes the embedded server's table of built-in kinds from what the real one says.
 pub(crate) fn registry(root: &Path) -> Result<()> {
-    let server = Server::start(&build(root)?)?;
-    let table = "crates/klient-apiserver/src/registry/kubernetes.json";
-    let arguments = ["run", "--locked", "-p", "klient-apiserver", "--example", "registry", "--", table];
+    ask(root, &["registry", "--", "crates/klient-apiserver/src/registry/kubernetes.json"])
+}
+
+/// Records what the real server answers to the scripts that the embedded one is compared by.
+pub(crate) fn record(root: &Path) -> Result<()> {
+    ask(root, &["record"])
+}
+
+/// Runs an example of the embedded server against the real one.
+fn ask(root: &Path, example: &[&str]) -> Result<()> {
+    let server = Server::start(&Programs::find_or_build()?)?;
+    let arguments = [&["run", "--locked", "-p", "klient-apiserver", "--example"], example].concat();
     run(root, "cargo", &arguments, &[("KUBECONFIG", &server.kubeconfig().to_string_lossy())])
 }
 
-/// Builds `etcd` and `kube-apiserver`; Go's build cache makes this quick the second time.
-fn build(root: &Path) -> Result<PathBuf> {
-    let programs = root.join("target/kube");
-    let output = format!("{}/", programs.display());
-    std::fs::create_dir_all(&programs)?;
-    run(&root.join("xtask/apiserver"), "go", &["build", "-o", &output, "./etcd", "./kube-apiserver"], &[])?;
-    Ok(programs)
-}
+/// The examples that need a server.
+const EXAMPLES: &[&str] = &["discovery", "deployment_typed", "deployment_dynamic", "watch", "server_side_apply"];

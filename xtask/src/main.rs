@@ -23,9 +23,10 @@ usage: cargo xtask <command>
   ci STEP              one of them; `cargo xtask ci --list` names them
   codegen [--check]    write the generated code, or fail if it is out of date (needs Go)
   fuzz [SECONDS]       run each fuzz target for so long (default 10)
-  e2e                  test against the real kube-apiserver and etcd (needs Go)
-  apiserver            run the real kube-apiserver and etcd, and say how to reach them
+  e2e                  tests and examples against the real kube-apiserver, built if it is not there (needs Go)
+  apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
   registry             write the embedded server's table of kinds from what the real one says
+  record               record the real server's answers that the embedded one is compared with
   linked               check that a binary holds only the codecs that it uses
   bench-wire           benchmark the wire forms and print the ratios";
 
@@ -55,8 +56,9 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["fuzz"] => fuzz::run(&root, 10),
         ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?),
         ["e2e"] => e2e::test(&root),
-        ["apiserver"] => e2e::serve(&root),
+        ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
+        ["record"] => e2e::record(&root),
         ["linked"] => linked::check(&root),
         ["bench-wire"] => bench::wire(&root),
         ["help" | "--help" | "-h"] => {

@@ -162,7 +162,7 @@ impl<K: Resource> Api<K> {
     ///
     /// As [`get`](Self::get); also if one object cannot be decoded.
     pub async fn list(&self, options: &ListOptions) -> Result<List<K>, Error> {
-        let list = self.call(self.list_request().list(options)?).list().await?;
+        let list = self.call(self.list_request().list(options)?).items(&self.resource).list().await?;
         self.check_form(list.types.as_ref().map_or("", |types| types.kind.as_str()))?;
         Ok(list)
     }
@@ -173,7 +173,7 @@ impl<K: Resource> Api<K> {
     ///
     /// If the list cannot be started.
     pub async fn list_stream(&self, options: &ListOptions, split: SplitOptions) -> Result<ListStream<K>, Error> {
-        self.call(self.list_request().list(options)?).list_stream(split).await
+        self.call(self.list_request().list(options)?).items(&self.resource).list_stream(split).await
     }
 
     /// Reads many objects in wire form; `sink` gets each as soon as its last byte has arrived.

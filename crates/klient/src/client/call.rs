@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Uri};
-use klient_core::{List, Resource, Status, TypeMeta};
+use klient_core::{ApiResource, List, Resource, Status, TypeMeta};
 use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 
 use super::{Client, Deleted, ListStream, Watch, answer, answer::Form, body::Body};
@@ -18,6 +18,8 @@ pub(super) struct Call {
     client: Client,
     request: http::Request<Vec<u8>>,
     limit: Option<Duration>,
+    /// What the items of a list are.
+    items: Option<TypeMeta>,
     about: About,
 }
 
@@ -30,12 +32,18 @@ struct About {
 impl Call {
     pub(super) fn new(client: Client, request: http::Request<Vec<u8>>) -> Self {
         let about = About { method: request.method().clone(), uri: request.uri().clone() };
-        Self { client, request, limit: None, about }
+        Self { client, request, limit: None, items: None, about }
     }
 
     /// Sets how long it may take in all, tries again included.
     pub(super) fn limit(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Sets what the items of a list are: those of built-in kinds do not say it themselves.
+    pub(super) fn items(mut self, resource: &ApiResource) -> Self {
+        self.items = Some(resource.types());
         self
     }
 
@@ -93,7 +101,7 @@ impl Call {
 
     /// Nothing of it; the answer is read and let go, however large it is.
     pub(super) async fn discard(self) -> Result<(), Error> {
-        let Self { client, request, limit, about } = self;
+        let Self { client, request, limit, about, .. } = self;
         let reading = async {
             let mut body = client.send(request).await?.into_body();
             within(client.timeout(), &about, async {
@@ -107,10 +115,10 @@ impl Call {
 
     /// A list, in memory.
     pub(super) async fn list<K: Resource>(self) -> Result<List<K>, Error> {
-        let Self { client, request, limit, about } = self;
+        let Self { client, request, limit, items: types, about } = self;
         let reading = async {
             let split = SplitOptions::default().managed_fields(ManagedFields::Keep);
-            let mut stream = ListStream::<K>::new(client.send(request).await?, split, client.timeout())?;
+            let mut stream = ListStream::<K>::new(client.send(request).await?, split, client.timeout())?.items(types);
             within(client.timeout(), &about, async {
                 let mut items = Vec::new();
                 while let Some(item) = stream.next().await {
@@ -130,8 +138,8 @@ impl Call {
 
     /// A list, as it arrives.
     pub(super) async fn list_stream<K: Resource>(self, split: SplitOptions) -> Result<ListStream<K>, Error> {
-        let silence = self.client.timeout();
-        ListStream::new(self.head().await?, split, silence)
+        let (silence, types) = (self.client.timeout(), self.items.clone());
+        Ok(ListStream::new(self.head().await?, split, silence)?.items(types))
     }
 
     /// A watch.
@@ -145,7 +153,7 @@ impl Call {
     }
 
     async fn answer(self) -> Result<(About, (http::StatusCode, Form, Bytes)), Error> {
-        let Self { client, request, limit, about } = self;
+        let Self { client, request, limit, about, .. } = self;
         let reading = async {
             let response = client.send(request).await?;
             let (code, form) = (response.status(), Form::of(&response));

@@ -273,6 +273,9 @@ impl Config {
 }
 
 /// The program's name, the system it runs on, and this crate.
+///
+/// A server takes what is before the first slash for the field manager of writes that name none: that is the program's
+/// name, as with client-go. Its version is not known here.
 fn default_user_agent() -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
@@ -289,7 +292,7 @@ fn default_user_agent() -> String {
         "x86" => "386",
         other => other,
     };
-    format!("{program} ({os}/{arch}) klient/{}", env!("CARGO_PKG_VERSION"))
+    format!("{program}/unknown ({os}/{arch}) klient/{}", env!("CARGO_PKG_VERSION"))
 }
 
 impl fmt::Debug for Config {

@@ -1,6 +1,7 @@
 //! Lists: objects as they arrive. Step 2 of an object's way.
 
 use std::{
+    any::Any,
     collections::VecDeque,
     fmt,
     marker::PhantomData,
@@ -12,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use futures_core::Stream;
 use http::StatusCode;
-use klient_core::Resource;
+use klient_core::{DynamicObject, Resource, TypeMeta};
 use klient_proto::{ListEnd, ListSplitter, RawObject, SplitOptions};
 use tokio::time::{Instant, Sleep};
 
@@ -27,6 +28,8 @@ pub struct ListStream<K> {
     splitter: Option<ListSplitter>,
     ready: VecDeque<Result<RawObject, Error>>,
     end: Option<ListEnd>,
+    /// What the objects are, for those that do not say.
+    types: Option<TypeMeta>,
     /// The first bytes, until they turn out to be those of a list.
     first: Option<Bytes>,
     code: StatusCode,
@@ -51,6 +54,7 @@ impl<K: Resource> ListStream<K> {
             splitter: Some(splitter),
             ready: VecDeque::new(),
             end: None,
+            types: None,
             first: None,
             code,
             form,
@@ -58,6 +62,12 @@ impl<K: Resource> ListStream<K> {
             deadline: Box::pin(tokio::time::sleep(silence)),
             kind: PhantomData,
         })
+    }
+
+    /// Sets what the objects are.
+    pub(super) fn items(mut self, types: Option<TypeMeta>) -> Self {
+        self.types = types;
+        self
     }
 
     /// The next object, decoded; `None` after the last.
@@ -71,7 +81,7 @@ impl<K: Resource> ListStream<K> {
     ///
     /// Dropping the future loses no object.
     pub async fn next(&mut self) -> Option<Result<K, Error>> {
-        Some(self.next_raw().await?.and_then(|object| answer::decode(&object)))
+        Some(self.next_raw().await?.and_then(|object| self.decode(&object)))
     }
 
     /// The next object in wire form; otherwise as [`next`](Self::next).
@@ -87,6 +97,17 @@ impl<K: Resource> ListStream<K> {
     /// Whether the list broke off: there is nothing more to come, and the end did not.
     pub(super) fn is_broken(&self) -> bool {
         self.splitter.is_none() && self.end.is_none() && self.ready.is_empty()
+    }
+
+    fn decode(&self, object: &RawObject) -> Result<K, Error> {
+        let mut object: K = answer::decode(object)?;
+        // A kind known at run time is nowhere else but in the object, which could not be written back without it.
+        if let Some(types) = &self.types
+            && let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>()
+        {
+            object.types.get_or_insert_with(|| types.clone());
+        }
+        Ok(object)
     }
 
     /// The failure that a server tells with the code of a success, if it is one.
@@ -148,7 +169,7 @@ impl<K: Resource> Stream for ListStream<K> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let object = ready!(self.poll_raw(context));
-        Poll::Ready(object.map(|object| object.and_then(|object| answer::decode(&object))))
+        Poll::Ready(object.map(|object| object.and_then(|object| self.decode(&object))))
     }
 }
 

@@ -385,8 +385,16 @@ impl RestRequest {
         F: Future<Output = Result<T, Error>>,
     {
         let (client, timeout) = (self.client.clone(), self.timeout);
-        let request = self.build(accept)?;
-        finish(Call::new(client, request).limit(timeout)).await
+        let resource = match &self.place {
+            Place::Resource(place) => Some(place.resource.clone()),
+            Place::Nothing | Place::Path(_) => None,
+        };
+        let call = Call::new(client, self.build(accept)?).limit(timeout);
+        finish(match &resource {
+            Some(resource) => call.items(resource),
+            None => call,
+        })
+        .await
     }
 
     fn build(mut self, accept: &'static str) -> Result<http::Request<Vec<u8>>, Error> {

@@ -1,50 +1,70 @@
-//! Who asks, as the server sees it.
+//! Who asks, as the server sees it; and credentials that change while a client runs.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use k8s_openapi::api::{
     authentication::v1::SelfSubjectReview,
     core::v1::{ConfigMap, Secret},
 };
 use klient::{
-    ErrorKind, ListOptions,
+    CreateOptions, Error, ErrorKind, ListOptions,
     client::{
         Api, Client, Config,
-        config::{Credentials, Impersonation},
+        config::{Credentials, ExecApiVersion, ExecPlugin, Impersonation, Pem},
+        transport::{HttpSettings, HttpTransport},
     },
-    media_type,
 };
+use klient_harness::{CertifiedKey, SECOND_TOKEN, TOKEN};
+use serde_json::json;
 
-use crate::cluster::{client, config, context};
+use crate::cluster::{config, context, or_skip, server};
+
+/// Whom the server takes a client for.
+async fn user(client: &Client) -> Result<String, Error> {
+    let reviews: Api<SelfSubjectReview> = Api::cluster(client.clone());
+    let review = reviews.create(&CreateOptions::default(), &SelfSubjectReview::default()).await?;
+    Ok(review.status.unwrap().user_info.unwrap().username.unwrap())
+}
 
 async fn user_of(config: &Config) -> String {
-    let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
-        .header("content-type", media_type::PROTOBUF)
-        .header("accept", media_type::PROTOBUF)
-        .body(klient::wire::encode_body(&SelfSubjectReview::default()).unwrap())
-        .unwrap();
-    let response = Client::from_config(config).unwrap().send(request).await.unwrap();
-    let body = response.into_body().collect(1 << 20).await.unwrap();
-    let review: SelfSubjectReview = klient::wire::decode_body(&body).unwrap();
-    review.status.unwrap().user_info.unwrap().username.unwrap()
+    user(&Client::from_config(config).unwrap()).await.unwrap()
+}
+
+/// A certificate for an administrator, in files.
+fn write_certificate(folder: &Path, name: &str) -> [PathBuf; 2] {
+    let made = certified(name);
+    let paths = [folder.join("client.crt"), folder.join("client.key")];
+    std::fs::write(&paths[0], made.certificate).unwrap();
+    std::fs::write(&paths[1], made.key).unwrap();
+    paths
+}
+
+fn certified(name: &str) -> CertifiedKey {
+    server().unwrap().user_authority().user(name, "system:masters").unwrap()
 }
 
 #[tokio::test]
 async fn the_server_knows_who_asks() {
-    client().await;
-    assert_eq!(user_of(&config()).await, "e2e-token-user");
-    assert_eq!(user_of(&context("certificate")).await, "e2e-certificate");
+    let config = or_skip!(config());
+    assert_eq!(user_of(&config).await, "e2e-token-user");
+    assert_eq!(user_of(&or_skip!(context("second-token"))).await, "e2e-second-user");
+    assert_eq!(user_of(&or_skip!(context("certificate"))).await, "e2e-certificate");
     let jane = Impersonation::new("jane").groups(["system:authenticated"]);
-    assert_eq!(user_of(&config().impersonation(jane)).await, "jane");
+    assert_eq!(user_of(&config.impersonation(jane)).await, "jane");
 }
 
 #[tokio::test]
 async fn a_wrong_token_is_unauthorized_and_no_right_is_forbidden() {
-    client().await;
-    let wrong = config().credentials(Credentials::Token("wrong".into()));
+    let config = or_skip!(config());
+    let wrong = config.clone().credentials(Credentials::Token("wrong".into()));
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
     let error = maps.list(&ListOptions::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unauthorized);
 
-    let jane = config().impersonation(Impersonation::new("jane"));
+    let jane = config.impersonation(Impersonation::new("jane"));
     let secrets: Api<Secret> = Api::namespaced(Client::from_config(&jane).unwrap(), "default");
     let error = secrets.list(&ListOptions::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Forbidden);
@@ -52,14 +72,69 @@ async fn a_wrong_token_is_unauthorized_and_no_right_is_forbidden() {
 }
 
 #[tokio::test]
-async fn a_token_file_is_used_and_read_again_when_it_is_rejected() {
-    client().await;
+async fn a_token_file_is_read_again_when_it_is_rejected_and_after_a_minute() {
+    let config = or_skip!(config());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "stale").unwrap();
-    let file = config().credentials(Credentials::TokenFile { path: path.clone(), initial: "".into() });
-    let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&file).unwrap(), "default");
-    assert_eq!(maps.list(&ListOptions::default()).await.unwrap_err().kind(), ErrorKind::Unauthorized);
-    std::fs::write(&path, "e2e-token").unwrap();
-    maps.list(&ListOptions::default()).await.unwrap();
+    let file = config.credentials(Credentials::TokenFile { path: path.clone(), initial: "".into() });
+    let client = Client::from_config(&file).unwrap();
+    assert_eq!(user(&client).await.unwrap_err().kind(), ErrorKind::Unauthorized);
+    std::fs::write(&path, TOKEN).unwrap();
+    assert_eq!(user(&client).await.unwrap(), "e2e-token-user");
+
+    std::fs::write(&path, SECOND_TOKEN).unwrap();
+    assert_eq!(user(&client).await.unwrap(), "e2e-token-user");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    tokio::time::resume();
+    assert_eq!(user(&client).await.unwrap(), "e2e-second-user");
+}
+
+#[tokio::test]
+async fn a_replaced_client_certificate_is_shown_on_the_next_request() {
+    let config = or_skip!(context("certificate"));
+    let folder = tempfile::tempdir().unwrap();
+    let [certificate, key] = write_certificate(folder.path(), "first");
+    let mut settings = HttpSettings::new(config.server.clone());
+    settings.tls = config.tls.client_certificate(Pem::File(certificate), Pem::File(key));
+    // Files are looked at every ten seconds otherwise.
+    settings.file_check = Duration::ZERO;
+    let client = Client::builder(HttpTransport::new(settings).unwrap()).build();
+    assert_eq!(user(&client).await.unwrap(), "first");
+    write_certificate(folder.path(), "the-second-one");
+    assert_eq!(user(&client).await.unwrap(), "the-second-one");
+}
+
+/// A credential plugin that prints these one after the other, and the last of them again and again.
+fn plugin(folder: &Path, statuses: &[serde_json::Value]) -> Credentials {
+    for (number, status) in statuses.iter().enumerate() {
+        let credential = json!({
+            "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status});
+        std::fs::write(folder.join(format!("{number}.json")), credential.to_string()).unwrap();
+    }
+    let script = folder.join("plugin");
+    let text = "cd \"${0%/*}\"\nset -- *.json\ncat \"$1\"\n[ $# = 1 ] || rm \"$1\"\n";
+    std::fs::write(&script, text).unwrap();
+    // Not run by itself: another test may start a program just now, and hold the file open for writing until it has.
+    let mut plugin = ExecPlugin::new("/bin/sh", ExecApiVersion::V1);
+    plugin.args = vec![script.display().to_string()];
+    Credentials::Exec(Box::new(plugin))
+}
+
+#[tokio::test]
+async fn a_plugin_gives_a_token_and_another_when_that_is_rejected() {
+    let config = or_skip!(config());
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = plugin(folder.path(), &[json!({"token": "stale"}), json!({"token": SECOND_TOKEN})]);
+    assert_eq!(user_of(&config.credentials(plugin)).await, "e2e-second-user");
+}
+
+#[tokio::test]
+async fn a_plugin_gives_a_client_certificate() {
+    let config = or_skip!(config());
+    let folder = tempfile::tempdir().unwrap();
+    let made = certified("from-a-plugin");
+    let status = json!({"clientCertificateData": made.certificate, "clientKeyData": made.key});
+    assert_eq!(user_of(&config.credentials(plugin(folder.path(), &[status]))).await, "from-a-plugin");
 }

@@ -1,48 +1,94 @@
-//! The server that `cargo xtask e2e` has started.
+//! The real server: one for all tests, started by the first that asks; tests that break theirs start their own.
+//!
+//! Where there are no programs to start, every test passes without doing anything, and that is said once.
 
-use std::{path::PathBuf, sync::OnceLock, time::Duration};
+use std::{
+    io::Write as _,
+    path::Path,
+    sync::{LazyLock, Once},
+};
 
-use k8s_openapi::api::core::v1::Namespace;
-use klient::client::{Client, Config, KubeconfigFiles, Overrides};
-use klient::{CreateOptions, client::Api};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use klient::{
+    CreateOptions,
+    client::{Api, Client, Config, KubeconfigFiles, Overrides},
+};
+use klient_harness::{Programs, Server};
+use serde_json::json;
 
-/// Settings for the server.
-pub(crate) fn config() -> Config {
+/// Ends a test that has no server.
+macro_rules! or_skip {
+    ($found:expr) => {
+        match $found {
+            Some(found) => found,
+            None => return,
+        }
+    };
+}
+pub(crate) use or_skip;
+
+/// The programs to start; `None` where there are none, if that is allowed.
+pub(crate) fn programs() -> Option<Programs> {
+    let found = Programs::find().unwrap();
+    if found.is_none() {
+        assert!(std::env::var_os("KLIENT_E2E").is_none(), "there is no kube-apiserver");
+        static SAID: Once = Once::new();
+        // Not with `eprintln!`, which tests show only if they fail.
+        SAID.call_once(|| std::io::stderr().write_all(SKIPPED.as_bytes()).unwrap());
+    }
+    found
+}
+
+/// The server that all tests share. It ends with this process.
+pub(crate) fn server() -> Option<&'static Server> {
+    // Every test says why there is no server, not only the one that tried.
+    static SERVER: LazyLock<Result<Option<Server>, String>> =
+        LazyLock::new(|| programs().map(|programs| Server::start(&programs)).transpose().map_err(|e| format!("{e:#}")));
+    SERVER.as_ref().unwrap().as_ref()
+}
+
+/// Settings for the shared server.
+pub(crate) fn config() -> Option<Config> {
     context("token")
 }
 
-/// Settings for the server, by a context of its kubeconfig.
-pub(crate) fn context(name: &str) -> Config {
-    let path = PathBuf::from(std::env::var_os("KLIENT_E2E_KUBECONFIG").expect("run this with `cargo xtask e2e`"));
-    Config::load(&KubeconfigFiles::explicit(&path), &Overrides::default().context(name)).unwrap()
+/// Settings for the shared server, by a context of its kubeconfig.
+pub(crate) fn context(name: &str) -> Option<Config> {
+    Some(config_of(&server()?.kubeconfig(), name))
 }
 
-/// A client of its own connections, once the server is ready.
-pub(crate) async fn client() -> Client {
-    static READY: OnceLock<()> = OnceLock::new();
-    let client = Client::from_config(&config()).unwrap();
-    for _ in 0..300 {
-        if READY.get().is_some() {
-            return client;
-        }
-        let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
-        match client.send(request).await {
-            Ok(_) => READY.get_or_init(|| ()),
-            // Another process is starting up: there is nothing to be told by.
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-    }
-    panic!("the API server does not become ready");
+/// Settings by a context of a kubeconfig.
+pub(crate) fn config_of(kubeconfig: &Path, context: &str) -> Config {
+    Config::load(&KubeconfigFiles::explicit(kubeconfig), &Overrides::default().context(context)).unwrap()
 }
 
-/// A namespace that no other test uses.
+/// A client of the shared server, with connections of its own.
+pub(crate) fn client() -> Option<Client> {
+    Some(Client::from_config(&config()?).unwrap())
+}
+
+/// A client of the shared server that never asks for protobuf.
+pub(crate) fn json_client() -> Option<Client> {
+    Some(Client::builder_from_config(&config()?).unwrap().json_only().build())
+}
+
+/// A client for each form that objects travel in, with the form's name.
+pub(crate) fn both_clients() -> Option<[(&'static str, Client); 2]> {
+    Some([("protobuf", client()?), ("json", json_client()?)])
+}
+
+/// A namespace that no other test uses, with what a controller would put there for pods to run.
 pub(crate) async fn namespace(client: &Client, name: &str) -> String {
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(name.to_owned());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     namespaces.create(&CreateOptions::default(), &namespace).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
+    let account = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
+    accounts.create(&CreateOptions::default(), &account).await.unwrap();
     name.to_owned()
 }
+
+const SKIPPED: &str = "\
+skipped: the tests of klient against the real kube-apiserver, since there is none. `cargo xtask e2e` builds it with Go and
+runs them; or set KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd.
+";

@@ -1,11 +1,19 @@
-//! End-to-end tests against the real kube-apiserver. Run with `cargo xtask e2e`, which starts it.
+//! End-to-end tests against the real kube-apiserver, skipped where there is none. `cargo xtask e2e` builds it.
 
 #![allow(clippy::unwrap_used)]
 
 mod auth;
 mod cluster;
 mod connections;
+mod custom;
 mod discovery;
+mod every_verb;
+mod faults;
 mod forms;
+mod kinds;
+mod metadata;
+mod options;
+mod subresources;
 mod verbs;
+mod versions;
 mod watches;

@@ -7,7 +7,7 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::cluster::{client, config, namespace};
+use crate::cluster::{client, json_client, namespace, or_skip};
 
 fn name(event: &WatchEvent<ConfigMap>) -> String {
     let name = event.object().and_then(|map| map.metadata.name.as_deref()).unwrap_or_default();
@@ -54,20 +54,21 @@ async fn check(client: Client, namespace: &str) {
 
 #[tokio::test]
 async fn a_watch_tells_every_change_in_protobuf() {
-    let client = client().await;
+    let client = or_skip!(client());
     let namespace = namespace(&client, "watch-protobuf").await;
     check(client, &namespace).await;
 }
 
 #[tokio::test]
 async fn a_watch_tells_every_change_in_json() {
-    let namespace = namespace(&client().await, "watch-json").await;
-    check(Client::builder_from_config(&config()).unwrap().json_only().build(), &namespace).await;
+    let client = or_skip!(json_client());
+    let namespace = namespace(&client, "watch-json").await;
+    check(client, &namespace).await;
 }
 
 #[tokio::test]
 async fn a_watch_ends_when_its_time_is_up() {
-    let client = client().await;
+    let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "watch-end").await);
     let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
     let options = WatchOptions::after(version).timeout(std::time::Duration::from_secs(1));

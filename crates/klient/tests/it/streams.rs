@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ListMeta};
 use klient::{
-    ErrorKind, ListOptions, WatchEvent, WatchOptions,
-    client::body::Body,
+    ApiResource, DynamicObject, ErrorKind, ListOptions, Target, WatchEvent, WatchOptions,
+    client::{Api, body::Body},
     media_type,
     wire::{SplitOptions, encode, encode_body, encode_list_body, encode_watch_frame},
 };
@@ -55,6 +55,21 @@ async fn a_list_comes_in_either_form_compressed_or_not() {
         assert_eq!(list.resource_version().to_string(), "7");
         assert_eq!(script.played()[0].request.headers()["accept-encoding"], "gzip");
     }
+}
+
+#[tokio::test]
+async fn items_of_a_kind_known_at_run_time_say_what_they_are() {
+    // As servers send them: items of built-in kinds have neither `apiVersion` nor `kind`.
+    let items = list_json(&[json!({"metadata": {"name": "a"}})]);
+    let script = Script::new([json_answer(200, &items), json_answer(200, &items), json_answer(200, &items)]);
+    let resource = ApiResource::of::<ConfigMap>();
+    let maps = Api::dynamic(script.client(), resource.clone(), Target::Namespace("default".to_owned()));
+    let expected = Some(resource.types());
+    assert_eq!(maps.list(&ListOptions::default()).await.unwrap().items[0].types, expected);
+    let mut stream = maps.list_stream(&ListOptions::default(), SplitOptions::default()).await.unwrap();
+    assert_eq!(stream.next().await.unwrap().unwrap().types, expected);
+    let list = script.client().rest().get().resource(&resource).list::<DynamicObject>().await.unwrap();
+    assert_eq!(list.items[0].types, expected);
 }
 
 #[tokio::test]

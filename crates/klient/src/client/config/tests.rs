@@ -316,6 +316,10 @@ fn forgets_who_asks_when_anonymous() {
 #[test]
 fn calls_itself_by_program_system_and_crate() {
     let agent = default_user_agent();
+    // What a server makes the field manager of.
+    let manager = agent.split('/').next().unwrap();
+    let program = std::env::current_exe().unwrap();
+    assert_eq!(manager, program.file_name().unwrap().to_str().unwrap());
     assert!(agent.ends_with(concat!(") klient/", env!("CARGO_PKG_VERSION"))), "{agent}");
     assert!(http::HeaderValue::from_str(&agent).is_ok(), "{agent}");
 }

@@ -1,0 +1,179 @@
+//! An API server that is killed and comes back, as its clients see it. Each test here has a server of its own.
+
+use std::{path::PathBuf, time::Duration};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    CreateOptions, DeleteOptions, ErrorKind, GetOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
+    client::{Api, Client, RetryWatch},
+};
+use klient_harness::Server;
+use serde_json::json;
+
+use crate::cluster::{config_of, or_skip, programs};
+
+/// A server that a test may kill. Its methods wait in place, which would hold up a client on the same thread.
+struct OwnServer {
+    server: Option<Server>,
+    kubeconfig: PathBuf,
+}
+
+impl OwnServer {
+    async fn start(flags: &'static [(&'static str, &'static str)]) -> Option<Self> {
+        let programs = programs()?;
+        let start = move || Server::start_with(&programs, flags);
+        let server = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
+        Some(Self { kubeconfig: server.kubeconfig(), server: Some(server) })
+    }
+
+    fn client(&self) -> Client {
+        Client::from_config(&config_of(&self.kubeconfig, "token")).unwrap()
+    }
+
+    async fn with<T: Send + 'static>(&mut self, work: impl FnOnce(&mut Server) -> T + Send + 'static) -> T {
+        let mut server = self.server.take().unwrap();
+        let work = move || {
+            let result = work(&mut server);
+            (server, result)
+        };
+        let (server, result) = tokio::task::spawn_blocking(work).await.unwrap();
+        self.server = Some(server);
+        result
+    }
+}
+
+fn map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name, "labels": {"app": "faults"}}})).unwrap()
+}
+
+/// An event and what it is about.
+fn told(event: &WatchEvent<ConfigMap>) -> String {
+    let name = event.object().and_then(|map| map.metadata.name.as_deref()).unwrap_or_default();
+    format!("{} {name}", event.type_name())
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_over_a_killed_server_and_neither_loses_nor_repeats() {
+    // With a cache, a restarted server knows nothing of what was before: see the next test.
+    let mut server = or_skip!(OwnServer::start(&[("watch-cache", "false")]).await);
+    let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
+    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let options = WatchOptions::after(version.clone()).label_selector("app=faults");
+    let mut watch = RetryWatch::new(maps.clone(), options.clone()).unwrap();
+    let mut seen = Vec::new();
+
+    for round in 0..2 {
+        let name = |when: &str| format!("{when}-{round}");
+        maps.create(&CreateOptions::default(), &map(&name("read"))).await.unwrap();
+        seen.push(told(&watch.next().await.unwrap().unwrap()));
+        // Told to the watch before or after the server is killed, whichever comes first.
+        maps.create(&CreateOptions::default(), &map(&name("unread"))).await.unwrap();
+        server.with(Server::kill).await;
+        let error = maps.create(&CreateOptions::default(), &map(&name("during"))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Transport, "{error}");
+
+        server.with(Server::restart).await.unwrap();
+        assert_eq!(maps.get_opt(&name("during"), &GetOptions::default()).await.unwrap(), None);
+        let patch = Patch::Merge(json!({"data": {"a": "b"}}));
+        maps.patch(&name("read"), &PatchOptions::default(), &patch).await.unwrap();
+        maps.delete(&name("unread"), &DeleteOptions::default()).await.unwrap();
+        maps.create(&CreateOptions::default(), &map(&name("after"))).await.unwrap();
+        for _ in 0..4 {
+            seen.push(told(&watch.next().await.unwrap().unwrap()));
+        }
+    }
+    let expected = |round: i32| {
+        ["ADDED read", "ADDED unread", "MODIFIED read", "DELETED unread", "ADDED after"]
+            .map(|told| format!("{told}-{round}"))
+    };
+    assert_eq!(seen, [expected(0), expected(1)].concat());
+    assert!(watch.trouble().is_none());
+
+    // All of it once more, from what etcd has kept. Nothing came that the watch did not tell.
+    let mut again = RetryWatch::new(maps, options).unwrap();
+    for told_before in seen {
+        assert_eq!(told(&again.next().await.unwrap().unwrap()), told_before);
+    }
+    let more = tokio::time::timeout(Duration::from_millis(500), watch.next()).await;
+    assert!(more.is_err(), "{more:?}");
+}
+
+#[tokio::test]
+async fn a_restarted_server_that_has_forgotten_what_was_says_so_and_a_list_tells_the_rest() {
+    let mut server = or_skip!(OwnServer::start(&[]).await);
+    let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
+    let options = ListOptions::default().label_selector("app=faults");
+    let version = maps.list(&options).await.unwrap().resource_version();
+    let mut watch = RetryWatch::new(maps.clone(), WatchOptions::after(version).label_selector("app=faults")).unwrap();
+    maps.create(&CreateOptions::default(), &map("read")).await.unwrap();
+    assert_eq!(told(&watch.next().await.unwrap().unwrap()), "ADDED read");
+    let seen = watch.resource_version().clone();
+    drop(watch);
+    maps.create(&CreateOptions::default(), &map("unread")).await.unwrap();
+    server.with(Server::restart).await.unwrap();
+    let options_after = WatchOptions::after(seen).label_selector("app=faults");
+    let mut watch = RetryWatch::new(maps.clone(), options_after).unwrap();
+    let ended = watch.next().await.unwrap().unwrap_err();
+    assert!(ended.is_gone(), "{ended}");
+    assert!(watch.next().await.is_none());
+
+    let list = maps.list(&options).await.unwrap();
+    let names: Vec<_> = list.iter().map(|map| map.metadata.name.as_deref().unwrap()).collect();
+    assert_eq!(names, ["read", "unread"]);
+    let options = WatchOptions::after(list.resource_version()).label_selector("app=faults");
+    let mut watch = RetryWatch::new(maps.clone(), options).unwrap();
+    maps.create(&CreateOptions::default(), &map("after")).await.unwrap();
+    assert_eq!(told(&watch.next().await.unwrap().unwrap()), "ADDED after");
+}
+
+#[tokio::test]
+async fn a_list_fails_clearly_while_the_server_is_away_and_works_once_it_is_back() {
+    let mut server = or_skip!(OwnServer::start(&[]).await);
+    let client = server.client();
+    let maps: Api<ConfigMap> = Api::all(client);
+    maps.list(&ListOptions::default()).await.unwrap();
+    server.with(Server::kill).await;
+    let error = maps.list(&ListOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert!(error.to_string().contains("127.0.0.1"), "{error}");
+
+    // Asked all the time while it starts: either it is away, or it says that it is not ready, or it answers.
+    let lists = tokio::spawn(async move {
+        loop {
+            match maps.list(&ListOptions::default()).await {
+                Ok(list) => return list.items.len(),
+                Err(error) => {
+                    let away = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Unavailable);
+                    assert!(away, "{error:?}");
+                }
+            }
+        }
+    });
+    server.with(Server::restart).await.unwrap();
+    let listed = tokio::time::timeout(Duration::from_secs(60), lists).await.expect("an end").unwrap();
+    assert!(listed > 0, "the server's own config maps are still there");
+}
+
+#[tokio::test]
+async fn a_server_with_a_new_authority_is_trusted_once_the_file_has_it() {
+    let mut server = or_skip!(OwnServer::start(&[]).await);
+    let trusting = server.client();
+    let maps = |client: &Client| Api::<ConfigMap>::all(client.clone());
+    maps(&trusting).list(&ListOptions::default()).await.unwrap();
+    // One that has the old authority in its settings, and so never hears of the new one.
+    let mut config = config_of(&server.kubeconfig, "token");
+    let old = std::fs::read(server.server.as_ref().unwrap().authority_file()).unwrap();
+    config.tls = config.tls.trust(klient::client::config::Trust::Authority(klient::client::config::Pem::Data(old)));
+    let stuck = Client::from_config(&config).unwrap();
+    maps(&stuck).list(&ListOptions::default()).await.unwrap();
+
+    server.with(Server::replace_authority).await.unwrap();
+    let error = maps(&stuck).list(&ListOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
+    // The file is looked at every ten seconds.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while let Err(error) = maps(&trusting).list(&ListOptions::default()).await {
+        assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
+        assert!(tokio::time::Instant::now() < deadline, "{error}");
+    }
+}

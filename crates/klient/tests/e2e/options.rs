@@ -1,0 +1,251 @@
+//! What requests may ask for besides their object, as the real server understands it. In both forms.
+
+use std::sync::{Arc, Mutex};
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use klient::{
+    ApiResource, ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, DynamicObject, FieldValidation,
+    GetOptions, ListOptions, Patch, PatchOptions, PropagationPolicy, StatusCause, Target, UpdateOptions, VersionMatch,
+    client::{Api, Client, Clientset, Deleted, Warning},
+};
+use serde_json::{Value, json};
+
+use crate::cluster::{both_clients, client, config, namespace, or_skip};
+
+fn map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"key": "old"}})).unwrap()
+}
+
+fn deployment_fields(replicas: i32) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}},
+    }})
+}
+
+async fn maps_in(client: &Client, namespace_name: &str) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), &namespace(client, namespace_name).await)
+}
+
+#[tokio::test]
+async fn a_dry_run_answers_and_changes_nothing() {
+    for (form, client) in or_skip!(both_clients()) {
+        let maps = maps_in(&client, &format!("options-dry-{form}")).await;
+        let dry = maps.create(&CreateOptions::default().dry_run(true), &map("a")).await.unwrap();
+        assert!(dry.metadata.uid.is_some());
+        assert_eq!(maps.get_opt("a", &GetOptions::default()).await.unwrap(), None);
+
+        let made = maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+        let mut changed = made.clone();
+        changed.data.as_mut().unwrap().insert("key".to_owned(), "new".to_owned());
+        let updated = maps.update(&UpdateOptions::default().dry_run(true), &changed).await.unwrap();
+        assert_eq!(updated.data, changed.data);
+        let patch = Patch::Merge(json!({"data": {"key": "new"}}));
+        let patched = maps.patch("a", &PatchOptions::default().dry_run(true), &patch).await.unwrap();
+        assert_eq!(patched.data, changed.data);
+        let fields = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"more": "x"}});
+        let applied = maps.apply("a", &ApplyOptions::new("one").dry_run(true), &fields).await.unwrap();
+        assert_eq!(applied.data.unwrap().len(), 2);
+        let dry = DeleteOptions::default().dry_run(true);
+        maps.delete("a", &dry).await.unwrap();
+        maps.delete_collection(&DeleteCollectionOptions::default().delete(dry)).await.unwrap();
+        assert_eq!(maps.get("a", &GetOptions::default()).await.unwrap(), made);
+    }
+}
+
+#[tokio::test]
+async fn unknown_fields_are_refused_warned_about_once_or_dropped() {
+    let config = or_skip!(config());
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&warnings);
+    let client = Client::builder_from_config(&config)
+        .unwrap()
+        .warning_handler(move |warning: &Warning| heard.lock().unwrap().push(warning.text.clone()))
+        .build();
+    let target = Target::Namespace(namespace(&client, "options-fields").await);
+    let deployments: Api<DynamicObject> = Api::dynamic(client, ApiResource::of::<Deployment>(), target);
+    let mut fields = deployment_fields(1);
+    fields["spec"]["repliicas"] = json!(2);
+    let object: DynamicObject = serde_json::from_value(fields).unwrap();
+
+    let options = |validation| CreateOptions::default().dry_run(true).field_validation(validation);
+    let refused = deployments.create(&options(FieldValidation::Strict), &object).await.unwrap_err();
+    assert!(refused.is_invalid() && refused.to_string().contains("unknown field \"spec.repliicas\""), "{refused}");
+    deployments.create(&options(FieldValidation::Ignore), &object).await.unwrap();
+    assert_eq!(*warnings.lock().unwrap(), [""; 0]);
+    for _ in 0..2 {
+        deployments.create(&options(FieldValidation::Warn), &object).await.unwrap();
+    }
+    assert_eq!(*warnings.lock().unwrap(), ["unknown field \"spec.repliicas\""]);
+
+    deployments.apply("web", &ApplyOptions::new("one"), &deployment_fields(1)).await.unwrap();
+    let patch = Patch::Merge(json!({"spec": {"pauused": true}}));
+    let strict = PatchOptions::default().field_validation(FieldValidation::Strict);
+    let refused = deployments.patch("web", &strict, &patch).await.unwrap_err();
+    assert!(refused.to_string().contains("unknown field \"spec.pauused\""), "{refused}");
+}
+
+#[tokio::test]
+async fn a_delete_happens_only_if_its_preconditions_hold() {
+    for (form, client) in or_skip!(both_clients()) {
+        let maps = maps_in(&client, &format!("options-preconditions-{form}")).await;
+        let made = maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+        let patch = Patch::Merge(json!({"data": {"key": "new"}}));
+        let newer = maps.patch("a", &PatchOptions::default(), &patch).await.unwrap();
+        let version = |map: &ConfigMap| map.metadata.resource_version.clone().unwrap();
+        for wrong in [
+            DeleteOptions::default().uid("another"),
+            DeleteOptions::default().resource_version(version(&made)),
+            DeleteOptions::default().uid("another").resource_version(version(&newer)),
+        ] {
+            let refused = maps.delete("a", &wrong).await.unwrap_err();
+            assert!(refused.is_conflict(), "{refused}");
+        }
+        let right = DeleteOptions::default().uid(made.metadata.uid.unwrap()).resource_version(version(&newer));
+        assert!(matches!(maps.delete("a", &right).await.unwrap(), Deleted::Status(status) if status.is_success()));
+    }
+}
+
+#[tokio::test]
+async fn propagation_decides_what_a_deleted_object_waits_for() {
+    for (form, client) in or_skip!(both_clients()) {
+        let namespace = namespace(&client, &format!("options-propagation-{form}")).await;
+        let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
+        for (policy, finalizer) in [
+            (PropagationPolicy::Orphan, Some("orphan")),
+            (PropagationPolicy::Foreground, Some("foregroundDeletion")),
+            (PropagationPolicy::Background, None),
+        ] {
+            let name = format!("web-{}", policy.as_str().to_lowercase());
+            let mut fields = deployment_fields(0);
+            fields["metadata"]["name"] = json!(name);
+            deployments.apply(&name, &ApplyOptions::new("one"), &fields).await.unwrap();
+            let options = DeleteOptions::default().propagation_policy(policy);
+            match (deployments.delete(&name, &options).await.unwrap(), finalizer) {
+                // Whoever would take the finalizer away does not run here.
+                (Deleted::Object(left), Some(finalizer)) => {
+                    assert_eq!(left.metadata.finalizers.unwrap(), [finalizer]);
+                    assert!(left.metadata.deletion_timestamp.is_some());
+                }
+                (Deleted::Status(status), None) => assert!(status.is_success()),
+                (left, _) => panic!("{policy:?}: {left:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_is_as_fresh_as_it_asks_for() {
+    for (form, client) in or_skip!(both_clients()) {
+        let maps = maps_in(&client, &format!("options-versions-{form}")).await;
+        maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+        let before = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+        let newest =
+            maps.create(&CreateOptions::default(), &map("b")).await.unwrap().metadata.resource_version.unwrap();
+        let count = async |version| maps.list(&ListOptions::default().version(version)).await.unwrap().items.len();
+        assert_eq!(count(VersionMatch::Exact(before)).await, 1);
+        assert_eq!(count(VersionMatch::NotOlderThan(newest.clone().into())).await, 2);
+        assert_eq!(count(VersionMatch::MostRecent).await, 2);
+        assert!((0..=2).contains(&count(VersionMatch::Any).await));
+        let not_older = GetOptions::default().version(VersionMatch::NotOlderThan(newest.clone().into()));
+        maps.get("b", &not_older).await.unwrap();
+
+        // The server waits a moment for a version that it has not seen, and then says so.
+        let future = newest.parse::<u64>().unwrap() + 1_000_000_000;
+        let options = ListOptions::default().version(VersionMatch::NotOlderThan(future.to_string().into()));
+        let request = client.rest().get().resource(maps.resource()).max_retries(0);
+        let error = request.options(|query| options.append_query(query)).list::<ConfigMap>().await.unwrap_err();
+        assert!(error.is_timeout() && error.status().unwrap().is_version_too_large(), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_says_how_many_objects_remain_and_its_version_stays() {
+    for (form, client) in or_skip!(both_clients()) {
+        let maps = maps_in(&client, &format!("options-pages-{form}")).await;
+        for name in ["a", "b", "c", "d", "e"] {
+            maps.create(&CreateOptions::default(), &map(name)).await.unwrap();
+        }
+        let first = maps.list(&ListOptions::default().limit(2)).await.unwrap();
+        assert_eq!((first.items.len(), first.remaining_item_count()), (2, Some(3)));
+        maps.create(&CreateOptions::default(), &map("f")).await.unwrap();
+        let rest = ListOptions::default().continue_token(first.continue_token().unwrap());
+        let rest = maps.list(&rest).await.unwrap();
+        let names: Vec<_> = rest.iter().map(|map| map.metadata.name.as_deref().unwrap()).collect();
+        assert_eq!(names, ["c", "d", "e"]);
+        assert_eq!(rest.resource_version(), first.resource_version());
+    }
+}
+
+#[tokio::test]
+async fn managers_of_fields_conflict_unless_one_takes_over() {
+    for (form, client) in or_skip!(both_clients()) {
+        let namespace = namespace(&client, &format!("options-apply-{form}")).await;
+        let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
+        let apply = async |options: ApplyOptions, replicas| {
+            deployments.apply("web", &options, &deployment_fields(replicas)).await
+        };
+        assert_eq!(apply(ApplyOptions::new("one"), 2).await.unwrap().spec.replicas, Some(2));
+        // The same value is shared, another one is not.
+        apply(ApplyOptions::new("two"), 2).await.unwrap();
+        let conflict = apply(ApplyOptions::new("two"), 3).await.unwrap_err();
+        assert!(conflict.is_conflict() && conflict.status().unwrap().code == 409, "{conflict}");
+        let causes = conflict.status().unwrap().causes();
+        assert_eq!((causes.len(), causes[0].field.as_str()), (1, ".spec.replicas"));
+        assert_eq!(causes[0].reason, StatusCause::FIELD_MANAGER_CONFLICT);
+        assert!(causes[0].message.contains("\"one\""), "{causes:?}");
+        let forced = apply(ApplyOptions::new("two").force(true), 3).await.unwrap();
+        assert_eq!(forced.spec.replicas, Some(3));
+        assert!(apply(ApplyOptions::new("one"), 2).await.unwrap_err().is_conflict());
+    }
+}
+
+#[tokio::test]
+async fn writes_name_the_program_as_their_field_manager() {
+    let client = or_skip!(client());
+    let maps = maps_in(&client, "options-manager").await;
+    let manager = |map: &ConfigMap| map.metadata.managed_fields.as_ref().unwrap()[0].manager.clone().unwrap();
+    let program = std::env::current_exe().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(manager(&maps.create(&CreateOptions::default(), &map("a")).await.unwrap()), program);
+    let options = CreateOptions::default().field_manager("me");
+    assert_eq!(manager(&maps.create(&options, &map("b")).await.unwrap()), "me");
+}
+
+#[tokio::test]
+async fn the_clientset_reaches_every_group_that_it_names() {
+    for (_, client) in or_skip!(both_clients()) {
+        let all = Clientset::new(client);
+        let options = ListOptions::default().limit(1);
+        macro_rules! list {
+            ($($version:ident: $($cluster:ident)* / $($namespaced:ident)*;)*) => {
+                $(
+                    $(all.$version().$cluster().list(&options).await.unwrap();)*
+                    $(
+                        all.$version().$namespaced("").list(&options).await.unwrap();
+                        all.$version().$namespaced("default").list(&options).await.unwrap();
+                    )*
+                )*
+            };
+        }
+        list! {
+            core_v1: nodes namespaces persistent_volumes / pods services secrets endpoints events;
+            apps_v1: / deployments daemon_sets stateful_sets replica_sets;
+            batch_v1: / jobs cron_jobs;
+            autoscaling_v2: / horizontal_pod_autoscalers;
+            rbac_v1: cluster_roles cluster_role_bindings / roles role_bindings;
+            networking_v1: ingress_classes / ingresses network_policies;
+            storage_v1: storage_classes csi_drivers csi_nodes volume_attachments / csi_storage_capacities;
+            policy_v1: / pod_disruption_budgets;
+            coordination_v1: / leases;
+            discovery_v1: / endpoint_slices;
+            events_v1: / events;
+            node_v1: runtime_classes /;
+            scheduling_v1: priority_classes /;
+            flowcontrol_v1: flow_schemas priority_level_configurations /;
+            certificates_v1: certificate_signing_requests /;
+            admissionregistration_v1: validating_webhook_configurations mutating_webhook_configurations /;
+            apiextensions_v1: custom_resource_definitions /;
+            apiregistration_v1: api_services /;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Makes, changes and deletes a Deployment without its type: the way for kinds that are known at run time only.
+//!
+//! Needs a cluster: the one of your kubeconfig, or the one that it runs in.
+//!
+//! ```text
+//! cargo run -p klient-examples --example deployment_dynamic
+//! ```
+
+#![allow(clippy::print_stdout)]
+
+use klient::{
+    CreateOptions, DeleteOptions, DynamicObject, GetOptions, PropagationPolicy, UpdateOptions,
+    client::{
+        Client, DynamicClient, RestMapper,
+        discovery::{CachedDiscovery, DiscoveryClient},
+    },
+};
+use serde_json::json;
+
+fn main() -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
+}
+
+async fn run() -> anyhow::Result<()> {
+    let client = Client::infer()?;
+    // The server says what the name stands for, as it would for a custom resource.
+    let mapper = RestMapper::new(CachedDiscovery::in_memory(DiscoveryClient::new(client.clone())));
+    let resource = mapper.resolve("deploy").await?.resource;
+    println!("deploy is {}", resource.gvr());
+
+    let namespace = client.default_namespace().to_owned();
+    let deployments = DynamicClient::new(client).in_namespace(&resource, &namespace);
+    let demo = DynamicObject::new(NAME, &resource).data(json!({"spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "demo"}},
+        "template": {
+            "metadata": {"labels": {"app": "demo"}},
+            "spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]},
+        },
+    }}));
+    let made = deployments.create(&CreateOptions::default(), &demo).await?;
+    println!("made {NAME} with {} replicas", made.data["spec"]["replicas"]);
+
+    let mut changed = deployments.get(NAME, &GetOptions::default()).await?;
+    changed.data["spec"]["replicas"] = json!(1);
+    changed.data["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:1.29");
+    let updated = deployments.update(&UpdateOptions::default(), &changed).await?;
+    println!("updated it to {}", updated.data["spec"]["template"]["spec"]["containers"][0]["image"]);
+
+    let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
+    deployments.delete(NAME, &options).await?;
+    println!("deleted {NAME}");
+    Ok(())
+}
+
+const NAME: &str = "demo-dynamic";

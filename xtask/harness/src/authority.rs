@@ -1,0 +1,64 @@
+//! An authority that certifies servers and users, made for one test.
+
+use anyhow::Result;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+
+/// An authority.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, in PEM.
+pub struct CertifiedKey {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+}
+
+impl Authority {
+    /// An authority that nobody knows yet.
+    ///
+    /// # Errors
+    ///
+    /// If no key can be made.
+    pub fn new(name: &str) -> Result<Self> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        Ok(Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)? })
+    }
+
+    /// Its own certificate, in PEM.
+    pub fn certificate(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// Certifies a server on loopback.
+    ///
+    /// # Errors
+    ///
+    /// If no key can be made.
+    pub fn server(&self) -> Result<CertifiedKey> {
+        self.certify(&CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?)
+    }
+
+    /// Certifies a user.
+    ///
+    /// # Errors
+    ///
+    /// If no key can be made.
+    pub fn user(&self, name: &str, group: &str) -> Result<CertifiedKey> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.certify(&params)
+    }
+
+    fn certify(&self, params: &CertificateParams) -> Result<CertifiedKey> {
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?.pem();
+        Ok(CertifiedKey { certificate, key: key.serialize_pem() })
+    }
+}

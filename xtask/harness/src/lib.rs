@@ -1,0 +1,11 @@
+//! The real kube-apiserver, etcd and kubectl for tests: found or built, started and stopped.
+//!
+//! Nothing that is started outlives the process that started it, however that ends.
+
+mod authority;
+mod programs;
+mod server;
+
+pub use authority::{Authority, CertifiedKey};
+pub use programs::Programs;
+pub use server::{SECOND_TOKEN, Server, TOKEN};

@@ -1,0 +1,185 @@
+//! One etcd and one kube-apiserver on loopback, with their files in a folder that goes with them.
+
+mod files;
+mod folder;
+mod process;
+mod readiness;
+
+use std::{
+    net::TcpListener,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+pub use self::files::{SECOND_TOKEN, TOKEN};
+use self::{files::Files, folder::Folder, process::Process};
+use crate::{Authority, Programs};
+
+/// Both servers. They end when this is dropped, and when its process ends in whatever way.
+pub struct Server {
+    // Dropped in this order: first the one that needs the other, last what both write to.
+    apiserver: Option<Process>,
+    _etcd: Process,
+    files: Files,
+    folder: Folder,
+    program: PathBuf,
+    port: u16,
+    etcd_url: String,
+    flags: Vec<(&'static str, String)>,
+}
+
+impl Server {
+    /// Starts both and waits until they are ready.
+    ///
+    /// # Errors
+    ///
+    /// If one of them does not start; the message ends with what it logged last.
+    pub fn start(programs: &Programs) -> Result<Self> {
+        Self::start_with(programs, &[])
+    }
+
+    /// As [`start`](Self::start), with more flags for the API server, such as `("watch-cache", "false")`.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_with(programs: &Programs, more: &[(&'static str, &str)]) -> Result<Self> {
+        let folder = Folder::new()?;
+        // Another program may take one of them before etcd or kube-apiserver does. It is said then who could not start.
+        let [etcd_port, peer_port, port] = free_ports()?;
+        let files = Files::write(folder.path(), port)?;
+        let etcd_url = format!("http://127.0.0.1:{etcd_port}");
+        let peer_url = format!("http://127.0.0.1:{peer_port}");
+        let etcd = Process::spawn(
+            &programs.path("etcd"),
+            &flags(&[
+                ("data-dir", folder.path().join("etcd").display().to_string()),
+                ("listen-client-urls", etcd_url.clone()),
+                ("advertise-client-urls", etcd_url.clone()),
+                ("listen-peer-urls", peer_url.clone()),
+                ("initial-advertise-peer-urls", peer_url.clone()),
+                ("initial-cluster", format!("default={peer_url}")),
+                ("unsafe-no-fsync", "true".to_owned()),
+            ]),
+            &folder.path().join("etcd.log"),
+        )?;
+        let program = programs.path("kube-apiserver");
+        let more = more.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let mut server = Self { apiserver: None, _etcd: etcd, files, folder, program, port, etcd_url, flags: more };
+        server.restart()?;
+        Ok(server)
+    }
+
+    /// A kubeconfig whose contexts `token`, `second-token` and `certificate` are administrators.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.file("kubeconfig")
+    }
+
+    /// The file with the authority that the API server's certificate comes from.
+    pub fn authority_file(&self) -> PathBuf {
+        self.file("ca.crt")
+    }
+
+    /// Who certifies users.
+    pub fn user_authority(&self) -> &Authority {
+        self.files.user_authority()
+    }
+
+    /// What the API server has logged.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.file("apiserver.log"))?)
+    }
+
+    /// Kills the API server as `kill -9` does. Its port is free until it is restarted.
+    pub fn kill(&mut self) {
+        self.apiserver = None;
+    }
+
+    /// Starts the API server on the same port and data, and waits until it is ready; kills it first if it runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn restart(&mut self) -> Result<()> {
+        self.kill();
+        let in_folder = |name: &str| self.file(name).display().to_string();
+        let mut all = vec![
+            ("etcd-servers", self.etcd_url.clone()),
+            ("bind-address", "127.0.0.1".to_owned()),
+            ("secure-port", self.port.to_string()),
+            ("tls-cert-file", in_folder("server.crt")),
+            ("tls-private-key-file", in_folder("server.key")),
+            ("client-ca-file", in_folder("user-ca.crt")),
+            ("token-auth-file", in_folder("tokens.csv")),
+            ("authorization-mode", "RBAC".to_owned()),
+            ("service-account-issuer", "https://klient.invalid".to_owned()),
+            ("service-account-key-file", in_folder("service-account.pub")),
+            ("service-account-signing-key-file", in_folder("service-account.key")),
+            ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+        ];
+        all.extend_from_slice(&self.flags);
+        let mut apiserver = Process::spawn(&self.program, &flags(&all), &self.file("apiserver.log"))?;
+        self.wait_until_ready(&mut apiserver)?;
+        self.apiserver = Some(apiserver);
+        Ok(())
+    }
+
+    /// Replaces the authority of the API server's certificate, and restarts it with a certificate of the new one.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn replace_authority(&mut self) -> Result<()> {
+        self.kill();
+        self.files.write_authority()?;
+        self.restart()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn wait_until_ready(&self, apiserver: &mut Process) -> Result<()> {
+        let deadline = Instant::now() + START;
+        let mut last = String::new();
+        while Instant::now() < deadline {
+            if let Some(status) = apiserver.ended()? {
+                bail!("kube-apiserver ended ({status}):\n{}", apiserver.last_lines()?);
+            }
+            match readiness::check(self.port, &self.authority_file()) {
+                Ok(()) => return Ok(()),
+                Err(error) => last = format!("{error:#}"),
+            }
+            // Another process is starting up: there is nothing to be told by.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        bail!("kube-apiserver is not ready ({last}):\n{}", apiserver.last_lines()?);
+    }
+}
+
+/// Flags as both programs take them.
+fn flags(all: &[(&str, String)]) -> Vec<String> {
+    all.iter().map(|(name, value)| format!("--{name}={value}")).collect()
+}
+
+/// Ports that were free a moment ago.
+fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut listeners = Vec::new();
+    for _ in 0..N {
+        listeners.push(TcpListener::bind("127.0.0.1:0").context("cannot listen on loopback")?);
+    }
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+/// A loaded machine needs a while.
+const START: Duration = Duration::from_secs(120);

@@ -1,0 +1,163 @@
+//! A child that does not outlive its owner, even if that is killed.
+//!
+//! The child runs below a shell that holds the end of a pipe. The pipe closes when the owner lets go of it or ends in any
+//! other way, and the shell then kills the child.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use anyhow::{Context, Result};
+
+pub(super) struct Process {
+    shell: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program; what it prints is added to the log.
+    pub(super) fn spawn(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
+        let file = fs::File::options().create(true).append(true).open(log)?;
+        let shell = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Self { shell, log: log.to_owned() })
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.shell.try_wait()?)
+    }
+
+    /// The end of its log.
+    pub(super) fn last_lines(&self) -> Result<String> {
+        let text = fs::read_to_string(&self.log)?;
+        let lines: Vec<&str> = text.lines().collect();
+        Ok(lines[lines.len().saturating_sub(20)..].join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        // The shell ends when its child has; if it cannot be waited for, it is gone already.
+        let _ = self.shell.wait();
+    }
+}
+
+/// Runs its arguments until they end or standard input does.
+///
+/// A signal to all processes of a terminal or a job must not end it before its child.
+const KEEPER: &str = r#"
+trap '' INT TERM HUP
+exec 3<&0
+"$@" </dev/null 3<&- &
+child=$!
+{ read -r line; kill -9 "$child"; } <&3 2>/dev/null &
+watcher=$!
+exec 3<&-
+wait "$child"
+code=$?
+kill -9 "$watcher" 2>/dev/null
+exit "$code"
+"#;
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        env,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    /// Starts a script, and waits for the first line that it prints.
+    fn spawn(folder: &Path, script: &str) -> (Process, String) {
+        let arguments = ["-c", script, "program", "--flag=x"].map(str::to_owned);
+        let process = Process::spawn(Path::new("/bin/sh"), &arguments, &folder.join("log")).unwrap();
+        (process, first_line(folder))
+    }
+
+    fn first_line(folder: &Path) -> String {
+        let read = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+        wait_until(|| read().contains('\n'));
+        read().lines().next().unwrap().to_owned()
+    }
+
+    fn runs(pid: &str) -> bool {
+        Command::new("kill").args(["-0", pid]).stderr(Stdio::null()).status().unwrap().success()
+    }
+
+    fn wait_until(what: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !what() {
+            assert!(Instant::now() < deadline, "it does not happen");
+            // Other processes do it: there is nothing to be told by.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_child_ends_with_its_owner_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut process, pid) = spawn(folder.path(), "echo $$; exec sleep 1000");
+        assert!(runs(&pid) && process.ended().unwrap().is_none());
+        drop(process);
+        assert!(!runs(&pid));
+    }
+
+    #[test]
+    fn a_child_ends_when_its_owner_is_killed() {
+        const FOLDER: &str = "KLIENT_HARNESS_TEST_FOLDER";
+        if let Some(folder) = env::var_os(FOLDER) {
+            // The owner: this test, run once more by itself.
+            let _process = spawn(Path::new(&folder), "echo $$; exec sleep 1000");
+            loop {
+                std::thread::park();
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut owner = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "server::process::tests::a_child_ends_when_its_owner_is_killed"])
+            .env(FOLDER, folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = first_line(folder.path());
+        assert!(runs(&pid));
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        wait_until(|| !runs(&pid));
+    }
+
+    #[test]
+    fn a_child_that_is_told_to_end_with_its_whole_group_ends_with_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let (process, pid) = spawn(folder.path(), "echo $$; exec sleep 1000");
+        for signal in ["-INT", "-TERM", "-HUP"] {
+            let status = Command::new("kill").args([signal, &process.shell.id().to_string()]).status().unwrap();
+            assert!(status.success());
+        }
+        assert!(runs(&pid));
+        drop(process);
+        assert!(!runs(&pid));
+    }
+
+    #[test]
+    fn an_end_of_its_own_is_told_with_its_code() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut process, line) = spawn(folder.path(), "echo \"sorry $1\"; exit 3");
+        assert_eq!(line, "sorry --flag=x");
+        assert_eq!(process.shell.wait().unwrap().code(), Some(3));
+        assert_eq!(process.ended().unwrap().and_then(|status| status.code()), Some(3));
+        assert_eq!(process.last_lines().unwrap(), line);
+    }
+}

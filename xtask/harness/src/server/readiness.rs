@@ -1,0 +1,48 @@
+//! Whether an API server says that it is ready. The one request that is made here, without a client to test.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Result, bail};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+
+use super::TOKEN;
+
+pub(super) fn check(port: u16, authority: &Path) -> Result<()> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    // A free port in the ephemeral range may connect to itself.
+    if stream.local_addr()? == stream.peer_addr()? {
+        bail!("nobody listens");
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority)?)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost")?)?;
+    let mut stream = StreamOwned::new(connection, stream);
+    let request = format!(
+        "GET /readyz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    if &answer != b"HTTP/1.1 200" {
+        bail!("/readyz answers {:?}", String::from_utf8_lossy(&answer));
+    }
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
