@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use self::server::Server;
+pub(crate) use self::server::Server;
 use crate::run::run;
+
+/// Builds and starts both servers, for as long as what is returned lives.
+pub(crate) fn start(root: &Path) -> Result<Server> {
+    Server::start(&build(root)?)
+}
 
 /// Builds and starts both servers, runs the tests against them, and stops them.
 pub(crate) fn test(root: &Path) -> Result<()> {

@@ -26,6 +26,8 @@ usage: cargo xtask <command>
   e2e                  test against the real kube-apiserver and etcd (needs Go)
   apiserver            run the real kube-apiserver and etcd, and say how to reach them
   linked               check that a binary holds only the codecs that it uses
+  bench [OPTIONS]      compare klient with client-go and kube-rs on the real server (needs Go); options are --job NAME,
+                       --size N, --count N, --repetitions N and --json FILE
   bench-wire           benchmark the wire forms and print the ratios";
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["e2e"] => e2e::test(&root),
         ["apiserver"] => e2e::serve(&root),
         ["linked"] => linked::check(&root),
+        ["bench", options @ ..] => bench::compare(&root, options),
         ["bench-wire"] => bench::wire(&root),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
