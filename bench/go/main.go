@@ -29,12 +29,13 @@ const (
 type job func(context.Context, *arguments, *kubernetes.Clientset) (measured, *answer, error)
 
 var jobs = map[string]job{
-	"get":         get,
-	"list":        list,
-	"create":      create,
-	"patch":       patch,
-	"watch-keys":  watchKeys,
-	"watch-typed": watchTyped,
+	"get":          get,
+	"list":         list,
+	"list-trimmed": list,
+	"create":       create,
+	"patch":        patch,
+	"watch-keys":   watchKeys,
+	"watch-typed":  watchTyped,
 }
 
 func main() {

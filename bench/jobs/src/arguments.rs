@@ -30,6 +30,8 @@ pub enum Job {
     Get,
     Create,
     List,
+    /// A list of which nobody wants the managed fields.
+    ListTrimmed,
     Patch,
     /// Events of which only the key is used.
     WatchKeys,
@@ -38,8 +40,17 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 8] =
-        [Self::Fill, Self::Touch, Self::Get, Self::Create, Self::List, Self::Patch, Self::WatchKeys, Self::WatchTyped];
+    const ALL: [Self; 9] = [
+        Self::Fill,
+        Self::Touch,
+        Self::Get,
+        Self::Create,
+        Self::List,
+        Self::ListTrimmed,
+        Self::Patch,
+        Self::WatchKeys,
+        Self::WatchTyped,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -48,6 +59,7 @@ impl Job {
             Self::Get => "get",
             Self::Create => "create",
             Self::List => "list",
+            Self::ListTrimmed => "list-trimmed",
             Self::Patch => "patch",
             Self::WatchKeys => "watch-keys",
             Self::WatchTyped => "watch-typed",

@@ -10,6 +10,7 @@ use bench_jobs::{Arguments, FLEET, Job, WARM_UP, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::GetOptions;
 use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
+use klient::wire::ManagedFields;
 
 const LIBRARY: &str = "klient";
 
@@ -30,6 +31,10 @@ async fn main() -> Result<()> {
     let (measured, answer) = match arguments.job {
         Job::Get => read::get(&arguments, fleet).await?,
         Job::List => read::list(&arguments, &fleet).await?,
+        Job::ListTrimmed => {
+            let client = client.to_builder().managed_fields(ManagedFields::Drop).build();
+            read::list(&arguments, &Api::namespaced(client, FLEET)).await?
+        }
         Job::Create => write::create(&arguments, &client).await?,
         Job::Patch => write::patch(&arguments, fleet).await?,
         Job::WatchKeys => watch::keys(&arguments, &fleet).await?,

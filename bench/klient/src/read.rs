@@ -28,11 +28,11 @@ pub(crate) async fn get(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measu
 
 pub(crate) async fn list(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Measured, Answer)> {
     let mark = Mark::now()?;
-    let mut last = None;
+    let mut last = Vec::new();
     for _ in 0..arguments.count {
         let list = fleet.list(&ListOptions::default()).await?;
         ensure!(list.items.len() == arguments.size, "{} objects", list.items.len());
-        last = Some(list);
+        last = list.items;
     }
-    Ok((mark.measured()?, last.iter().flat_map(|list| &list.items).collect()))
+    Ok((mark.measured()?, last.iter().collect()))
 }

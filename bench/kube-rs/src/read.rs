@@ -1,7 +1,7 @@
 //! Jobs that read.
 
 use anyhow::{Result, ensure};
-use bench_jobs::{Answer, Arguments, Mark, Measured, check, name, spread};
+use bench_jobs::{Answer, Arguments, Mark, Measured, check, name, spread, trim};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::ListParams};
 
@@ -27,11 +27,13 @@ pub(crate) async fn get(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measu
 
 pub(crate) async fn list(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Measured, Answer)> {
     let mark = Mark::now()?;
-    let mut last = None;
+    let mut last = Vec::new();
     for _ in 0..arguments.count {
         let list = fleet.list(&ListParams::default()).await?;
         ensure!(list.items.len() == arguments.size, "{} objects", list.items.len());
-        last = Some(list);
+        last = list.items;
     }
-    Ok((mark.measured()?, last.iter().flat_map(|list| &list.items).collect()))
+    let measured = mark.measured()?;
+    trim(arguments, &mut last);
+    Ok((measured, last.iter().collect()))
 }

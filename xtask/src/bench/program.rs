@@ -50,15 +50,20 @@ impl Program {
     }
 }
 
-/// Each by itself, so that none gets the features that another one's dependencies ask for.
+/// What is measured is built by itself, so that it does not get the features that another one's dependencies ask for.
 fn build_rust(bench: &Path, package: &str, profile: Profile) -> Result<PathBuf> {
     let (name, folder) = match profile {
         Profile::Release => ("release", "release"),
         Profile::Dev => ("dev", "debug"),
     };
     let target = bench.join("target");
-    let arguments =
-        ["build", "--locked", "--profile", name, "--target-dir", &target.to_string_lossy(), "--package", package];
+    let folder_name = target.to_string_lossy();
+    let mut arguments = vec!["build", "--locked", "--profile", name, "--target-dir", &folder_name];
+    match profile {
+        Profile::Release => arguments.extend(["--package", package]),
+        // All at once: what they share is built once.
+        Profile::Dev => arguments.push("--workspace"),
+    }
     // The Kubernetes version is that of the server; this process has the main workspace's in its environment.
     run(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])?;
     Ok(target.join(folder).join(package))
