@@ -1,87 +1,110 @@
-//! Runs the benchmarks of the wire forms and prints their ratios, beside what is asked of them.
+//! Benchmarks: of the wire forms by themselves, and of whole programs beside client-go and kube-rs on the real server.
 
-use std::path::Path;
+mod job;
+mod options;
+mod program;
+mod sample;
+mod table;
+mod wire;
 
-use anyhow::{Context, Result};
+use std::{fs, path::Path};
 
-use crate::run::{output, run};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
-/// Measures time and memory, counts instructions where valgrind is there, and prints the ratios of both.
-pub(crate) fn wire(root: &Path) -> Result<()> {
-    let bench = |name: &str| run(root, "cargo", &["bench", "--locked", "-p", "klient-proto", "--bench", name], &[]);
-    bench("wire")?;
-    bench("list_memory")?;
-    println!(
-        "\nA pod of 6.4 KB protobuf or 9.9 KB JSON, managed fields included. Ratios of time, which vary with the machine's load:"
-    );
-    print_ratios(|name| mean_nanoseconds(root, name))?;
-    if output(root, "valgrind", &["--version"]).is_err() {
-        println!("\nno valgrind here, so no counts of instructions");
-        return Ok(());
-    }
-    let program = instructions_program(root)?;
-    println!("\nRatios of instructions, which do not:");
-    print_ratios(|name| instructions(root, &program, name))?;
-    println!(
-        "\nthroughput of split-trim-store and the memory it takes are printed above, by the benchmarks themselves"
-    );
-    Ok(())
+pub(crate) use self::wire::wire;
+use self::{
+    job::Job,
+    options::{Options, Profile},
+    program::{Library, Program},
+    sample::{Measurement, Sample},
+};
+use crate::e2e;
+
+/// Builds the programs, starts the server, runs each job with each library in turn, and prints the ratios.
+pub(crate) fn compare(root: &Path, arguments: &[&str]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    measure(root, &options).map(drop)
 }
 
-fn print_ratios(cost: impl Fn(&str) -> Result<f64>) -> Result<()> {
-    let rows = [
-        ("typed decode: serde_json / klient", "decode-serde_json", "decode-klient", "asked: at least 4"),
-        ("typed decode: prost into k8s-pb / klient", "decode-prost", "decode-klient", "asked: at least 1"),
-        ("  managed fields decoded too: serde_json / klient", "decode-serde_json", "decode-klient-keep", ""),
-        ("  managed fields decoded too: prost, which keeps bytes / klient", "decode-prost", "decode-klient-keep", ""),
-        (
-            "  no managed fields in either: serde_json / klient",
-            "decode-serde_json-trimmed",
-            "decode-klient-trimmed",
-            "",
-        ),
-        ("  no managed fields in either: prost / klient", "decode-prost-trimmed", "decode-klient-trimmed", ""),
-        ("metadata scan: prost full decode / klient protobuf", "decode-prost", "scan-protobuf", "asked: over 40"),
-        ("metadata scan: serde_json full decode / klient JSON", "decode-serde_json", "scan-json", "asked: over 40"),
-        ("typed encode: serde_json / klient", "encode-serde_json", "encode-klient", ""),
-        ("typed encode: prost / klient", "encode-prost", "encode-klient", ""),
-    ];
-    for (what, other, ours, asked) in rows {
-        println!("{what:66}{:8.2}  {asked}", cost(other)? / cost(ours)?);
+/// Small, quick to build, and strict: every library must be there and get the right answers. Times mean nothing here.
+pub(crate) fn smoke(root: &Path) -> Result<()> {
+    let options = Options { size: 12, count: Some(12), repetitions: 1, profile: Profile::Dev, ..Options::default() };
+    let measurements = measure(root, &options)?;
+    for measurement in &measurements {
+        for (library, samples) in &measurement.samples {
+            samples.as_ref().map_err(|why| anyhow::anyhow!("{}: {why}", library.name()))?;
+        }
     }
     Ok(())
 }
 
-/// What criterion measured last.
-fn mean_nanoseconds(root: &Path, name: &str) -> Result<f64> {
-    let path = root.join("target/criterion/pod").join(name).join("new/estimates.json");
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let estimates: serde_json::Value = serde_json::from_str(&text)?;
-    estimates["mean"]["point_estimate"].as_f64().with_context(|| format!("{name} has no estimate"))
-}
-
-/// Builds the program that does one thing many times.
-fn instructions_program(root: &Path) -> Result<String> {
-    let arguments =
-        ["bench", "--locked", "-p", "klient-proto", "--bench", "instructions", "--no-run", "--message-format", "json"];
-    let built = output(root, "cargo", &arguments)?;
-    let program = built.lines().find_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let wanted = message["target"]["name"] == "instructions";
-        message["executable"].as_str().filter(|_| wanted).map(str::to_owned)
-    });
-    program.context("cargo names no program")
-}
-
-/// Instructions of one operation: the difference that a number of them makes.
-fn instructions(root: &Path, program: &str, operation: &str) -> Result<f64> {
-    let count = |times: u32| -> Result<f64> {
-        let file = root.join("target/callgrind.out");
-        let out = format!("--callgrind-out-file={}", file.display());
-        output(root, "valgrind", &["--tool=callgrind", &out, program, operation, &times.to_string()])?;
-        let text = std::fs::read_to_string(&file)?;
-        let total = text.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
-        Ok(total.context("callgrind gave no total")?.trim().parse()?)
+fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
+    let programs: Vec<Program> =
+        Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
+    let klient = programs[0].path().map_err(|why| anyhow::anyhow!("klient's program: {why}"))?;
+    let server = e2e::start()?;
+    let kubeconfig = server.kubeconfig();
+    let object = root.join("bench/pod.json");
+    let prepare = |job: &str, count: usize| {
+        let call = sample::Call {
+            job,
+            kubeconfig: &kubeconfig,
+            object: &object,
+            count,
+            size: options.size,
+            ..sample::Call::default()
+        };
+        sample::run(klient, &call)
     };
-    Ok((count(150)? - count(50)?) / 100.0)
+    let filled = prepare("fill", 1).context("filling the server")?;
+    println!("\n{} pods of {} bytes as JSON", options.size, filled["object_bytes"]);
+    let mut measurements = Vec::new();
+    for job in &options.jobs {
+        let count = options.count.unwrap_or(job.count);
+        let since = if job.needs_events() { prepare("touch", count)?["since"].clone() } else { json!("") };
+        let call = sample::Call {
+            job: job.name,
+            kubeconfig: &kubeconfig,
+            object: &object,
+            count,
+            size: options.size,
+            concurrency: job.concurrency,
+            since: since.as_str().context("no version to watch from")?,
+        };
+        let measurement = run_in_turns(&programs, *job, &call, options.repetitions)?;
+        table::print(&measurement);
+        measurements.push(measurement);
+    }
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(&table::to_json(&measurements, options))?;
+        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+    }
+    Ok(measurements)
+}
+
+/// Runs one job with each library, again and again, so that what the machine does besides hits all of them.
+fn run_in_turns(programs: &[Program], job: Job, call: &sample::Call<'_>, repetitions: usize) -> Result<Measurement> {
+    let mut measurement = Measurement::new(job, call.count);
+    let mut expected: Option<String> = None;
+    for repetition in 0..repetitions {
+        for turn in 0..programs.len() {
+            // Nobody is always the first.
+            let program = &programs[(repetition + turn) % programs.len()];
+            let Ok(path) = program.path() else { continue };
+            let library = program.library;
+            let sample = Sample::read(&sample::run(path, call).with_context(|| library.name())?)?;
+            let right = expected.get_or_insert_with(|| sample.answer.clone());
+            ensure!(sample.answer == *right, "{} {}: {}, not {right}", library.name(), job.name, sample.answer);
+            let objects = job.objects(call);
+            ensure!(sample.objects() == Some(objects), "{} {}: not {objects} objects", library.name(), job.name);
+            measurement.add(library, sample);
+        }
+    }
+    for program in programs {
+        if let Err(why) = program.path() {
+            measurement.missing(program.library, why);
+        }
+    }
+    Ok(measurement)
 }

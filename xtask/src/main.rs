@@ -28,6 +28,8 @@ usage: cargo xtask <command>
   registry             write the embedded server's table of kinds from what the real one says
   record               record the real server's answers that the embedded one is compared with
   linked               check that a binary holds only the codecs that it uses
+  bench [OPTIONS]      compare klient with client-go and kube-rs on the real server (needs Go); options are --job NAME,
+                       --size N, --count N, --repetitions N and --json FILE
   bench-wire           benchmark the wire forms and print the ratios";
 
 fn main() -> ExitCode {
@@ -60,6 +62,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),
         ["linked"] => linked::check(&root),
+        ["bench", options @ ..] => bench::compare(&root, options),
         ["bench-wire"] => bench::wire(&root),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -24,5 +24,7 @@ pub use from_value::{from_value, from_value_by, list_message};
 pub use gzip::GzipDecoder;
 pub use list::{ListEnd, ListSplitter, SplitOptions};
 pub use raw::RawObject;
-pub use typed::{ManagedFields, decode, decode_body, decode_list_body, encode, encode_body, encode_list_body};
+pub use typed::{
+    ManagedFields, decode, decode_body, decode_body_with, decode_list_body, encode, encode_body, encode_list_body,
+};
 pub use watch::{WatchSplitter, encode_watch_frame};

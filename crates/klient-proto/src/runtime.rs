@@ -3,6 +3,7 @@
 //! Invariants: no input makes these panic, recurse without limit, or allocate out of proportion to its length.
 
 mod collections;
+mod field_set;
 mod reader;
 mod scalars;
 mod schema;

@@ -50,9 +50,18 @@ pub fn decode<K: Resource + 'static>(message: &[u8], managed_fields: ManagedFiel
 ///
 /// As [`decode`], and if the envelope holds another kind.
 pub fn decode_body<K: Resource + 'static>(body: &[u8]) -> Result<K> {
+    decode_body_with(body, ManagedFields::Keep)
+}
+
+/// Decodes a body, with or without `metadata.managedFields`.
+///
+/// # Errors
+///
+/// As [`decode_body`].
+pub fn decode_body_with<K: Resource + 'static>(body: &[u8], managed_fields: ManagedFields) -> Result<K> {
     let envelope = Envelope::open(body)?;
     check_kind(&envelope, K::API_VERSION, K::KIND)?;
-    decode(envelope.raw, ManagedFields::Keep).map_err(|error| error.shifted(envelope.raw_offset))
+    decode(envelope.raw, managed_fields).map_err(|error| error.shifted(envelope.raw_offset))
 }
 
 /// Decodes a body that holds a list.

@@ -66,6 +66,7 @@ use std::{
 };
 
 use http::HeaderMap;
+use klient_proto::ManagedFields;
 
 use self::{body::Body, metrics::ClientMetrics, throttle::Throttle, transport::Transport, warnings::Warnings};
 use crate::Error;
@@ -100,6 +101,7 @@ struct Inner {
     default_namespace: String,
     timeout: Duration,
     protobuf: bool,
+    managed_fields: ManagedFields,
     /// Set once the server has refused a body for being protobuf.
     protobuf_refused: Arc<AtomicBool>,
     throttle: Option<Arc<Throttle>>,
@@ -164,6 +166,11 @@ impl Client {
     /// Remembers that the server takes no protobuf, so that the next write does not try.
     fn protobuf_was_refused(&self) {
         self.inner.protobuf_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether typed answers keep `metadata.managedFields`.
+    fn managed_fields(&self) -> ManagedFields {
+        self.inner.managed_fields
     }
 
     /// How long a call other than a watch may take.

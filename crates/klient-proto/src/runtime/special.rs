@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 
-use super::{FieldValue as _, Message, Reader, Result, WireType, Writer};
+use super::{FieldValue as _, Message, Reader, Result, WireType, Writer, field_set};
 use crate::{
     descriptor::{Descriptor, Field, Type},
     envelope::MAGIC,
@@ -169,8 +169,14 @@ impl Message for IntOrString {
     }
 }
 
-/// Parses the JSON bytes that a message wraps.
-fn read_json(value: &mut Value, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
+/// Parses the JSON bytes that a message wraps; `quick` is tried first.
+fn read_json(
+    value: &mut Value,
+    number: u32,
+    wire: WireType,
+    r: &mut Reader<'_>,
+    quick: impl Fn(&[u8]) -> Option<Value>,
+) -> Result<()> {
     if number != 1 {
         return r.skip(wire);
     }
@@ -181,8 +187,11 @@ fn read_json(value: &mut Value, number: u32, wire: WireType, r: &mut Reader<'_>)
     if bytes.starts_with(MAGIC) {
         return Err(r.error_before(Problem::WrongKind("protobuf where JSON was expected".to_owned()), bytes.len()));
     }
-    *value =
-        serde_json::from_slice(bytes).map_err(|error| r.error_before(Problem::Json(error.to_string()), bytes.len()))?;
+    *value = match quick(bytes) {
+        Some(read) => read,
+        None => serde_json::from_slice(bytes)
+            .map_err(|error| r.error_before(Problem::Json(error.to_string()), bytes.len()))?,
+    };
     Ok(())
 }
 
@@ -193,14 +202,14 @@ fn write_json(value: &Value, w: &mut Writer) {
 }
 
 macro_rules! json_message {
-    ($ty:ty, $name:literal) => {
+    ($ty:ty, $name:literal, $quick:expr) => {
         impl Message for $ty {
             fn new() -> Self {
                 Self(Value::Null)
             }
 
             fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-                read_json(&mut self.0, number, wire, r)
+                read_json(&mut self.0, number, wire, r, $quick)
             }
 
             fn write(&self, w: &mut Writer) {
@@ -216,6 +225,6 @@ macro_rules! json_message {
     };
 }
 
-json_message!(FieldsV1, "FieldsV1");
-json_message!(RawExtension, "RawExtension");
-json_message!(JSON, "JSON");
+json_message!(FieldsV1, "FieldsV1", field_set::read);
+json_message!(RawExtension, "RawExtension", |_| None);
+json_message!(JSON, "JSON", |_| None);

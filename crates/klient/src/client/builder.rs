@@ -10,6 +10,8 @@ use http::{
     header::{ACCEPT_ENCODING, USER_AGENT},
 };
 
+use klient_proto::ManagedFields;
+
 use super::{
     AuthSource, Client, Inner, LogWarnings, StaticAuth, WarningHandler, metrics::ClientMetrics, throttle::Throttle,
     transport::Transport, warnings::Warnings,
@@ -34,6 +36,7 @@ impl ClientBuilder {
             default_namespace: "default".to_owned(),
             timeout: DEFAULT_TIMEOUT,
             protobuf: true,
+            managed_fields: ManagedFields::Keep,
             protobuf_refused: Arc::new(AtomicBool::new(false)),
             throttle: None,
             warnings: Arc::new(Warnings::new(LogWarnings)),
@@ -94,6 +97,24 @@ impl ClientBuilder {
     #[must_use]
     pub fn json_only(mut self) -> Self {
         self.inner.protobuf = false;
+        self
+    }
+
+    /// Sets whether typed answers keep `metadata.managedFields`; they do unless this says no.
+    ///
+    /// Few read them, and they take half of the time and most of the memory of a typed object. Writing an object back
+    /// without them is safe: servers take an absent list for no change.
+    ///
+    /// ```no_run
+    /// # fn lean(client: klient::client::Client) -> klient::client::Client {
+    /// use klient::wire::ManagedFields;
+    ///
+    /// client.to_builder().managed_fields(ManagedFields::Drop).build()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn managed_fields(mut self, wanted: ManagedFields) -> Self {
+        self.inner.managed_fields = wanted;
         self
     }
 

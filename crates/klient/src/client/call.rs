@@ -49,8 +49,9 @@ impl Call {
 
     /// An object.
     pub(super) async fn object<K: Resource>(self) -> Result<K, Error> {
+        let managed_fields = self.client.managed_fields();
         let (about, (code, form, body)) = self.answer().await?;
-        let decoded = decode(&about, form, &body);
+        let decoded = decode(&about, form, &body, managed_fields);
         // Some servers tell a failure with the code of a success. A kind known at run time takes any object for its own.
         if (decoded.is_err() || Codec::of::<K>().is_none()) && answer::is_status(form, &body) {
             let status = answer::status(code, form, &body);
@@ -63,12 +64,13 @@ impl Call {
 
     /// An object, or a status that says that it is gone.
     pub(super) async fn object_or_status<K: Resource>(self) -> Result<Deleted<K>, Error> {
+        let managed_fields = self.client.managed_fields();
         let (about, (code, form, body)) = self.answer().await?;
         if answer::is_status(form, &body) {
             let status = answer::status(code, form, &body);
             return if status.is_success() { Ok(Deleted::Status(status)) } else { Err(status.into()) };
         }
-        Ok(Deleted::Object(Box::new(decode(&about, form, &body)?)))
+        Ok(Deleted::Object(Box::new(decode(&about, form, &body, managed_fields)?)))
     }
 
     /// A status, whatever else a server may send to say that all is well.
@@ -117,7 +119,7 @@ impl Call {
     pub(super) async fn list<K: Resource>(self) -> Result<List<K>, Error> {
         let Self { client, request, limit, items: types, about } = self;
         let reading = async {
-            let split = SplitOptions::default().managed_fields(ManagedFields::Keep);
+            let split = SplitOptions::default().managed_fields(client.managed_fields());
             let mut stream = ListStream::<K>::new(client.send(request).await?, split, client.timeout())?.items(types);
             within(client.timeout(), &about, async {
                 let mut items = Vec::new();
@@ -144,7 +146,8 @@ impl Call {
 
     /// A watch.
     pub(super) async fn watch<K: Resource>(self) -> Result<Watch<K>, Error> {
-        Watch::new(self.head().await?, SplitOptions::default().managed_fields(ManagedFields::Keep))
+        let split = SplitOptions::default().managed_fields(self.client.managed_fields());
+        Watch::new(self.head().await?, split)
     }
 
     /// The answer with its body still to come.
@@ -165,13 +168,19 @@ impl Call {
     }
 }
 
-fn decode<K: Resource>(about: &About, form: Form, body: &[u8]) -> Result<K, Error> {
+fn decode<K: Resource>(about: &About, form: Form, body: &[u8], managed_fields: ManagedFields) -> Result<K, Error> {
     let decoded = match form {
-        Form::Protobuf if Codec::of::<K>().is_some() => klient_proto::decode_body(body).map_err(Error::from),
+        Form::Protobuf if Codec::of::<K>().is_some() => {
+            klient_proto::decode_body_with(body, managed_fields).map_err(Error::from)
+        }
         // The metadata of any kind.
-        Form::Protobuf => RawObject::from_protobuf_body(body, ManagedFields::Keep)
-            .and_then(|object| object.decode())
-            .map_err(Error::from),
+        Form::Protobuf => {
+            RawObject::from_protobuf_body(body, managed_fields).and_then(|object| object.decode()).map_err(Error::from)
+        }
+        // Cut out of the text first: that is quicker than to read them and throw them away.
+        Form::Json if managed_fields == ManagedFields::Drop => {
+            RawObject::from_json(body, managed_fields).and_then(|object| object.decode()).map_err(Error::from)
+        }
         Form::Json => serde_json::from_slice(body)
             .map_err(|error| Error::new(ErrorKind::Decode, "malformed JSON").with_source(error)),
         Form::Other => Err(Error::new(ErrorKind::Decode, "it is neither protobuf nor JSON")),

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// arguments say what the program is asked to do.
+type arguments struct {
+	job        string
+	kubeconfig string
+	// object is the file with the pod that objects are made from, as JSON.
+	object string
+	count  int
+	// size is how many objects there are in the fleet.
+	size        int
+	concurrency int
+	// since is the version after which a watch begins.
+	since string
+}
+
+func parse(words []string) (*arguments, error) {
+	if len(words) == 0 {
+		return nil, errors.New("no job is given")
+	}
+	parsed := &arguments{job: words[0]}
+	flags := flag.NewFlagSet(words[0], flag.ContinueOnError)
+	flags.StringVar(&parsed.kubeconfig, "kubeconfig", "", "")
+	flags.StringVar(&parsed.object, "object", "", "")
+	flags.IntVar(&parsed.count, "count", 1, "")
+	flags.IntVar(&parsed.size, "size", 1, "")
+	flags.IntVar(&parsed.concurrency, "concurrency", 1, "")
+	flags.StringVar(&parsed.since, "since", "", "")
+	return parsed, flags.Parse(words[1:])
+}
+
+// pods are those that are made, in order.
+func (a *arguments) pods() ([]*corev1.Pod, error) {
+	text, err := os.ReadFile(a.object)
+	if err != nil {
+		return nil, err
+	}
+	var template corev1.Pod
+	if err := json.Unmarshal(text, &template); err != nil {
+		return nil, err
+	}
+	template.Status = corev1.PodStatus{}
+	objects := make([]*corev1.Pod, a.count)
+	for number := range objects {
+		objects[number] = template.DeepCopy()
+		objects[number].Name = name(number)
+	}
+	return objects, nil
+}

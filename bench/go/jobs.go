@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+)
+
+// spread runs a goroutine per worker, each of which asks for its share of the numbers; returns the last pods.
+func spread(arguments *arguments, ask func(number int) (*corev1.Pod, error)) (*answer, error) {
+	type outcome struct {
+		last *corev1.Pod
+		err  error
+	}
+	ended := make(chan outcome)
+	for worker := range arguments.concurrency {
+		go func() {
+			var last *corev1.Pod
+			for number := worker; number < arguments.count; number += arguments.concurrency {
+				pod, err := ask(number)
+				if err != nil {
+					ended <- outcome{err: err}
+					return
+				}
+				last = pod
+			}
+			ended <- outcome{last: last}
+		}()
+	}
+	answer := &answer{}
+	var failed error
+	for range arguments.concurrency {
+		worker := <-ended
+		switch {
+		case worker.err != nil:
+			failed = worker.err
+		case worker.last == nil:
+			failed = errors.New("a worker had nothing to do")
+		default:
+			answer.addPod(worker.last)
+		}
+	}
+	return answer, failed
+}
+
+// check fails unless an answer is about the object that was asked for.
+func check(pod *corev1.Pod, err error, name string) (*corev1.Pod, error) {
+	if err == nil && pod.Name != name {
+		err = fmt.Errorf("asked for %s, got %s", name, pod.Name)
+	}
+	return pod, err
+}
+
+func get(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	api := pods(clientset)
+	mark := now()
+	answer, err := spread(arguments, func(number int) (*corev1.Pod, error) {
+		name := name(number % arguments.size)
+		pod, err := api.Get(ctx, name, metav1.GetOptions{})
+		return check(pod, err, name)
+	})
+	return mark.measured(), answer, err
+}
+
+func list(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	api := pods(clientset)
+	mark := now()
+	var last *corev1.PodList
+	for range arguments.count {
+		list, err := api.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return measured{}, nil, err
+		}
+		if len(list.Items) != arguments.size {
+			return measured{}, nil, fmt.Errorf("%d objects", len(list.Items))
+		}
+		last = list
+	}
+	measured := mark.measured()
+	if arguments.job == "list-trimmed" {
+		// The library has no way to leave them out.
+		for i := range last.Items {
+			last.Items[i].ManagedFields = nil
+		}
+	}
+	return measured, listed(last), nil
+}
+
+func listed(list *corev1.PodList) *answer {
+	answer := &answer{}
+	for i := range list.Items {
+		answer.addPod(&list.Items[i])
+	}
+	return answer
+}
+
+func create(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	api := clientset.CoreV1().Pods(made)
+	objects, err := arguments.pods()
+	if err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	_, err = spread(arguments, func(number int) (*corev1.Pod, error) {
+		pod, err := api.Create(ctx, objects[number], metav1.CreateOptions{})
+		return check(pod, err, name(number))
+	})
+	measured := mark.measured()
+	if err != nil {
+		return measured, nil, err
+	}
+	list, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return measured, nil, err
+	}
+	all := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+	return measured, listed(list), api.DeleteCollection(ctx, all, metav1.ListOptions{})
+}
+
+func patch(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	api := pods(clientset)
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	mark := now()
+	answer, err := spread(arguments, func(number int) (*corev1.Pod, error) {
+		name := name(number % arguments.size)
+		// Another one in every process, so that none is without effect.
+		change := fmt.Sprintf(`{"metadata":{"annotations":{"bench.klient.invalid/step":"%d-%d"}}}`, os.Getpid(), number)
+		pod, err := api.Patch(ctx, name, types.MergePatchType, []byte(change), options)
+		return check(pod, err, name)
+	})
+	return mark.measured(), answer, err
+}
+
+func watchKeys(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return follow(ctx, arguments, clientset, func(answer *answer, pod *corev1.Pod) { answer.addKey(pod.Namespace, pod.Name) })
+}
+
+func watchTyped(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return follow(ctx, arguments, clientset, (*answer).addPod)
+}
+
+// follow takes events that have happened, as fast as they come.
+func follow(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset, take func(*answer, *corev1.Pod)) (measured, *answer, error) {
+	answer := &answer{}
+	mark := now()
+	events, err := pods(clientset).Watch(ctx, metav1.ListOptions{ResourceVersion: arguments.since})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	defer events.Stop()
+	for range arguments.count {
+		event := <-events.ResultChan()
+		pod, isPod := event.Object.(*corev1.Pod)
+		if event.Type != watch.Modified || !isPod {
+			return measured{}, nil, fmt.Errorf("%s %v", event.Type, event.Object)
+		}
+		take(answer, pod)
+	}
+	return mark.measured(), answer, nil
+}

@@ -1,0 +1,86 @@
+// The jobs of the benchmark, with client-go.
+//
+// The Rust programs share what is here (bench/jobs); xtask/src/bench/ reads what all of them print.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	library = "client-go"
+	// fleet holds the objects that are read.
+	fleet = "fleet"
+	// made holds objects that are made and deleted again.
+	made = "made"
+	// warmUp is how often the program asks before it is measured: connections are made then.
+	warmUp = 20
+	// fieldManager changes fields; libraries would choose different names.
+	fieldManager = "bench"
+)
+
+type job func(context.Context, *arguments, *kubernetes.Clientset) (measured, *answer, error)
+
+var jobs = map[string]job{
+	"get":          get,
+	"list":         list,
+	"list-trimmed": list,
+	"create":       create,
+	"patch":        patch,
+	"watch-keys":   watchKeys,
+	"watch-typed":  watchTyped,
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	arguments, err := parse(os.Args[1:])
+	if err != nil {
+		return err
+	}
+	work, found := jobs[arguments.job]
+	if !found {
+		return fmt.Errorf("no job %s", arguments.job)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", arguments.kubeconfig)
+	if err != nil {
+		return err
+	}
+	// The others have no limit of their own.
+	config.QPS = -1
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for range warmUp {
+		if _, err := pods(clientset).Get(ctx, name(0), metav1.GetOptions{}); err != nil {
+			return err
+		}
+	}
+	measured, answer, err := work(ctx, arguments, clientset)
+	if err != nil {
+		return err
+	}
+	return report(arguments, measured, answer)
+}
+
+func pods(clientset *kubernetes.Clientset) typed.PodInterface {
+	return clientset.CoreV1().Pods(fleet)
+}
+
+// name is that of an object by its number.
+func name(number int) string {
+	return fmt.Sprintf("web-%05d", number)
+}

@@ -1,0 +1,66 @@
+//! What a program got, short enough to compare: a count, and a sum that does not depend on the order.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::Pod;
+
+/// The objects that a program got.
+#[derive(Default)]
+pub struct Answer {
+    count: usize,
+    sum: u64,
+}
+
+impl Answer {
+    /// How many objects there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Counts an object by its key alone.
+    pub fn add_key(&mut self, namespace: &str, name: &str) {
+        self.add(&format!("{namespace}/{name}"));
+    }
+
+    /// Counts a pod by what a whole decode gives: fields from its beginning, its middle and its end.
+    pub fn add_pod(&mut self, pod: &Pod) {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let containers = pod.spec.as_ref().map_or(&[][..], |spec| &spec.containers);
+        let images: Vec<_> = containers.iter().map(|container| text(&container.image)).collect();
+        let managers = pod.metadata.managed_fields.as_ref().map_or(0, Vec::len);
+        let status = pod.status.as_ref();
+        let address = status.and_then(|status| status.pod_ip.clone()).unwrap_or_default();
+        self.add(&format!(
+            "{}/{} {} {managers} {address}",
+            text(&pod.metadata.namespace),
+            text(&pod.metadata.name),
+            images.join(",")
+        ));
+    }
+
+    fn add(&mut self, text: &str) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(fnv1a(text.as_bytes()));
+    }
+}
+
+impl<'a> FromIterator<&'a Pod> for Answer {
+    fn from_iter<T: IntoIterator<Item = &'a Pod>>(pods: T) -> Self {
+        let mut answer = Self::default();
+        for pod in pods {
+            answer.add_pod(pod);
+        }
+        answer
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{:016x}", self.count, self.sum)
+    }
+}
+
+/// The one that Go's standard library has, too.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,111 @@
+//! `JOB --kubeconfig FILE --object FILE [--count N] [--size N] [--concurrency N] [--since VERSION]`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::Pod;
+
+/// What a program is asked to do.
+pub struct Arguments {
+    pub job: Job,
+    pub kubeconfig: PathBuf,
+    /// The pod that objects are made from, as JSON.
+    pub object: PathBuf,
+    /// How often.
+    pub count: usize,
+    /// How many objects there are in the fleet.
+    pub size: usize,
+    /// How many requests are under way at a time.
+    pub concurrency: usize,
+    /// The version after which a watch begins.
+    pub since: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Makes the fleet. Not measured; only klient's program does it.
+    Fill,
+    /// Changes objects of the fleet, for watches to see. Not measured; only klient's program does it.
+    Touch,
+    Get,
+    Create,
+    List,
+    /// A list of which nobody wants the managed fields.
+    ListTrimmed,
+    Patch,
+    /// Events of which only the key is used.
+    WatchKeys,
+    /// Events of which the object is used.
+    WatchTyped,
+}
+
+impl Job {
+    const ALL: [Self; 9] = [
+        Self::Fill,
+        Self::Touch,
+        Self::Get,
+        Self::Create,
+        Self::List,
+        Self::ListTrimmed,
+        Self::Patch,
+        Self::WatchKeys,
+        Self::WatchTyped,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fill => "fill",
+            Self::Touch => "touch",
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::List => "list",
+            Self::ListTrimmed => "list-trimmed",
+            Self::Patch => "patch",
+            Self::WatchKeys => "watch-keys",
+            Self::WatchTyped => "watch-typed",
+        }
+    }
+}
+
+impl Arguments {
+    /// Those of this process.
+    pub fn of_process() -> Result<Self> {
+        let mut words = std::env::args().skip(1);
+        let job = words.next().context("no job is given")?;
+        let job = Job::ALL.into_iter().find(|known| known.name() == job).with_context(|| format!("no job {job}"))?;
+        let mut arguments = Self {
+            job,
+            kubeconfig: PathBuf::new(),
+            object: PathBuf::new(),
+            count: 1,
+            size: 1,
+            concurrency: 1,
+            since: String::new(),
+        };
+        while let Some(flag) = words.next() {
+            let value = words.next().with_context(|| format!("{flag} has no value"))?;
+            match flag.as_str() {
+                "--kubeconfig" => arguments.kubeconfig = value.into(),
+                "--object" => arguments.object = value.into(),
+                "--count" => arguments.count = value.parse()?,
+                "--size" => arguments.size = value.parse()?,
+                "--concurrency" => arguments.concurrency = value.parse()?,
+                "--since" => arguments.since = value,
+                _ => bail!("no option {flag}"),
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// The pod that objects are made from, its status included.
+    pub fn pod(&self) -> Result<Pod> {
+        let text = std::fs::read(&self.object).with_context(|| self.object.display().to_string())?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// The numbers of the requests that each worker sends.
+    pub fn shares(&self) -> Vec<Vec<usize>> {
+        let share = |worker| (worker..self.count).step_by(self.concurrency).collect();
+        (0..self.concurrency).map(share).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! What the Rust programs of the benchmark share: arguments, measuring, and the answer by which they are compared.
+//!
+//! The Go program does the same by itself; `xtask/src/bench/` reads what all of them print.
+
+#![allow(clippy::print_stdout)]
+
+mod answer;
+mod arguments;
+mod mark;
+mod spread;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::Value;
+
+pub use self::{
+    answer::Answer,
+    arguments::{Arguments, Job},
+    mark::{Mark, Measured},
+    spread::spread,
+};
+
+/// Where the objects are that are read.
+pub const FLEET: &str = "fleet";
+/// Where objects are made and deleted again.
+pub const MADE: &str = "made";
+
+/// The name of an object by its number.
+pub fn name(number: usize) -> String {
+    format!("web-{number:05}")
+}
+
+/// The objects that are made, in order.
+pub fn made(arguments: &Arguments) -> Result<Vec<Pod>> {
+    let template = Pod { status: None, ..arguments.pod()? };
+    let numbered = |number| {
+        let mut pod = template.clone();
+        pod.metadata.name = Some(name(number));
+        pod
+    };
+    Ok((0..arguments.count).map(numbered).collect())
+}
+
+/// Takes out what the job does not want, where a library has no way to leave it out.
+pub fn trim(arguments: &Arguments, pods: &mut [Pod]) {
+    if arguments.job == Job::ListTrimmed {
+        pods.iter_mut().for_each(|pod| pod.metadata.managed_fields = None);
+    }
+}
+
+/// Fails unless an answer is about the object that was asked for.
+pub fn check(pod: &Pod, name: &str) -> Result<()> {
+    ensure!(pod.metadata.name.as_deref() == Some(name), "asked for {name}, got {:?}", pod.metadata.name);
+    Ok(())
+}
+
+/// The change that a patch makes: another one in every process, so that none is without effect.
+pub fn change(number: usize) -> Value {
+    let step = format!("{}-{number}", std::process::id());
+    serde_json::json!({"metadata": {"annotations": {"bench.klient.invalid/step": step}}})
+}
+
+/// How often a program asks before it is measured: connections are made then.
+pub const WARM_UP: usize = 20;
+/// Who changes fields; libraries would choose different names.
+pub const FIELD_MANAGER: &str = "bench";
+
+/// Prints the outcome as the one line that is read.
+pub fn report(library: &str, arguments: &Arguments, measured: &Measured, answer: &Answer) {
+    let line = serde_json::json!({
+        "library": library,
+        "job": arguments.job.name(),
+        "count": arguments.count,
+        "wall_seconds": measured.wall_seconds,
+        "cpu_seconds": measured.cpu_seconds,
+        "peak_rss_bytes": measured.peak_rss_bytes,
+        "answer": answer.to_string(),
+    });
+    println!("{line}");
+}

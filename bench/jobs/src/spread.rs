@@ -1,0 +1,25 @@
+//! Spreads requests over workers, each of which sends one at a time.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Pod;
+use tokio::task::JoinSet;
+
+use crate::Arguments;
+
+/// Runs a task per worker; returns the last pod that each one got.
+///
+/// Tasks even for a single worker: that is where the code of a controller runs.
+pub async fn spread<F>(arguments: &Arguments, work: impl Fn(Vec<usize>) -> F) -> Result<Vec<Pod>>
+where
+    F: Future<Output = Result<Option<Pod>>> + Send + 'static,
+{
+    let mut workers = JoinSet::new();
+    for numbers in arguments.shares() {
+        workers.spawn(work(numbers));
+    }
+    let mut last = Vec::new();
+    while let Some(ended) = workers.join_next().await {
+        last.push(ended??.context("a worker had nothing to do")?);
+    }
+    Ok(last)
+}

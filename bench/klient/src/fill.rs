@@ -1,0 +1,68 @@
+//! What is there before anything is measured: namespaces, the fleet, and events to watch. klient's program does it for all.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use bench_jobs::{Arguments, FIELD_MANAGER, FLEET, MADE, change, name};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use klient::client::{Api, Client};
+use klient::{CreateOptions, ListOptions, Patch, PatchOptions, UpdateOptions};
+
+/// Makes the fleet, each pod as a controller makes it and with the status that a kubelet gives it.
+pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
+    wait_until_ready(client).await?;
+    for namespace in [FLEET, MADE] {
+        make_namespace(client, namespace).await?;
+    }
+    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
+    let create = CreateOptions::default().field_manager("kube-controller-manager");
+    let update = UpdateOptions::default().field_manager("kubelet");
+    let template = arguments.pod()?;
+    for number in 0..arguments.size {
+        let mut pod = template.clone();
+        pod.metadata.name = Some(name(number));
+        let mut made = fleet.create(&create, &pod).await?;
+        made.status.clone_from(&template.status);
+        if let Some(status) = &mut made.status {
+            status.pod_ip = Some(format!("10.1.{}.{}", number / 250, number % 250));
+        }
+        fleet.update_status(&update, &made).await?;
+    }
+    let bytes = serde_json::to_vec(&fleet.get(&name(0), &klient::GetOptions::default()).await?)?.len();
+    println!("{}", serde_json::json!({"object_bytes": bytes}));
+    Ok(())
+}
+
+/// Changes objects of the fleet; says which version was the last before.
+pub(crate) async fn touch(arguments: &Arguments, client: &Client) -> Result<()> {
+    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
+    let since = fleet.list(&ListOptions::default().limit(1)).await?.metadata.resource_version;
+    let options = PatchOptions::default().field_manager(FIELD_MANAGER);
+    for number in 0..arguments.count {
+        fleet.patch(&name(number % arguments.size), &options, &Patch::Merge(change(number))).await?;
+    }
+    println!("{}", serde_json::json!({"since": since}));
+    Ok(())
+}
+
+async fn make_namespace(client: &Client, name: &str) -> Result<()> {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.to_owned());
+    Api::<Namespace>::cluster(client.clone()).create(&CreateOptions::default(), &namespace).await?;
+    // No controller is there to make the account that pods run as.
+    let mut account = ServiceAccount::default();
+    account.metadata.name = Some("default".to_owned());
+    Api::<ServiceAccount>::namespaced(client.clone(), name).create(&CreateOptions::default(), &account).await?;
+    Ok(())
+}
+
+async fn wait_until_ready(client: &Client) -> Result<()> {
+    for _ in 0..300 {
+        if client.rest().get().path("/readyz").bytes().await.is_ok() {
+            return Ok(());
+        }
+        // Another process is starting up: there is nothing to be told by.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bail!("the API server does not become ready");
+}

@@ -1,0 +1,38 @@
+//! The jobs of the benchmark, with kube.
+
+mod read;
+mod watch;
+mod write;
+
+use anyhow::{Result, bail};
+use bench_jobs::{Arguments, FLEET, Job, WARM_UP, name, report};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+const LIBRARY: &str = "kube-rs";
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::of_process()?;
+    let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let client = Client::try_from(config)?;
+    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
+    for _ in 0..WARM_UP {
+        fleet.get(&name(0)).await?;
+    }
+    let (measured, answer) = match arguments.job {
+        Job::Get => read::get(&arguments, fleet).await?,
+        Job::List | Job::ListTrimmed => read::list(&arguments, &fleet).await?,
+        Job::Create => write::create(&arguments, &client).await?,
+        Job::Patch => write::patch(&arguments, fleet).await?,
+        // There is no form of an event other than the typed one.
+        Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
+        Job::Fill | Job::Touch => bail!("klient's program does this"),
+    };
+    report(LIBRARY, &arguments, &measured, &answer);
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Jobs that write.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use bench_jobs::{Answer, Arguments, FIELD_MANAGER, MADE, Mark, Measured, change, check, made, name, spread};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+
+pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Measured, Answer)> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), MADE);
+    let objects = Arc::new(made(arguments)?);
+    let mark = Mark::now()?;
+    spread(arguments, |numbers| {
+        let (api, objects) = (api.clone(), Arc::clone(&objects));
+        async move {
+            let mut last = None;
+            for number in numbers {
+                let pod = api.create(&PostParams::default(), &objects[number]).await?;
+                check(&pod, &name(number))?;
+                last = Some(pod);
+            }
+            Ok(last)
+        }
+    })
+    .await?;
+    let measured = mark.measured()?;
+    let answer = api.list(&ListParams::default()).await?.items.iter().collect();
+    api.delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await?;
+    Ok((measured, answer))
+}
+
+pub(crate) async fn patch(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let size = arguments.size;
+    let mark = Mark::now()?;
+    let last = spread(arguments, |numbers| {
+        let fleet = fleet.clone();
+        async move {
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let mut last = None;
+            for number in numbers {
+                let name = name(number % size);
+                let pod = fleet.patch(&name, &params, &Patch::Merge(change(number))).await?;
+                check(&pod, &name)?;
+                last = Some(pod);
+            }
+            Ok(last)
+        }
+    })
+    .await?;
+    Ok((mark.measured()?, last.iter().collect()))
+}

@@ -1,0 +1,79 @@
+//! Who manages which field is kept in typed answers, unless the client was told not to.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    DeleteOptions, GetOptions, ListOptions, WatchEvent, WatchOptions,
+    client::{Api, Deleted, body::Body},
+    media_type,
+    wire::ManagedFields,
+};
+use serde_json::{Value, json};
+
+use crate::scripted::{Script, answer, json_answer};
+
+fn managed_map() -> Value {
+    json!({
+        "kind": "ConfigMap", "apiVersion": "v1", "data": {"key": "value"},
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}, "managedFields": [
+            {"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:data": {".": {}, "f:key": {}}}},
+        ]},
+    })
+}
+
+/// One object, in either form.
+fn objects() -> [http::Response<Body>; 2] {
+    let map: ConfigMap = serde_json::from_value(managed_map()).unwrap();
+    let protobuf = klient::wire::encode_body(&map).unwrap();
+    [json_answer(200, &managed_map()), answer(200, media_type::PROTOBUF, protobuf)]
+}
+
+fn list() -> http::Response<Body> {
+    json_answer(200, &json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": [managed_map()]}))
+}
+
+fn event() -> http::Response<Body> {
+    json_answer(200, &json!({"type": "MODIFIED", "object": managed_map()}))
+}
+
+/// Everything that the typed reads give for the same object.
+async fn read(wanted: Option<ManagedFields>) -> Vec<ConfigMap> {
+    let script = Script::new(objects().into_iter().chain([list(), event()]).chain(objects()));
+    let builder = script.builder();
+    let client = match wanted {
+        Some(wanted) => builder.managed_fields(wanted).build(),
+        None => builder.build(),
+    };
+    let maps: Api<ConfigMap> = Api::namespaced(client, "shop");
+    let mut read = Vec::new();
+    for _ in 0..2 {
+        read.push(maps.get("web", &GetOptions::default()).await.unwrap());
+    }
+    read.extend(maps.list(&ListOptions::default()).await.unwrap().items);
+    let mut watch = maps.watch(&WatchOptions::default()).await.unwrap();
+    let Some(Ok(WatchEvent::Modified(map))) = watch.next().await else { panic!("no event") };
+    read.push(map);
+    for _ in 0..2 {
+        let Deleted::Object(map) = maps.delete("web", &DeleteOptions::default()).await.unwrap() else {
+            panic!("no object")
+        };
+        read.push(*map);
+    }
+    script.played();
+    read
+}
+
+#[tokio::test]
+async fn typed_reads_keep_managed_fields() {
+    let whole: ConfigMap = serde_json::from_value(managed_map()).unwrap();
+    for wanted in [None, Some(ManagedFields::Keep)] {
+        assert_eq!(read(wanted).await, vec![whole.clone(); 6]);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_want_managed_fields_gets_everything_else() {
+    let mut lean: ConfigMap = serde_json::from_value(managed_map()).unwrap();
+    lean.metadata.managed_fields = None;
+    assert_eq!(read(Some(ManagedFields::Drop)).await, vec![lean; 6]);
+}

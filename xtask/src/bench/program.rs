@@ -1,0 +1,76 @@
+//! The programs that are compared: how each is built, or why it could not be.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::options::Profile;
+use crate::run::run;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Library {
+    Klient,
+    ClientGo,
+    KubeRs,
+}
+
+impl Library {
+    /// The one that the others are compared to comes first.
+    pub(super) const ALL: [Self; 3] = [Self::Klient, Self::ClientGo, Self::KubeRs];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Klient => "klient",
+            Self::ClientGo => "client-go",
+            Self::KubeRs => "kube-rs",
+        }
+    }
+}
+
+pub(super) struct Program {
+    pub(super) library: Library,
+    built: Result<PathBuf, String>,
+}
+
+impl Program {
+    /// Builds it. A failure is kept: the others can be measured without it.
+    pub(super) fn build(root: &Path, library: Library, profile: Profile) -> Self {
+        let bench = root.join("bench");
+        let built = match library {
+            Library::Klient => build_rust(&bench, "bench-klient", profile),
+            Library::KubeRs => build_rust(&bench, "bench-kube-rs", profile),
+            Library::ClientGo => build_go(&bench),
+        };
+        Self { library, built: built.map_err(|error| format!("{error:#}")) }
+    }
+
+    /// Where it is, or why it is not there.
+    pub(super) fn path(&self) -> Result<&Path, &str> {
+        self.built.as_deref().map_err(String::as_str)
+    }
+}
+
+/// What is measured is built by itself, so that it does not get the features that another one's dependencies ask for.
+fn build_rust(bench: &Path, package: &str, profile: Profile) -> Result<PathBuf> {
+    let (name, folder) = match profile {
+        Profile::Release => ("release", "release"),
+        Profile::Dev => ("dev", "debug"),
+    };
+    let target = bench.join("target");
+    let folder_name = target.to_string_lossy();
+    let mut arguments = vec!["build", "--locked", "--profile", name, "--target-dir", &folder_name];
+    match profile {
+        Profile::Release => arguments.extend(["--package", package]),
+        // All at once: what they share is built once.
+        Profile::Dev => arguments.push("--workspace"),
+    }
+    // The Kubernetes version is that of the server; this process has the main workspace's in its environment.
+    run(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])?;
+    Ok(target.join(folder).join(package))
+}
+
+fn build_go(bench: &Path) -> Result<PathBuf> {
+    let program = bench.join("target/bench-client-go");
+    run(&bench.join("go"), "go", &["build", "-o", &program.to_string_lossy(), "."], &[])?;
+    Ok(program)
+}
