@@ -31,7 +31,7 @@ type job func(context.Context, *arguments, *kubernetes.Clientset) (measured, *an
 var jobs = map[string]job{
 	"get":          get,
 	"list":         list,
-	"list-trimmed": list,
+	"list-managed": list,
 	"create":       create,
 	"patch":        patch,
 	"watch-keys":   watchKeys,

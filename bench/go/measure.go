@@ -59,7 +59,7 @@ func (a *answer) addPod(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		images[i] = pod.Spec.Containers[i].Image
 	}
-	a.add(fmt.Sprintf("%s/%s %s %d %s", pod.Namespace, pod.Name, strings.Join(images, ","), len(pod.ManagedFields), pod.Status.PodIP))
+	a.add(fmt.Sprintf("%s/%s %s %s", pod.Namespace, pod.Name, strings.Join(images, ","), pod.Status.PodIP))
 }
 
 func (a *answer) add(text string) {

@@ -27,11 +27,10 @@ impl Answer {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let containers = pod.spec.as_ref().map_or(&[][..], |spec| &spec.containers);
         let images: Vec<_> = containers.iter().map(|container| text(&container.image)).collect();
-        let managers = pod.metadata.managed_fields.as_ref().map_or(0, Vec::len);
         let status = pod.status.as_ref();
         let address = status.and_then(|status| status.pod_ip.clone()).unwrap_or_default();
         self.add(&format!(
-            "{}/{} {} {managers} {address}",
+            "{}/{} {} {address}",
             text(&pod.metadata.namespace),
             text(&pod.metadata.name),
             images.join(",")

@@ -31,7 +31,7 @@ pub enum Job {
     Create,
     List,
     /// A list of which nobody wants the managed fields.
-    ListTrimmed,
+    ListManaged,
     Patch,
     /// Events of which only the key is used.
     WatchKeys,
@@ -46,7 +46,7 @@ impl Job {
         Self::Get,
         Self::Create,
         Self::List,
-        Self::ListTrimmed,
+        Self::ListManaged,
         Self::Patch,
         Self::WatchKeys,
         Self::WatchTyped,
@@ -59,7 +59,7 @@ impl Job {
             Self::Get => "get",
             Self::Create => "create",
             Self::List => "list",
-            Self::ListTrimmed => "list-trimmed",
+            Self::ListManaged => "list-managed",
             Self::Patch => "patch",
             Self::WatchKeys => "watch-keys",
             Self::WatchTyped => "watch-typed",

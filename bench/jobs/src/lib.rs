@@ -41,12 +41,6 @@ pub fn made(arguments: &Arguments) -> Result<Vec<Pod>> {
     Ok((0..arguments.count).map(numbered).collect())
 }
 
-/// Takes out what the job does not want, where a library has no way to leave it out.
-pub fn trim(arguments: &Arguments, pods: &mut [Pod]) {
-    if arguments.job == Job::ListTrimmed {
-        pods.iter_mut().for_each(|pod| pod.metadata.managed_fields = None);
-    }
-}
 
 /// Fails unless an answer is about the object that was asked for.
 pub fn check(pod: &Pod, name: &str) -> Result<()> {

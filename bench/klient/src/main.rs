@@ -31,8 +31,8 @@ async fn main() -> Result<()> {
     let (measured, answer) = match arguments.job {
         Job::Get => read::get(&arguments, fleet).await?,
         Job::List => read::list(&arguments, &fleet).await?,
-        Job::ListTrimmed => {
-            let client = client.to_builder().managed_fields(ManagedFields::Drop).build();
+        Job::ListManaged => {
+            let client = client.to_builder().managed_fields(ManagedFields::Keep).build();
             read::list(&arguments, &Api::namespaced(client, FLEET)).await?
         }
         Job::Create => write::create(&arguments, &client).await?,

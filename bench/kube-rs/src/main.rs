@@ -26,7 +26,7 @@ async fn main() -> Result<()> {
     }
     let (measured, answer) = match arguments.job {
         Job::Get => read::get(&arguments, fleet).await?,
-        Job::List | Job::ListTrimmed => read::list(&arguments, &fleet).await?,
+        Job::List | Job::ListManaged => read::list(&arguments, &fleet).await?,
         Job::Create => write::create(&arguments, &client).await?,
         Job::Patch => write::patch(&arguments, fleet).await?,
         // There is no form of an event other than the typed one.

@@ -21,8 +21,8 @@ impl Job {
         Self { name: "get", operation: "get of a pod, 8 at a time", count: 4000, concurrency: 8 },
         Self { name: "list", operation: "list of all pods", count: 20, concurrency: 1 },
         Self {
-            name: "list-trimmed",
-            operation: "list of all pods, no managed fields wanted",
+            name: "list-managed",
+            operation: "list of all pods with their managed fields",
             count: 20,
             concurrency: 1,
         },
@@ -40,7 +40,7 @@ impl Job {
     /// How many objects a right answer counts.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
         match self.name {
-            "list" | "list-trimmed" => call.size,
+            "list" | "list-managed" => call.size,
             // The last of each worker.
             "get" | "patch" => self.concurrency,
             _ => call.count,

@@ -202,7 +202,7 @@ async fn managers_of_fields_conflict_unless_one_takes_over() {
 
 #[tokio::test]
 async fn writes_name_the_program_as_their_field_manager() {
-    let client = or_skip!(client());
+    let client = or_skip!(client()).to_builder().managed_fields(klient::wire::ManagedFields::Keep).build();
     let maps = maps_in(&client, "options-manager").await;
     let manager = |map: &ConfigMap| map.metadata.managed_fields.as_ref().unwrap()[0].manager.clone().unwrap();
     let program = std::env::current_exe().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
