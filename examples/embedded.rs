@@ -1,0 +1,63 @@
+//! A cluster without a cluster: the embedded API server and klient's client in one process.
+//!
+//! Defines a custom kind, makes objects, follows their changes, and sees what a fault does.
+
+use std::error::Error;
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use klient::{
+    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
+    client::{Api, Client, Clientset, transport::FnTransport},
+};
+use klient_apiserver::{ApiServer, Fault};
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let start = std::time::Instant::now();
+    let server = ApiServer::start().await?;
+    let client = Client::builder(FnTransport::new({
+        let server = server.clone();
+        move |request| {
+            let server = server.clone();
+            async move { server.handle(request).await }
+        }
+    }))
+    .build();
+    let namespaces = Clientset::new(client.clone()).core_v1().namespaces().list(&ListOptions::default()).await?;
+    println!("a server with {} namespaces, {:?} after its start", namespaces.items.len(), start.elapsed());
+
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+    let mut watch = deployments.watch(&WatchOptions::after(namespaces.resource_version())).await?;
+    let web: Deployment = serde_json::from_value(json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]},
+            },
+        },
+    }))?;
+    deployments.create(&CreateOptions::default(), &web).await?;
+    let two = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    deployments.patch("web", &PatchOptions::default(), &two).await?;
+    deployments.delete("web", &DeleteOptions::default()).await?;
+    for _ in 0..3 {
+        match watch.next().await.ok_or("the watch ended")?? {
+            WatchEvent::Added(object) => println!("added, {:?} replicas by default", object.spec.replicas),
+            WatchEvent::Modified(object) => println!("changed, {:?} replicas now", object.spec.replicas),
+            WatchEvent::Deleted(object) => println!("deleted at version {:?}", object.metadata.resource_version),
+            other => println!("{}", other.type_name()),
+        }
+    }
+
+    server.inject(Fault::conflict().on_path("/api/v1/namespaces/default/configmaps").times(1));
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "settings-"}}))?;
+    let refused = maps.create(&CreateOptions::default(), &map).await;
+    println!("refused on purpose: {}", refused.err().map_or("it was not".to_owned(), |error| error.to_string()));
+    let made = maps.create(&CreateOptions::default(), &map).await?;
+    println!("made {}", made.metadata.name.unwrap_or_default());
+    Ok(())
+}
