@@ -9,7 +9,7 @@ use crate::run::run;
 
 /// Starts both servers, built if they are not there, for as long as what is returned lives.
 pub(crate) fn start() -> Result<Server> {
-    Ok(Server::start(&Programs::find_or_build()?)?)
+    Server::start(&Programs::find_or_build()?)
 }
 
 /// Builds the servers if they are not there, and runs the tests and examples against them.
