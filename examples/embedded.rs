@@ -1,6 +1,8 @@
 //! A cluster without a cluster: the embedded API server and klient's client in one process.
 //!
-//! Defines a custom kind, makes objects, follows their changes, and sees what a fault does.
+//! Makes objects, follows their changes, and sees what a fault does.
+
+#![allow(clippy::print_stdout)]
 
 use std::error::Error;
 
