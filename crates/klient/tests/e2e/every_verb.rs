@@ -207,18 +207,18 @@ async fn check_built_in(client: Client, form: &str) {
 }
 
 /// The same client, with all that the server sends: field managers are looked at.
-fn whole(client: Client) -> Client {
+fn whole(client: &Client) -> Client {
     client.to_builder().managed_fields(ManagedFields::Keep).build()
 }
 
 #[tokio::test]
 async fn every_verb_works_on_every_kind_in_protobuf() {
-    check_built_in(whole(or_skip!(client())), "protobuf").await;
+    check_built_in(whole(&or_skip!(client())), "protobuf").await;
 }
 
 #[tokio::test]
 async fn every_verb_works_on_every_kind_in_json() {
-    check_built_in(whole(or_skip!(json_client())), "json").await;
+    check_built_in(whole(&or_skip!(json_client())), "json").await;
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn every_verb_works_on_a_custom_resource_typed_and_dynamic() {
 
 #[tokio::test]
 async fn every_verb_works_on_a_built_in_kind_that_is_known_at_run_time() {
-    let client = whole(or_skip!(client()));
+    let client = whole(&or_skip!(client()));
     let namespace = namespace(&client, "every-verb-dynamic").await;
     let mut sample = Sample::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {
         "replicas": 0, "selector": {"matchLabels": {"app": "web"}},
