@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    fmt, fs,
+    fmt, fs, panic,
     path::Path,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
@@ -57,8 +57,10 @@ impl Durable {
     pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
         let wrong = |error: &dyn fmt::Display| OpenError { what: format!("{}: {error}", folder.display()) };
         fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
-        let database = Database::create(folder.join("objects.redb")).map_err(|error| wrong(&error))?;
-        let loaded = load(&database).map_err(|error| wrong(&error))?;
+        // The database panics on some damage that it finds while it reads.
+        let opened = panic::catch_unwind(|| open_database(&folder.join("objects.redb")));
+        let opened = opened.unwrap_or_else(|_| Err("objects.redb is damaged".into()));
+        let (database, loaded) = opened.map_err(|error| wrong(&error))?;
         let (sender, requests) = mpsc::channel();
         // Ends when the store is closed: its sender is the last.
         let thread = thread::Builder::new()
@@ -110,6 +112,17 @@ impl Drop for Durable {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Reads everything once to see that it is whole, and once more to keep it.
+fn open_database(path: &Path) -> Result<(Database, Loaded), Box<dyn std::error::Error>> {
+    let mut database = Database::create(path)?;
+    // What a crash has left half done was put right just now; this is something else.
+    if !database.check_integrity()? {
+        return Err("objects.redb was damaged, and what could be saved is older than what was acknowledged".into());
+    }
+    let loaded = load(&database)?;
+    Ok((database, loaded))
 }
 
 fn load(database: &Database) -> Result<Loaded, Box<dyn std::error::Error>> {

@@ -235,3 +235,42 @@ async fn a_folder_that_is_in_use_or_damaged_is_an_error_that_names_it() {
     fs::write(&file, "").unwrap();
     fails(&file).await;
 }
+
+#[tokio::test]
+async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("objects.redb");
+    {
+        let server = ApiServer::builder().folder(folder.path()).start().await.unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
+        for n in 0..20 {
+            let object = json!({"metadata": {"name": format!("m{n}")}, "data": {"k": "v".repeat(2000)}});
+            maps.create(&CreateOptions::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        }
+    }
+    let whole = fs::read(&path).unwrap();
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    for n in 0..40 {
+        let mut damaged = whole.clone();
+        let at = used * n / 40;
+        if n % 2 == 0 {
+            damaged.truncate(at);
+        } else {
+            damaged[at..(at + 600).min(whole.len())].fill(0xa5);
+        }
+        fs::write(&path, damaged).unwrap();
+        match ApiServer::builder().folder(folder.path()).start().await {
+            Err(error) => assert!(error.source().unwrap().to_string().contains(folder.path().to_str().unwrap())),
+            // It hit what is not in use.
+            Ok(server) => {
+                let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
+                let found = maps.list(&ListOptions::default()).await.unwrap().items;
+                assert!(
+                    at == 0
+                        || found.len() == 20 && found.iter().all(|map| map.data.as_ref().unwrap()["k"].len() == 2000),
+                    "{n}"
+                );
+            }
+        }
+    }
+}
