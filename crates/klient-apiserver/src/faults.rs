@@ -213,7 +213,7 @@ impl Faults {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chosen = None;
         for (index, fault) in faults.iter_mut().enumerate() {
-            if !fault.fits(call) {
+            if fault.times == Some(0) || !fault.fits(call) {
                 continue;
             }
             if fault.after > 0 {

@@ -2,6 +2,51 @@
 //!
 //! One generic implementation serves every kind from a table that was made from a real server; custom kinds are added to
 //! it at run time. `store` keeps objects, `registry` knows kinds, `verbs` does what requests ask for.
+//!
+//! A loop that labels every `ConfigMap`, tested through a conflict that would be rare on a real server:
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use klient::client::{Api, Client, transport::FnTransport};
+//! use klient::{CreateOptions, GetOptions, UpdateOptions, WatchEvent, WatchOptions};
+//! use klient_apiserver::{ApiServer, Fault};
+//!
+//! async fn label(maps: &Api<ConfigMap>, name: &str) -> Result<ConfigMap, klient::Error> {
+//!     loop {
+//!         let mut map = maps.get(name, &GetOptions::default()).await?;
+//!         map.metadata.labels.get_or_insert_default().insert("seen".to_owned(), "yes".to_owned());
+//!         match maps.update(&UpdateOptions::default(), &map).await {
+//!             Err(error) if error.is_conflict() => continue,
+//!             outcome => return outcome,
+//!         }
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::start().await?;
+//! let asked = server.clone();
+//! let client = Client::builder(FnTransport::new(move |request| {
+//!     let server = asked.clone();
+//!     async move { server.handle(request).await }
+//! }))
+//! .build();
+//! let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+//! server.inject(Fault::conflict().on_method(http::Method::PUT).times(1));
+//!
+//! let mut watch = maps.watch(&WatchOptions::default()).await?;
+//! let mut map = ConfigMap::default();
+//! map.metadata.name = Some("web".to_owned());
+//! maps.create(&CreateOptions::default(), &map).await?;
+//! let Some(Ok(WatchEvent::Added(added))) = watch.next().await else { panic!("it was added") };
+//! let labelled = label(&maps, added.metadata.name.as_deref().unwrap_or_default()).await?;
+//!
+//! assert_eq!(labelled.metadata.labels.unwrap()["seen"], "yes");
+//! let path = "/api/v1/namespaces/default/configmaps/web";
+//! assert_eq!(server.requests()[&("PUT".to_owned(), path.to_owned())], 2);
+//! # Ok(())
+//! # }
+//! ```
 
 mod answer;
 mod auth;

@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -27,7 +27,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use self::certificates::Certificates;
-use crate::{ApiServer, answer, auth::Certified, body::ResponseBody, negotiate::Wanted};
+use crate::{ApiServer, answer, auth::Certified, body::ResponseBody, negotiate::Wanted, server::MAX_BODY};
 
 /// A server that listens. Dropping it stops listening and ends all connections.
 pub struct Listening {
@@ -128,6 +128,9 @@ impl Listening {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path.as_ref()).map_err(failed)?;
+        // The mode above is only that of a new file.
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
         file.write_all(self.kubeconfig(token).as_bytes()).map_err(failed)?;
         Ok(path.as_ref().to_owned())
     }
@@ -188,14 +191,10 @@ async fn respond(server: &ApiServer, request: Request<Incoming>, certified: bool
         parts.extensions.insert(Certified);
     }
     let gzip = parts.headers.get(http::header::ACCEPT_ENCODING).is_some_and(|value| {
-        value.to_str().is_ok_and(|value| value.split(',').any(|encoding| encoding.trim().starts_with("gzip")))
+        value.to_str().is_ok_and(|value| value.split(',').any(|encoding| encoding.trim() == "gzip"))
     });
-    let body: Bytes = match Limited::new(body, MAX_BODY).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
-            return answer::failure(&status, Wanted::JSON);
-        }
+    let body = match read(body).await {
+        Ok(body) => body,
         Err(error) => {
             let status = Status::bad_request(format!("the request's body could not be read: {error}"));
             return answer::failure(&status, Wanted::JSON);
@@ -203,6 +202,25 @@ async fn respond(server: &ApiServer, request: Request<Incoming>, certified: bool
     };
     let response = server.handle(Request::from_parts(parts, body)).await;
     if gzip { answer::compressed(response) } else { response }
+}
+
+/// The body, or so much of it that it is seen to be too large. The rest is read and forgotten: a client that is still
+/// sending when the connection is closed may never see the answer.
+async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
+    let mut kept = BytesMut::new();
+    let mut forgotten = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if kept.len() <= MAX_BODY {
+            kept.extend_from_slice(&data);
+        } else {
+            forgotten += data.len();
+        }
+        if forgotten > MAX_FORGOTTEN {
+            break;
+        }
+    }
+    Ok(kept.freeze())
 }
 
 impl Drop for Listening {
@@ -229,6 +247,6 @@ impl std::error::Error for ServeError {
     }
 }
 
-/// What a real server takes, and a little, so that its own answer comes from one place.
-const MAX_BODY: usize = 3 << 20;
+/// How much of a body that is too large is read to its end.
+const MAX_FORGOTTEN: usize = 64 << 20;
 const HANDSHAKE: Duration = Duration::from_secs(10);

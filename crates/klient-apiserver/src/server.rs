@@ -175,7 +175,7 @@ impl ApiServer {
 }
 
 impl ApiServerBuilder {
-    /// Keeps objects in a folder, so that they outlive the process.
+    /// Keeps objects in a folder, so that they outlive the process. It is free again when the last clone of the server is gone.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
@@ -370,6 +370,8 @@ fn root(groups: &registry::Groups) -> serde_json::Value {
 impl Drop for Running {
     fn drop(&mut self) {
         self.collector.abort();
+        // Watches may be left that only now learn of the end.
+        self.core.store.close();
     }
 }
 
@@ -392,4 +394,4 @@ impl std::error::Error for StartError {
 }
 
 /// What a real server takes.
-const MAX_BODY: usize = 3 << 20;
+pub(crate) const MAX_BODY: usize = 3 << 20;

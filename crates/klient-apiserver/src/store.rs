@@ -108,6 +108,13 @@ impl Store {
         Ok(Self { shared: Arc::new(Shared { state: RwLock::new(state), durable: Some(durable) }) })
     }
 
+    /// Ends writing to the folder, if there is one, and frees it. What is in memory can still be read.
+    pub(crate) fn close(&self) {
+        if let Some(durable) = &self.shared.durable {
+            durable.close();
+        }
+    }
+
     /// The newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.read().revision

@@ -33,10 +33,31 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         if arguments.http { server.listen(arguments.port).await? } else { server.listen_tls(arguments.port).await? };
     let path = std::path::absolute(&arguments.kubeconfig)?;
     listening.write_kubeconfig(&path, None)?;
+    // Before it is said where: whoever reads that may end it at once.
+    let interrupted = interrupted()?;
     println!("serving on {}", listening.url());
     println!("export KUBECONFIG={}", path.display());
     println!("kubectl get namespaces");
-    tokio::signal::ctrl_c().await?;
+    interrupted.await;
     println!("stopped");
     Ok(())
+}
+
+/// Ends when the process is asked to: by Ctrl-C, or by whoever started it.
+#[cfg(unix)]
+fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Ends when the process is asked to.
+#[cfg(not(unix))]
+fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }

@@ -46,8 +46,9 @@ impl Operations {
     /// The object with all operations done.
     pub(super) fn apply(&self, object: &Value) -> Result<Value> {
         let mut object = object.clone();
+        let mut copied = 0;
         for operation in &self.operations {
-            operation.apply(&mut object).map_err(|why| {
+            operation.apply(&mut object, &mut copied).map_err(|why| {
                 // The real server does not tell either; a log may.
                 tracing::debug!(why, "a JSON patch does not apply");
                 let message = "the server rejected our request due to an error in our request";
@@ -78,7 +79,11 @@ impl Operation {
         Ok(Self { action, path })
     }
 
-    fn apply(&self, object: &mut Value) -> std::result::Result<(), String> {
+    /// Does it; `copied` is how much was copied so far, which grows without end if copies are copied.
+    fn apply(&self, object: &mut Value, copied: &mut usize) -> std::result::Result<(), String> {
+        if self.path.matches('/').count() > MAX_DEPTH {
+            return Err("the path is too deep".to_owned());
+        }
         match &self.action {
             Action::Add(value) => add(object, &self.path, value.clone()),
             Action::Remove => remove(object, &self.path).map(drop),
@@ -89,10 +94,17 @@ impl Operation {
             }
             Action::Move(from) => {
                 let value = remove(object, from)?;
+                is_shallow(&value)?;
                 add(object, &self.path, value)
             }
             Action::Copy(from) => {
-                let value = object.pointer(from).cloned().ok_or_else(|| missing("copy", from))?;
+                let value = object.pointer(from).ok_or_else(|| missing("copy", from))?;
+                is_shallow(value)?;
+                *copied += serde_json::to_vec(value).map_or(usize::MAX, |text| text.len());
+                if *copied > MAX_COPIED {
+                    return Err(format!("more than {MAX_COPIED} bytes would be copied"));
+                }
+                let value = value.clone();
                 add(object, &self.path, value)
             }
             Action::Test(expected) => {
@@ -144,6 +156,25 @@ fn remove(object: &mut Value, path: &str) -> std::result::Result<Value, String> 
     found.ok_or_else(|| missing("remove", path))
 }
 
+/// Refuses what has so many levels that moving it further down would make more than any reader takes.
+fn is_shallow(value: &Value) -> std::result::Result<(), String> {
+    let mut level = vec![value];
+    for _ in 0..MAX_DEPTH {
+        level = level
+            .into_iter()
+            .flat_map(|value| match value {
+                Value::Array(items) => items.iter().collect(),
+                Value::Object(fields) => fields.values().collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        if level.is_empty() {
+            return Ok(());
+        }
+    }
+    Err("the value has too many levels".to_owned())
+}
+
 fn missing(action: &str, path: &str) -> String {
     format!("{action} operation does not apply: doc is missing path: {path:?}")
 }
@@ -153,6 +184,10 @@ fn malformed(why: &str) -> Box<Status> {
 }
 
 const MAX_OPERATIONS: usize = 10_000;
+/// As a real server does.
+const MAX_COPIED: usize = 3 << 20;
+/// As readers of JSON do.
+const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -177,6 +212,21 @@ mod tests {
             {"op": "replace", "path": "/l", "value": []}
         ]);
         assert_eq!(applied(&object, &patch).unwrap(), json!({"a": {"copy": [9, 2, 3, 4]}, "l": [], "moved": 1}));
+    }
+
+    #[test]
+    fn copies_of_copies_are_refused_before_they_fill_the_memory() {
+        let wide: Vec<_> = (0..60).map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a/{n}")})).collect();
+        assert_eq!(applied(&json!({"a": {"b": "c"}}), &json!(wide)).unwrap_err().code, 422);
+        let mut path = "/a".to_owned();
+        let deep: Vec<_> = (0..12)
+            .map(|_| {
+                let operation = json!({"op": "copy", "from": "/a", "path": format!("{path}/a")});
+                path = format!("{path}{path}");
+                operation
+            })
+            .collect();
+        assert_eq!(applied(&json!({"a": {}}), &json!(deep)).unwrap_err().code, 422);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use std::{
     collections::HashMap,
-    fmt, fs,
+    fmt, fs, panic,
     path::Path,
-    sync::{Arc, PoisonError, mpsc},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
 };
 
@@ -24,7 +24,12 @@ const MAX_BATCH: usize = 512;
 
 /// The way to the disk.
 pub(super) struct Durable {
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
     sender: mpsc::Sender<Request>,
+    thread: thread::JoinHandle<()>,
 }
 
 /// What was on disk.
@@ -52,15 +57,17 @@ impl Durable {
     pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
         let wrong = |error: &dyn fmt::Display| OpenError { what: format!("{}: {error}", folder.display()) };
         fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
-        let database = Database::create(folder.join("objects.redb")).map_err(|error| wrong(&error))?;
-        let loaded = load(&database).map_err(|error| wrong(&error))?;
+        // The database panics on some damage that it finds while it reads.
+        let opened = panic::catch_unwind(|| open_database(&folder.join("objects.redb")));
+        let opened = opened.unwrap_or_else(|_| Err("objects.redb is damaged".into()));
+        let (database, loaded) = opened.map_err(|error| wrong(&error))?;
         let (sender, requests) = mpsc::channel();
-        // Ends when the store does: its sender is the last.
-        thread::Builder::new()
+        // Ends when the store is closed: its sender is the last.
+        let thread = thread::Builder::new()
             .name("klient-apiserver-store".to_owned())
             .spawn(move || run(&database, &requests))
             .map_err(|error| wrong(&error))?;
-        Ok((Self { sender }, loaded))
+        Ok((Self { open: Mutex::new(Some(Open { sender, thread })) }, loaded))
     }
 
     pub(super) async fn commit(
@@ -80,13 +87,45 @@ impl Durable {
             write,
             answer,
         };
-        let gone = || CommitError::Disk("the store's thread has ended".to_owned());
-        self.sender.send(request).map_err(|_| gone())?;
+        let gone = || CommitError::Disk("the store is closed".to_owned());
+        match &*self.open.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(open) => open.sender.send(request).map_err(|_| gone())?,
+            None => return Err(gone()),
+        }
         answered.await.map_err(|_| gone())?
+    }
+
+    /// Frees the folder, after the writes that wait: whoever opens it next does not find it locked.
+    pub(super) fn close(&self) {
+        let Some(Open { sender, thread }) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        drop(sender);
+        // The last to know of the store may be its own thread, with a write that nobody waits for any more.
+        if thread.thread().id() != thread::current().id() {
+            let _ = thread.join();
+        }
     }
 }
 
-fn load(database: &Database) -> Result<Loaded, redb::Error> {
+impl Drop for Durable {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Reads everything once to see that it is whole, and once more to keep it.
+fn open_database(path: &Path) -> Result<(Database, Loaded), Box<dyn std::error::Error>> {
+    let mut database = Database::create(path)?;
+    // What a crash has left half done was put right just now; this is something else.
+    if !database.check_integrity()? {
+        return Err("objects.redb was damaged, and what could be saved is older than what was acknowledged".into());
+    }
+    let loaded = load(&database)?;
+    Ok((database, loaded))
+}
+
+fn load(database: &Database) -> Result<Loaded, Box<dyn std::error::Error>> {
     let transaction = database.begin_write()?;
     transaction.open_table(OBJECTS)?;
     transaction.open_table(META)?;
@@ -99,10 +138,9 @@ fn load(database: &Database) -> Result<Loaded, redb::Error> {
         let (key, value) = entry?;
         let ((table, key), (revision, json)) = (key.value(), value.value());
         let table = tables.entry(table.to_owned()).or_insert_with(|| Arc::from(table));
-        match Stored::from_json(json, revision) {
-            Ok(stored) => objects.push((Arc::clone(table), key.to_owned(), stored)),
-            Err(error) => tracing::error!(%table, key, ?error, "an object on disk cannot be read and is left out"),
-        }
+        let stored =
+            Stored::from_json(json, revision).map_err(|error| format!("{key} of {table} cannot be read: {error:?}"))?;
+        objects.push((Arc::clone(table), key.to_owned(), stored));
     }
     Ok(Loaded { revision, objects })
 }

@@ -68,6 +68,8 @@ impl Core {
         let initial_events = check_options(call)?;
         let timeout = call.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()).filter(|s| *s > 0);
         let timeout = timeout.map_or_else(|| Duration::from_secs(1800 + self.random() % 1800), Duration::from_secs);
+        // Longer than anybody waits, and not so long that there is no such time.
+        let timeout = timeout.min(MAX_TIMEOUT);
         let mut watch = Watch {
             resource: Arc::clone(resource),
             selection,
@@ -286,5 +288,6 @@ fn check_options(call: &Call) -> Result<Option<bool>> {
     }
 }
 
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How many events wait for a slow client; the rest waits in the log.
 const CHUNKS: usize = 64;

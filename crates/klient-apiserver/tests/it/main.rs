@@ -1,7 +1,12 @@
-//! The embedded API server, asked by klient's own client without sockets.
+//! The embedded API server, asked by klient's own client.
 
 #![allow(clippy::unwrap_used)]
 
+mod durable;
+mod faults;
+mod hostile;
 mod objects;
 mod server;
+mod settings;
+mod sockets;
 mod watches;

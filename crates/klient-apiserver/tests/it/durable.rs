@@ -1,0 +1,276 @@
+//! What was acknowledged is there after a crash, and revisions never go back.
+//!
+//! The server that crashes is this very test binary, started again with a folder in its environment.
+
+use std::{
+    collections::BTreeMap,
+    error::Error as _,
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    ApiResource, CreateOptions, DeleteOptions, DynamicObject, GetOptions, GroupVersionKind, ListOptions, Patch,
+    PatchOptions, PropagationPolicy, Scope, Target,
+    client::{Api, Client, Config, Kubeconfig, Overrides},
+};
+use klient_apiserver::ApiServer;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::server::client;
+
+const FOLDER: &str = "KLIENT_TEST_DURABLE_FOLDER";
+
+/// The server of the other tests here, if it is started as one; nothing to do otherwise.
+#[tokio::test]
+async fn serves_a_folder_until_it_is_killed() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let server = ApiServer::builder().folder(Path::new(&folder).join("data")).start().await.unwrap();
+    let listening = server.listen(0).await.unwrap();
+    let path = Path::new(&folder).join("kubeconfig");
+    listening.write_kubeconfig(path.with_extension("new"), None).unwrap();
+    fs::rename(path.with_extension("new"), path).unwrap();
+    std::future::pending::<()>().await;
+}
+
+/// A server in a process of its own.
+struct Process {
+    child: Child,
+    client: Client,
+}
+
+impl Process {
+    async fn start(folder: &Path) -> Self {
+        let path = folder.join("kubeconfig");
+        let _ = fs::remove_file(&path);
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "durable::serves_a_folder_until_it_is_killed"])
+            .env(FOLDER, folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !path.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the server has ended");
+            assert!(Instant::now() < patience, "the server does not start");
+            sleep(Duration::from_millis(2)).await;
+        }
+        let kubeconfig = Kubeconfig::from_file(&path).unwrap();
+        let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap().no_proxy();
+        Self { child, client: Client::from_config(&config).unwrap() }
+    }
+
+    /// As a crash or the loss of its power does.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What one writer was told: each object's version and count, `None` if it was deleted, and what is not known.
+#[derive(Default)]
+struct Told {
+    objects: BTreeMap<String, Option<(u64, u64)>>,
+    /// What was asked for when the server ended: it may be done or not.
+    unknown: Option<String>,
+    revision: u64,
+}
+
+fn version(object: &ConfigMap) -> u64 {
+    object.metadata.resource_version.as_ref().unwrap().parse().unwrap()
+}
+
+/// Creates, counts up and deletes objects of its own, until the server does not answer.
+async fn write(client: Client, writer: usize, round: usize) -> Told {
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    let mut told = Told::default();
+    for n in 0u64.. {
+        let name = format!("m-{round}-{writer}-{}", n / 4);
+        told.unknown = Some(name.clone());
+        let answer = match n % 4 {
+            0 => {
+                let object = json!({"metadata": {"name": name}, "data": {"n": n.to_string()}});
+                maps.create(&CreateOptions::default(), &serde_json::from_value(object).unwrap()).await.map(Some)
+            }
+            3 if n % 8 == 7 => maps.delete(&name, &DeleteOptions::default()).await.map(|_| None),
+            _ => {
+                let patch = Patch::Merge(json!({"data": {"n": n.to_string()}}));
+                maps.patch(&name, &PatchOptions::default(), &patch).await.map(Some)
+            }
+        };
+        let Ok(answer) = answer else { return told };
+        told.unknown = None;
+        if let Some(object) = &answer {
+            assert!(version(object) > told.revision, "revisions go back");
+            told.revision = version(object);
+        }
+        told.objects.insert(name, answer.map(|object| (version(&object), n)));
+    }
+    told
+}
+
+#[tokio::test]
+async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut expected: BTreeMap<String, Option<(u64, u64)>> = BTreeMap::new();
+    let mut newest = 0;
+    let mut acknowledged = 0;
+    let mut server = Process::start(folder.path()).await;
+    for round in 0..10 {
+        let writers: Vec<_> = (0..4).map(|n| tokio::spawn(write(server.client.clone(), n, round))).collect();
+        // Not to wait for anything: the moment of the crash is any.
+        sleep(Duration::from_millis(20 + 37 * round as u64 % 100)).await;
+        server.kill();
+        let mut unknown = Vec::new();
+        for writer in writers {
+            let told = writer.await.unwrap();
+            acknowledged += told.objects.len();
+            newest = newest.max(told.revision);
+            expected.extend(told.objects);
+            unknown.extend(told.unknown);
+        }
+        server = Process::start(folder.path()).await;
+        let maps: Api<ConfigMap> = Api::namespaced(server.client.clone(), "default");
+        let list = maps.list(&ListOptions::default()).await.unwrap();
+        let now: u64 = list.resource_version().as_str().parse().unwrap();
+        assert!(now >= newest, "the revision went from {newest} to {now}");
+        newest = now;
+        let found: BTreeMap<String, (u64, u64)> = list
+            .items
+            .iter()
+            .map(|object| {
+                let count = object.data.as_ref().unwrap()["n"].parse().unwrap();
+                (object.metadata.name.clone().unwrap(), (version(object), count))
+            })
+            .collect();
+        for name in unknown {
+            // As it was, or as it was to be: from now on it is what was found.
+            if let (Some(Some((old, _))), Some((new, _))) = (expected.get(&name), found.get(&name)) {
+                assert!(new >= old, "{name} went from {old} to {new}");
+            }
+            expected.insert(name.clone(), found.get(&name).copied());
+        }
+        let expected: BTreeMap<_, _> =
+            expected.iter().filter_map(|(name, state)| Some((name.clone(), (*state)?))).collect();
+        assert_eq!(found, expected, "in round {round}");
+    }
+    assert!(acknowledged > 20, "only {acknowledged} writes in all");
+}
+
+#[tokio::test]
+async fn custom_kinds_and_owners_outlive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let definitions = ApiResource::new(
+        GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        "customresourcedefinitions",
+        Scope::Cluster,
+    );
+    let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
+    let before = {
+        let server = ApiServer::builder().folder(folder.path()).start().await.unwrap();
+        let client = client(&server);
+        let definition: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                    {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}))
+        .unwrap();
+        let api = Api::<DynamicObject>::dynamic(client.clone(), definitions, Target::Cluster);
+        api.create(&CreateOptions::default(), &definition).await.unwrap();
+        let api = Api::dynamic(client.clone(), widgets.clone(), Target::Namespace("default".to_owned()));
+        let widget: DynamicObject = serde_json::from_value(
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}),
+        )
+        .unwrap();
+        let owner = api.create(&CreateOptions::default(), &widget).await.unwrap();
+        let owned = json!({"metadata": {"name": "owned", "ownerReferences": [{"apiVersion": "example.com/v1",
+            "kind": "Widget", "name": "w", "uid": owner.metadata.uid}]}});
+        let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+        maps.create(&CreateOptions::default(), &serde_json::from_value(owned).unwrap()).await.unwrap();
+        server.revision()
+    };
+    let server = ApiServer::builder().folder(folder.path()).start().await.unwrap();
+    assert_eq!(server.revision(), before);
+    let client = client(&server);
+    let api = Api::<DynamicObject>::dynamic(client.clone(), widgets, Target::Namespace("default".to_owned()));
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    api.get("w", &GetOptions::default()).await.unwrap();
+    let mut watch = maps.watch(&klient::WatchOptions::default()).await.unwrap();
+    assert!(matches!(watch.next().await, Some(Ok(klient::WatchEvent::Added(_)))));
+    let background = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
+    api.delete("w", &background).await.unwrap();
+    assert!(matches!(watch.next().await, Some(Ok(klient::WatchEvent::Deleted(_)))));
+}
+
+#[tokio::test]
+async fn a_folder_that_is_in_use_or_damaged_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |folder: &Path| ApiServer::builder().folder(folder).start();
+    let fails = async |folder: &Path| {
+        let error = start(folder).await.unwrap_err();
+        let cause = error.source().unwrap().to_string();
+        assert!(cause.contains(folder.to_str().unwrap()), "{cause}");
+        cause
+    };
+    let server = start(folder.path()).await.unwrap();
+    assert!(fails(folder.path()).await.contains("already open"));
+    drop(server);
+    start(folder.path()).await.unwrap();
+
+    fs::write(folder.path().join("objects.redb"), "these are no objects").unwrap();
+    fails(folder.path()).await;
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    fails(&file).await;
+}
+
+#[tokio::test]
+async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("objects.redb");
+    {
+        let server = ApiServer::builder().folder(folder.path()).start().await.unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
+        for n in 0..20 {
+            let object = json!({"metadata": {"name": format!("m{n}")}, "data": {"k": "v".repeat(2000)}});
+            maps.create(&CreateOptions::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        }
+    }
+    let whole = fs::read(&path).unwrap();
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    for n in 0..40 {
+        let mut damaged = whole.clone();
+        let at = used * n / 40;
+        if n % 2 == 0 {
+            damaged.truncate(at);
+        } else {
+            damaged[at..(at + 600).min(whole.len())].fill(0xa5);
+        }
+        fs::write(&path, damaged).unwrap();
+        match ApiServer::builder().folder(folder.path()).start().await {
+            Err(error) => assert!(error.source().unwrap().to_string().contains(folder.path().to_str().unwrap())),
+            // It hit what is not in use.
+            Ok(server) => {
+                let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
+                let found = maps.list(&ListOptions::default()).await.unwrap().items;
+                assert!(
+                    at == 0
+                        || found.len() == 20 && found.iter().all(|map| map.data.as_ref().unwrap()["k"].len() == 2000),
+                    "{n}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a test decides: the time, the uids, the revisions, and how long watches go on.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use klient::{
+    CreateOptions, DeleteOptions, GetOptions, ListOptions, ResourceVersion, WatchEvent, WatchOptions,
+    client::{Api, Client},
+};
+use klient_apiserver::{ApiServer, ManualClock};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::server::client;
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), "default")
+}
+
+fn map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
+}
+
+fn now(server: &ApiServer) -> ResourceVersion {
+    ResourceVersion::from(server.revision().to_string())
+}
+
+#[tokio::test]
+async fn times_are_those_of_the_clock() {
+    let clock = Arc::new(ManualClock::new("2030-01-02T03:04:05Z".parse().unwrap()));
+    let server = ApiServer::builder().clock(Arc::clone(&clock)).start().await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client(&server), "default");
+    let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n",
+        "containers": [{"name": "c", "image": "i"}]}}))
+    .unwrap();
+    let time = |time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time| time.0.to_string();
+    let made = pods.create(&CreateOptions::default(), &pod).await.unwrap();
+    assert_eq!(time(made.metadata.creation_timestamp.unwrap()), "2030-01-02T03:04:05Z");
+    clock.advance(SignedDuration::from_hours(24));
+    pods.delete("p", &DeleteOptions::default()).await.unwrap();
+    let deleted = pods.get("p", &GetOptions::default()).await.unwrap();
+    // With the thirty seconds that a pod has to end.
+    assert_eq!(time(deleted.metadata.deletion_timestamp.unwrap()), "2030-01-03T03:04:35Z");
+    clock.advance(SignedDuration::MAX);
+    clock.advance(SignedDuration::from_hours(-48));
+    let namespaces: Api<Namespace> = Api::cluster(client(&server));
+    let born = namespaces.get("default", &GetOptions::default()).await.unwrap().metadata.creation_timestamp;
+    assert_eq!(born.unwrap().0, "2030-01-02T03:04:05Z".parse::<Timestamp>().unwrap());
+}
+
+#[tokio::test]
+async fn uids_and_revisions_are_as_they_were_set() {
+    let next = AtomicU64::new(0);
+    let uids = move || format!("uid-{}", next.fetch_add(1, Ordering::Relaxed));
+    let server = ApiServer::builder().uids(uids).revision(1000).start().await.unwrap();
+    // The four namespaces that every cluster has.
+    assert_eq!(server.revision(), 1004);
+    let made = maps(&client(&server)).create(&CreateOptions::default(), &map("a")).await.unwrap();
+    assert_eq!(made.metadata.uid.as_deref(), Some("uid-4"));
+    assert_eq!(made.metadata.resource_version.as_deref(), Some("1005"));
+}
+
+#[tokio::test]
+async fn uids_that_nobody_sets_are_of_version_4_and_never_the_same() {
+    let server = ApiServer::start().await.unwrap();
+    let maps = maps(&client(&server));
+    let mut seen = std::collections::HashSet::new();
+    for n in 0..100 {
+        let uid = maps.create(&CreateOptions::default(), &map(&format!("m{n}"))).await.unwrap().metadata.uid.unwrap();
+        let bytes = uid.as_bytes();
+        assert!(uid.len() == 36 && bytes[14] == b'4' && b"89ab".contains(&bytes[19]), "{uid}");
+        assert!(seen.insert(uid));
+    }
+}
+
+#[tokio::test]
+async fn a_revision_that_is_set_does_not_take_a_folder_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = || ApiServer::builder().folder(folder.path());
+    let first = builder().revision(500).start().await.unwrap().revision();
+    assert_eq!(first, 504);
+    assert_eq!(builder().revision(3).start().await.unwrap().revision(), first);
+    assert_eq!(builder().revision(9000).start().await.unwrap().revision(), 9000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_every_minute_unless_set_and_only_to_those_who_ask() {
+    for (every, server) in [
+        (60, ApiServer::start().await.unwrap()),
+        (3, ApiServer::builder().bookmark_every(Duration::from_secs(3)).start().await.unwrap()),
+    ] {
+        let maps = maps(&client(&server));
+        let start = Instant::now();
+        let mut watch = maps.watch(&WatchOptions::after(now(&server)).allow_bookmarks(true)).await.unwrap();
+        let mut silent = maps.watch(&WatchOptions::after(now(&server)).allow_bookmarks(false)).await.unwrap();
+        maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+        assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
+        let Some(Ok(WatchEvent::Bookmark(bookmark))) = watch.next().await else { panic!("no bookmark") };
+        assert_eq!(bookmark.resource_version, now(&server));
+        assert_eq!(start.elapsed().as_secs(), every);
+        assert!(matches!(silent.next().await, Some(Ok(WatchEvent::Added(_)))));
+        assert!(silent.next().await.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_after_its_time_or_after_half_an_hour_to_an_hour() {
+    let server = ApiServer::start().await.unwrap();
+    let maps = maps(&client(&server));
+    for (asked, expected) in [(Some(7), 7..=7), (None, 1800..=3600)] {
+        let start = Instant::now();
+        let request = maps.client().rest().get().path("/api/v1/namespaces/default/configmaps");
+        let request = request.param("watch", true).param("resourceVersion", server.revision());
+        let request = match asked {
+            Some(seconds) => request.param("timeoutSeconds", seconds),
+            None => request,
+        };
+        let mut watch = request.watch::<ConfigMap>().await.unwrap();
+        assert!(watch.next().await.is_none());
+        let lasted = start.elapsed().as_secs();
+        assert!(expected.contains(&lasted), "{lasted}");
+    }
+}
+
+#[tokio::test]
+async fn history_is_as_long_as_it_was_set() {
+    let server = ApiServer::builder().history(2).start().await.unwrap();
+    let maps = maps(&client(&server));
+    let mut versions = vec![now(&server)];
+    for name in ["a", "b", "c"] {
+        maps.create(&CreateOptions::default(), &map(name)).await.unwrap();
+        versions.push(now(&server));
+    }
+    let mut old = maps.watch(&WatchOptions::after(versions[0].clone())).await.unwrap();
+    assert!(matches!(old.next().await, Some(Ok(WatchEvent::Error(status))) if status.is_expired()));
+    let mut known = maps.watch(&WatchOptions::after(versions[1].clone())).await.unwrap();
+    assert!(matches!(known.next().await, Some(Ok(WatchEvent::Added(_)))));
+    assert_eq!(maps.list(&ListOptions::default()).await.unwrap().items.len(), 3);
+}

@@ -1,0 +1,260 @@
+//! The server on a socket, asked by klient's client as by any other.
+
+use std::{os::unix::fs::PermissionsExt, time::Duration};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use klient::{
+    CreateOptions, DeleteOptions, ErrorKind, GetOptions, ListOptions, ResourceVersion, WatchEvent, WatchOptions,
+    client::{Api, Client, Config, Kubeconfig, Overrides},
+};
+use klient_apiserver::{ApiServer, Fault, Listening};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+fn config(listening: &Listening, token: Option<&str>) -> Config {
+    let kubeconfig = Kubeconfig::parse(listening.kubeconfig(token)).unwrap();
+    Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap().no_proxy()
+}
+
+fn client(config: &Config) -> Client {
+    Client::from_config(config).unwrap()
+}
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), "default")
+}
+
+fn map(name: &str, bytes: usize) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": "v".repeat(bytes)}})).unwrap()
+}
+
+async fn namespaces(client: &Client) -> Result<usize, klient::Error> {
+    let namespaces: Api<Namespace> = Api::cluster(client.clone());
+    Ok(namespaces.list(&ListOptions::default()).await?.items.len())
+}
+
+/// What a server says to these bytes, until it closes the connection.
+async fn say(listening: &Listening, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(listening.address()).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    // A reset is an end, too.
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn objects_and_watches_go_over_every_kind_of_connection() {
+    let server = ApiServer::start().await.unwrap();
+    let (plain, tls) = (server.listen(0).await.unwrap(), server.listen_tls(0).await.unwrap());
+    assert!(plain.url().starts_with("http://127.0.0.1:") && tls.url().starts_with("https://127.0.0.1:"));
+    for (listening, no_http2) in [(&plain, false), (&tls, false), (&tls, true)] {
+        let client = client(&config(listening, None).disable_http2(no_http2));
+        let maps = maps(&client);
+        let version = ResourceVersion::from(server.revision().to_string());
+        let mut watch = maps.watch(&WatchOptions::after(version)).await.unwrap();
+        let made = maps.create(&CreateOptions::default(), &map("a", 10)).await.unwrap();
+        assert_eq!(maps.get("a", &GetOptions::default()).await.unwrap(), made);
+        assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(object))) if object == made));
+        maps.delete("a", &DeleteOptions::default()).await.unwrap();
+        assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Deleted(_)))));
+    }
+}
+
+#[tokio::test]
+async fn whoever_shows_a_certificate_or_a_known_token_is_let_in() {
+    let server = ApiServer::builder().token("s3cret", "jane").start().await.unwrap();
+    let listening = server.listen_tls(0).await.unwrap();
+    for no_http2 in [false, true] {
+        for config in [config(&listening, None), config(&listening, Some("s3cret"))] {
+            assert_eq!(namespaces(&client(&config.disable_http2(no_http2))).await.unwrap(), 4);
+        }
+        for config in [config(&listening, None).anonymous(), config(&listening, Some("wrong"))] {
+            let error = namespaces(&client(&config.disable_http2(no_http2))).await.unwrap_err();
+            assert!(error.is_unauthorized(), "{error}");
+            assert_eq!(error.status().unwrap().message, "Unauthorized");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_count_without_tls_too() {
+    let server = ApiServer::builder().token("s3cret", "jane").start().await.unwrap();
+    let listening = server.listen(0).await.unwrap();
+    // A kubeconfig's token is not sent without TLS, as with client-go.
+    assert!(namespaces(&client(&config(&listening, Some("s3cret")))).await.unwrap_err().is_unauthorized());
+    for (token, code) in [("s3cret", "200"), ("wrong", "401")] {
+        let request =
+            format!("GET /api HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
+        let answer = say(&listening, request.as_bytes()).await;
+        assert!(answer.starts_with(format!("HTTP/1.1 {code}").as_bytes()), "{}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[tokio::test]
+async fn another_servers_authority_is_not_trusted_by_either_side() {
+    let server = ApiServer::start().await.unwrap();
+    let (one, other) = (server.listen_tls(0).await.unwrap(), server.listen_tls(0).await.unwrap());
+    let (mine, foreign) = (config(&one, None), config(&other, None));
+    let error = namespaces(&client(&mine.clone().tls(foreign.tls.clone()))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
+    // The right authority, and a certificate that it did not sign.
+    let mut mixed = mine.clone();
+    mixed.tls.client_certificate.clone_from(&foreign.tls.client_certificate);
+    namespaces(&client(&mixed)).await.unwrap_err();
+    assert_eq!(namespaces(&client(&mine)).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_and_the_connection_stays_usable() {
+    let server = ApiServer::start().await.unwrap();
+    let listening = server.listen_tls(0).await.unwrap();
+    for no_http2 in [false, true] {
+        let client = client(&config(&listening, None).disable_http2(no_http2));
+        let error = maps(&client).create(&CreateOptions::default(), &map("a", 6 << 20)).await.unwrap_err();
+        assert!(error.status().is_some_and(klient::Status::is_request_entity_too_large), "{error}");
+        assert_eq!(namespaces(&client).await.unwrap(), 4);
+    }
+}
+
+#[tokio::test]
+async fn large_lists_are_compressed_for_those_who_take_it() {
+    let server = ApiServer::start().await.unwrap();
+    let listening = server.listen(0).await.unwrap();
+    let config = config(&listening, None);
+    let client = client(&config);
+    for name in ["a", "b"] {
+        maps(&client).create(&CreateOptions::default(), &map(name, 200_000)).await.unwrap();
+    }
+    let list = maps(&client).list(&ListOptions::default()).await.unwrap();
+    assert_eq!(list.items[1].data.as_ref().unwrap()["k"].len(), 200_000);
+    let ask = async |path: &str, encodings: &str| {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\naccept: application/json\r\naccept-encoding: {encodings}\r\n\
+             connection: close\r\n\r\n"
+        );
+        let answer = say(&listening, request.as_bytes()).await;
+        (String::from_utf8_lossy(&answer).contains("content-encoding: gzip"), answer.len())
+    };
+    let path = "/api/v1/namespaces/default/configmaps";
+    let (compressed, length) = ask(path, "deflate, gzip").await;
+    assert!(compressed && length < 50_000, "{length}");
+    for (path, encodings) in [(path, "identity"), (path, "gzip;q=0"), ("/api/v1/namespaces/default", "gzip")] {
+        assert!(!ask(path, encodings).await.0, "{path} {encodings}");
+    }
+}
+
+#[tokio::test]
+async fn many_connections_are_served_at_once() {
+    let server = ApiServer::start().await.unwrap();
+    let listening = server.listen(0).await.unwrap();
+    let config = config(&listening, None);
+    let version = ResourceVersion::from(server.revision().to_string());
+    let tasks: Vec<_> = (0..60)
+        .map(|n| {
+            let (client, version) = (client(&config), version.clone());
+            tokio::spawn(async move {
+                let maps = maps(&client);
+                let mut watch = maps.watch(&WatchOptions::after(version)).await.unwrap();
+                maps.create(&CreateOptions::default(), &map(&format!("m{n}"), 10)).await.unwrap();
+                // Everybody sees what everybody has made.
+                for _ in 0..60 {
+                    assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused_and_others_are_served() {
+    let server = ApiServer::start().await.unwrap();
+    let (plain, tls) = (server.listen(0).await.unwrap(), server.listen_tls(0).await.unwrap());
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(2 << 20));
+    for garbage in [
+        b"\r\n\r\nhello?\r\n\r\n".as_slice(),
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /api/v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: -4\r\n\r\n",
+        b"POST /api/v1/namespaces HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        long.as_bytes(),
+    ] {
+        let answer = say(&plain, garbage).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&answer));
+        say(&tls, garbage).await;
+    }
+    for listening in [&plain, &tls] {
+        assert_eq!(namespaces(&client(&config(listening, None))).await.unwrap(), 4);
+    }
+}
+
+#[tokio::test]
+async fn dropping_what_listens_ends_its_connections_and_frees_its_port() {
+    let server = ApiServer::start().await.unwrap();
+    for tls in [false, true] {
+        let listening = if tls { server.listen_tls(0).await } else { server.listen(0).await }.unwrap();
+        let client = client(&config(&listening, None));
+        let mut watch = maps(&client).watch(&WatchOptions::default()).await.unwrap();
+        let port = listening.address().port();
+        drop(listening);
+        let end = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+        assert!(end.is_none_or(|event| event.is_err()));
+        server.listen(port).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_said_to_be() {
+    use std::error::Error as _;
+    let server = ApiServer::start().await.unwrap();
+    let listening = server.listen(0).await.unwrap();
+    let error = server.listen(listening.address().port()).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot listen");
+    assert!(error.source().unwrap().to_string().contains("in use"));
+}
+
+#[tokio::test]
+async fn faults_break_real_connections() {
+    let server = ApiServer::start().await.unwrap();
+    let listening = server.listen_tls(0).await.unwrap();
+    for no_http2 in [false, true] {
+        let config = config(&listening, None).disable_http2(no_http2);
+        let maps = maps(&client(&config));
+        server.inject(Fault::cut_after(10).times(1));
+        let name = format!("a-{no_http2}");
+        let error = maps.create(&CreateOptions::default(), &map(&name, 10)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Transport, "{error}");
+        maps.get(&name, &GetOptions::default()).await.unwrap();
+        server.inject(Fault::silence().times(1));
+        let hasty = self::maps(&client(&config.request_timeout(Duration::from_millis(50))));
+        assert!(hasty.list(&ListOptions::default()).await.unwrap_err().is_timeout());
+    }
+}
+
+#[tokio::test]
+async fn a_kubeconfig_is_for_its_owners_eyes_even_if_the_file_was_there_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ApiServer::start().await.unwrap();
+    let listening = server.listen_tls(0).await.unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, "x".repeat(100_000)).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    for path in [&path, &folder.path().join("new")] {
+        assert_eq!(listening.write_kubeconfig(path, None).unwrap(), *path);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let kubeconfig = Kubeconfig::from_file(path).unwrap();
+        let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap().no_proxy();
+        assert_eq!(namespaces(&client(&config)).await.unwrap(), 4);
+    }
+    let error = listening.write_kubeconfig(folder.path().join("no/such"), None).unwrap_err();
+    assert_eq!(error.to_string(), "cannot write the kubeconfig");
+}
+
+/// More than anything here takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,126 @@
+//! `klient serve`, run as users run it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use klient::{
+    CreateOptions, GetOptions, ListOptions,
+    client::{Api, Client, Config, Kubeconfig, Overrides},
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+struct Serving {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    client: Client,
+    url: String,
+}
+
+impl Serving {
+    /// Starts it in a folder, and reads what it says up to how it is used.
+    async fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = klient(folder, arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut line = async || timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let url = line().await.strip_prefix("serving on ").unwrap().to_owned();
+        let path = line().await.strip_prefix("export KUBECONFIG=").unwrap().to_owned();
+        assert_eq!(line().await, "kubectl get namespaces");
+        let kubeconfig = Kubeconfig::from_file(path).unwrap();
+        let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap().no_proxy();
+        Self { child, lines, client: Client::from_config(&config).unwrap(), url }
+    }
+
+    /// Ends it as Ctrl-C or a supervisor does.
+    async fn end(mut self, signal: &str) {
+        let id = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+        assert_eq!(timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().as_deref(), Some("stopped"));
+        assert_eq!(timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code(), Some(0));
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), "default")
+    }
+}
+
+fn klient(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_klient"));
+    command.args(arguments).current_dir(folder).kill_on_drop(true);
+    command
+}
+
+#[tokio::test]
+async fn serves_until_it_is_interrupted() {
+    for (arguments, scheme, signal) in
+        [(&["serve"][..], "https://", "-INT"), (&["serve", "--http", "--kubeconfig", "k"], "http://", "-TERM")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let serving = Serving::start(folder.path(), arguments).await;
+        assert!(serving.url.starts_with(scheme), "{}", serving.url);
+        let namespaces: Api<Namespace> = Api::cluster(serving.client.clone());
+        assert_eq!(namespaces.list(&ListOptions::default()).await.unwrap().items.len(), 4);
+        serving.end(signal).await;
+    }
+}
+
+#[tokio::test]
+async fn objects_in_a_folder_are_there_the_next_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::start(folder.path(), &["serve", "--data", "objects"]).await;
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let made = serving.maps().create(&CreateOptions::default(), &map).await.unwrap();
+    serving.end("-INT").await;
+    let serving = Serving::start(folder.path(), &["serve", "--data", "objects"]).await;
+    assert_eq!(serving.maps().get("a", &GetOptions::default()).await.unwrap(), made);
+
+    let second = klient(folder.path(), &["serve", "--data", "objects"]).output().await.unwrap();
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(said.starts_with("error: ") && said.contains("objects: "), "{said}");
+    serving.end("-INT").await;
+}
+
+#[tokio::test]
+async fn what_it_cannot_do_is_said_with_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (arguments, why) in [
+        (&["serve", "--port", &port][..], "cannot listen: "),
+        (&["serve", "--kubeconfig", "no/such/file"], "cannot write the kubeconfig: "),
+    ] {
+        let output = timeout(PATIENCE, klient(folder.path(), arguments).output()).await.unwrap().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("error: ") && said.contains(why), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_it_does_not_understand_is_said_with_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, why) in [
+        (&["serve", "--port", "99999"][..], "invalid value '99999' for '--port <PORT>'"),
+        (&["serve", "--tls"], "unexpected argument '--tls'"),
+        (&["srv"], "unrecognized subcommand 'srv'"),
+        (&[], "Usage: klient <COMMAND>"),
+    ] {
+        let output = timeout(PATIENCE, klient(folder.path(), arguments).output()).await.unwrap().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+    let help = klient(folder.path(), &["serve", "--help"]).output().await.unwrap();
+    assert_eq!(help.status.code(), Some(0));
+    assert!(String::from_utf8(help.stdout).unwrap().contains("--kubeconfig <FILE>"));
+}
+
+/// More than anything here takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
