@@ -19,6 +19,16 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
                 causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
             }
         }
+        ("", "events") if old.is_none() => {
+            let (about, own) = (&object["involvedObject"]["namespace"], &object["metadata"]["namespace"]);
+            // What has no namespace is told of in the default one.
+            let is_elsewhere = if about.is_string() { about != own } else { own != "default" };
+            if is_elsewhere {
+                let about = about.as_str().unwrap_or_default();
+                let detail = "does not match event.namespace";
+                causes.push(StatusCause::invalid("involvedObject.namespace", about, detail));
+            }
+        }
         ("", "configmaps" | "secrets") if old.is_some_and(|old| old["immutable"] == true) => {
             for field in ["data", "binaryData"] {
                 if old.is_some_and(|old| old.get(field) != object.get(field)) {

@@ -38,7 +38,7 @@ async fn ask(server: &ApiServer, run: &Run, step: &Step) -> Raw {
 /// What ours answers to a script.
 async fn answers(steps: &[Step]) -> Vec<Answer> {
     let server = ApiServer::start().await.unwrap();
-    let mut run = Run::new("script");
+    let mut run = Run::new("d-ours-1");
     let mut answers = Vec::new();
     for step in steps {
         let mut raw = ask(&server, &run, step).await;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod model;
 mod objects;
 mod server;
 mod watches;
