@@ -19,6 +19,15 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
                 causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
             }
         }
+        ("", "namespaces") => {
+            let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            for (index, name) in finalizers.enumerate() {
+                if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+                    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+                    causes.push(StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
+                }
+            }
+        }
         ("", "events") if old.is_none() => {
             let (about, own) = (&object["involvedObject"]["namespace"], &object["metadata"]["namespace"]);
             // What has no namespace is told of in the default one.
