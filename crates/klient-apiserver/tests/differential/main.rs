@@ -88,6 +88,6 @@ async fn ours_answers_as_the_real_one_did() {
             }
         }
     }
-    assert!(compared > 30, "only {compared} answers");
+    assert!(compared > 500, "only {compared} answers");
     assert!(wrong.is_empty(), "{} of {compared} answers differ:\n{}", wrong.len(), wrong.join("\n"));
 }
