@@ -1,7 +1,7 @@
 //! Writes the table of built-in kinds from what a real API server says of itself: `cargo xtask registry` runs this.
 //!
-//! Resources come from its discovery documents, types from its OpenAPI documents. One line per entry, in order, so that
-//! a new version of Kubernetes is a readable diff.
+//! Resources come from its discovery documents, their columns from its tables, types from its OpenAPI documents. One line
+//! per entry, in order, so that a new version of Kubernetes is a readable diff.
 
 #![allow(clippy::print_stdout)]
 
@@ -16,6 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let rest = Client::infer()?.rest();
     let version: Value = rest.get().path("/version").value().await?;
     let mut groups = Vec::new();
+    let mut descriptions = Vec::new();
     for path in ["/api", "/apis"] {
         let found: Value = rest.get().path(path).accept(media_type::AGGREGATED_DISCOVERY).value().await?;
         for group in list(&found["items"]) {
@@ -29,7 +30,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 };
                 // Only the old form tells storage version hashes.
                 let legacy: Value = rest.get().path(&group_version).value().await?;
-                let resources = resources(list(&version["resources"]), list(&legacy["resources"]));
+                let mut resources = resources(list(&version["resources"]), list(&legacy["resources"]));
+                for resource in
+                    resources.iter_mut().filter(|resource| list(&resource["verbs"]).contains(&json!("list")))
+                {
+                    let path = format!("{group_version}/{}", text(&resource["plural"]));
+                    let table: Value = rest.get().path(path).accept(TABLE).value().await?;
+                    resource["columns"] = columns(list(&table["columnDefinitions"]), &mut descriptions);
+                }
                 groups.push(json!({"group": name, "version": version_name, "resources": resources}));
             }
         }
@@ -44,6 +52,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut out = format!("{{\"version\":{version},\n\"groups\":[\n");
     join(&mut out, groups.iter().map(Value::to_string))?;
+    out.push_str("],\n\"descriptions\":[\n");
+    join(&mut out, descriptions.iter().map(Value::to_string))?;
     out.push_str("],\n\"types\":{\n");
     join(&mut out, types.iter().map(|(name, value)| format!("{}:{value}", json!(name))))?;
     out.push_str("}}\n");
@@ -99,6 +109,19 @@ fn resources(found: &[Value], legacy: &[Value]) -> Vec<Value> {
         Value::Object(out)
     };
     found.iter().map(describe).collect()
+}
+
+/// Columns of tables in short: name, type, format, the number of the description, and priority.
+fn columns(found: &[Value], descriptions: &mut Vec<Value>) -> Value {
+    let short = |column: &Value| {
+        let description = &column["description"];
+        let at = descriptions.iter().position(|known| known == description).unwrap_or_else(|| {
+            descriptions.push(description.clone());
+            descriptions.len() - 1
+        });
+        json!([column["name"], column["type"], column["format"], at, column["priority"]])
+    };
+    Value::Array(found.iter().map(short).collect())
 }
 
 /// A schema in short: `fields` with their types, or the type itself if it has none.
@@ -172,3 +195,5 @@ fn shape(schema: &Value) -> Value {
         (None, _) => json!("any"),
     }
 }
+
+const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";

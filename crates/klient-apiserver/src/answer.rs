@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Result,
     body::ResponseBody,
+    builtin::tables,
     negotiate::{Form, Projection, Wanted},
     registry::Resource,
     store::Stored,
@@ -28,9 +29,9 @@ pub(crate) fn object(
     let bytes = match wanted.projection {
         Projection::Object => encode_object(resource, object, wanted)?,
         Projection::Metadata => encode_metadata(&partial(object), "PartialObjectMetadata", wanted)?,
-        Projection::Table => {
-            let table =
-                crate::builtin::tables::table(resource, std::slice::from_ref(object), &object["metadata"], true);
+        Projection::Table(include) => {
+            let metadata = &object["metadata"];
+            let table = tables::table(resource, std::slice::from_ref(object), metadata, include, true);
             encode_value(&table, wanted)
         }
     };
@@ -88,11 +89,13 @@ pub(crate) fn list(
     let items: Vec<Value> =
         objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
     let bytes = match wanted.projection {
-        Projection::Table => {
-            encode_value(&crate::builtin::tables::table(resource, &items, &head.metadata(resource), true), wanted)
+        Projection::Table(include) => {
+            encode_value(&tables::table(resource, &items, &head.metadata(resource), include, true), wanted)
         }
         Projection::Metadata => {
             let items: Vec<Value> = items.iter().map(partial).collect();
+            // The real server writes no empty list here.
+            let items = if items.is_empty() && wanted.form != Form::Protobuf { Value::Null } else { json!(items) };
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                 "metadata": head.metadata(resource), "items": items});
             encode_metadata_list(&list, wanted)?

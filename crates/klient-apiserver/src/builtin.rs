@@ -26,6 +26,7 @@ pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value
     fill(resource, object);
     protect(resource, object);
     match place(resource) {
+        ("", "pods") => admit_pod(object),
         ("", "nodes") => {
             let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
             let taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
@@ -43,6 +44,29 @@ pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value
         _ => {}
     }
     Ok(())
+}
+
+/// What the real server's admission gives every new pod.
+fn admit_pod(object: &mut Value) {
+    let Value::Object(spec) = &mut object["spec"] else { return };
+    let account = spec.entry("serviceAccountName").or_insert_with(|| json!("default")).clone();
+    spec.insert("serviceAccount".to_owned(), account);
+    spec.entry("enableServiceLinks").or_insert_with(|| json!(true));
+    spec.entry("priority").or_insert_with(|| json!(0));
+    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
+    let mut tolerations = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let is_tolerated = tolerations.iter().any(|known| {
+            (known["key"] == key || known.get("key").is_none())
+                && (known["effect"] == "NoExecute" || known.get("effect").is_none())
+        });
+        if !is_tolerated {
+            let seconds = 300;
+            tolerations.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": seconds}));
+        }
+    }
+    spec.insert("tolerations".to_owned(), json!(tolerations));
 }
 
 /// Volumes and claims are not deleted while they are in use.
@@ -100,6 +124,7 @@ pub(crate) fn nulls(resource: &Resource, object: &mut Value) {
         ("", "events") => &["/eventTime", "/firstTimestamp", "/lastTimestamp"],
         ("events.k8s.io", "events") => &["/eventTime", "/deprecatedFirstTimestamp", "/deprecatedLastTimestamp"],
         ("apiextensions.k8s.io", "customresourcedefinitions") => &["/status/conditions"],
+        ("autoscaling", _) if resource.version == "v2" => &["/status/currentMetrics"],
         _ => &[],
     };
     for pointer in names {
@@ -152,7 +177,10 @@ pub(crate) fn may_vanish(resource: &Resource, object: &Value) -> bool {
 /// What changes in an object that begins to be deleted.
 pub(crate) fn on_deletion(resource: &Resource, object: &mut Value) {
     match place(resource) {
-        ("", "namespaces") => object["status"]["phase"] = json!("Terminating"),
+        ("", "namespaces") => {
+            object["status"]["phase"] = json!("Terminating");
+            metadata::of(object).remove("deletionGracePeriodSeconds");
+        }
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::terminating(object),
         _ => {}
     }

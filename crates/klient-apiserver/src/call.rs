@@ -8,7 +8,7 @@ use crate::{
     Result,
     auth::Certified,
     decode::FieldValidation,
-    negotiate::{Offered, Wanted},
+    negotiate::{Include, Offered, Projection, Wanted},
     registry::Resource,
 };
 
@@ -89,7 +89,11 @@ impl Call {
     /// The form in which the answer is wanted.
     pub(crate) fn wanted(&self, resource: &Resource) -> Result<Wanted> {
         let offered = Offered { protobuf: resource.codec.is_some(), projections: true };
-        Wanted::of_request(&self.headers, self.param("pretty"), offered)
+        let mut wanted = Wanted::of_request(&self.headers, self.param("pretty"), offered)?;
+        if let Projection::Table(include) = &mut wanted.projection {
+            *include = Include::parse(self.param("includeObject"))?;
+        }
+        Ok(wanted)
     }
 
     /// What a write asks for; `kind` names its options in errors.

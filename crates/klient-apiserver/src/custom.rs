@@ -102,6 +102,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             subresources: subresources(&group, &name, &text(&names["kind"]), status, schema.scale.is_some()),
             // Says only that there is one; what it is made from is the server's own affair.
             storage_version_hash: Some(storage_hash(&group, &text(&names["kind"]))),
+            columns: Vec::new(),
             table: table_name(&group, &plural),
             strategy: Strategy::of_custom(status),
             schema: Schema::Custom(Arc::new(schema)),

@@ -44,6 +44,9 @@ pub(crate) fn object(resource: &Resource, form: Form, body: &Bytes) -> Result<De
     };
     check_kind(resource, &mut object)?;
     problems.splice(0..0, shape(resource, &mut object)?);
+    if form == Form::Json && problems.len() > 1 {
+        strict::sort(body, &mut problems);
+    }
     Ok(Decoded { object, problems })
 }
 
@@ -81,6 +84,9 @@ pub(crate) fn enforce(resource: &Resource, validation: FieldValidation, problems
 /// Any JSON, with the paths of what is in it twice.
 pub(crate) fn parse_json(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>)> {
     let (value, twice) = strict::parse(body).map_err(|error| unrecognised(kind, &go_json_error(body, &error), body))?;
+    if value.is_null() {
+        return Ok((Value::Object(serde_json::Map::new()), Vec::new()));
+    }
     if !value.is_object() {
         let what = format!("json: cannot unmarshal {} into Go value of type struct", type_word(&value));
         let fields =
@@ -164,7 +170,12 @@ fn unrecognised(kind: &str, why: &str, body: &Bytes) -> Box<Status> {
     let shown = if body.is_empty() {
         "<empty>".to_owned()
     } else if body.iter().all(|byte| (0x20..0x7f).contains(byte)) && !why.contains("Go value of type") {
-        String::from_utf8_lossy(body).into_owned()
+        let text = String::from_utf8_lossy(body);
+        if text.len() > SHOWN && why.contains("after top-level value") {
+            format!("{} ...", &text[..SHOWN])
+        } else {
+            text.into_owned()
+        }
     } else {
         body.iter().take(1024).map(|byte| format!("{byte:02x}")).collect()
     };
@@ -206,3 +217,6 @@ pub(crate) fn type_word(value: &Value) -> &'static str {
         Value::Object(_) => "object",
     }
 }
+
+/// How much of a body the real server repeats where more comes after it.
+const SHOWN: usize = 30;

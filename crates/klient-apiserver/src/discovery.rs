@@ -58,7 +58,11 @@ pub(crate) fn group(call: &Call, groups: &Groups, name: &str) -> Result<Response
 /// `/apis/<group>/<version>` and `/api/v1`
 pub(crate) fn version(call: &Call, groups: &Groups, group: &str, version: &str) -> Result<Response<ResponseBody>> {
     let found = groups.versions.iter().find(|found| found.group == group && found.version == version);
-    let Some(found) = found else { return Ok(page_not_found()) };
+    let Some(found) = found else {
+        // A group that is known has something to say of its versions.
+        let is_known = of_group(groups, group).next().is_some();
+        return if is_known { Err(crate::verbs::not_served()) } else { Ok(page_not_found()) };
+    };
     let resources: Vec<Value> = found.resources.iter().flat_map(|resource| legacy(resource)).collect();
     let group_version = api_version(group, version);
     let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
@@ -155,7 +159,11 @@ fn aggregated(call: &Call, groups: &Groups, core: bool) -> Response<ResponseBody
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    // What is of the core group, where it is told, says no version.
+    let kind = |group: &str, version: &str, kind: &str| {
+        let version = if group.is_empty() && resource.group.is_empty() { "" } else { version };
+        json!({"group": group, "version": version, "kind": kind})
+    };
     let mut document = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),

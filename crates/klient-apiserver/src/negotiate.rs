@@ -21,9 +21,18 @@ pub(crate) enum Form {
 pub(crate) enum Projection {
     Object,
     /// Rows for people to read.
-    Table,
+    Table(Include),
     /// Metadata alone.
     Metadata,
+}
+
+/// What the rows of a table carry besides their cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    #[default]
+    Metadata,
+    Object,
 }
 
 /// The form of an answer.
@@ -62,6 +71,21 @@ impl Form {
             media_type::YAML => Ok(Self::Yaml),
             media_type::PROTOBUF => Ok(Self::Protobuf),
             _ => Err(Box::new(Status::unsupported_media_type(&ALL))),
+        }
+    }
+}
+
+impl Include {
+    /// Reads the parameter `includeObject`.
+    pub(crate) fn parse(text: Option<&str>) -> Result<Self> {
+        match text {
+            None | Some("Metadata") => Ok(Self::Metadata),
+            Some("None") => Ok(Self::Nothing),
+            Some("Object") => Ok(Self::Object),
+            Some(other) => Err(Box::new(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            )))),
         }
     }
 }
@@ -150,7 +174,7 @@ impl<'a> Clause<'a> {
             Some(_) if !offered.projections => return None,
             Some(_) if self.group != Some("meta.k8s.io") => return None,
             Some("Table") if matches!(self.version, Some("v1" | "v1beta1")) && form != Form::Protobuf => {
-                Projection::Table
+                Projection::Table(Include::default())
             }
             Some("PartialObjectMetadata" | "PartialObjectMetadataList")
                 if matches!(self.version, Some("v1" | "v1beta1")) =>
@@ -206,7 +230,7 @@ mod tests {
     #[test]
     fn tables_and_metadata_are_asked_for_by_name_and_group() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(wanted(kubectl).unwrap(), of(Form::Json, Projection::Table));
+        assert_eq!(wanted(kubectl).unwrap(), of(Form::Json, Projection::Table(Include::Metadata)));
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         assert_eq!(wanted(metadata).unwrap(), of(Form::Protobuf, Projection::Metadata));
         assert_eq!(

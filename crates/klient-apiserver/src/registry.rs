@@ -57,12 +57,24 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) storage_version_hash: Option<String>,
+    /// Columns of tables; those of custom kinds are in their schema.
+    pub(crate) columns: Vec<TableColumn>,
     /// The name of its table in the store.
     pub(crate) table: Arc<str>,
     pub(crate) strategy: Strategy,
     pub(crate) schema: Schema,
     /// The protobuf form, which custom kinds do not have.
     pub(crate) codec: Option<&'static Codec>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableColumn {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
 }
 
 /// What objects of a kind look like.
@@ -88,6 +100,8 @@ pub(crate) struct Subresource {
 struct Document {
     version: Value,
     groups: Vec<DocumentGroup>,
+    /// What columns say of themselves, each text once.
+    descriptions: Vec<String>,
     types: Types,
 }
 
@@ -113,6 +127,9 @@ struct DocumentResource {
     #[serde(default)]
     subresources: Vec<Subresource>,
     storage_version_hash: Option<String>,
+    /// Name, type, format, the number of the description, and priority.
+    #[serde(default)]
+    columns: Vec<(String, String, String, usize, i64)>,
 }
 
 impl Registry {
@@ -149,6 +166,12 @@ impl Groups {
     /// Whether a group is served in a version.
     pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
         self.versions.iter().any(|found| found.group == group && found.version == version)
+    }
+
+    /// Whether all that is served of a group in a version is custom.
+    pub(crate) fn is_custom(&self, group: &str, version: &str) -> bool {
+        let found = self.versions.iter().find(|found| found.group == group && found.version == version);
+        found.is_some_and(|found| found.resources.iter().all(|resource| resource.is_custom()))
     }
 
     /// All resources in the version that is preferred of their group, each once.
@@ -292,6 +315,7 @@ fn version(found: &DocumentGroup) -> GroupVersion {
             categories: resource.categories.clone(),
             subresources: resource.subresources.clone(),
             storage_version_hash: resource.storage_version_hash.clone(),
+            columns: resource.columns.iter().map(column).collect(),
             table: table_name(group, &resource.plural),
             strategy: Strategy::of_built_in(group, &resource.plural, schema),
             schema: Schema::BuiltIn(schema),
@@ -299,6 +323,23 @@ fn version(found: &DocumentGroup) -> GroupVersion {
         }))
     });
     GroupVersion { group: group.clone(), version: version.clone(), resources: resources.collect() }
+}
+
+fn column((name, kind, format, description, priority): &(String, String, String, usize, i64)) -> TableColumn {
+    TableColumn {
+        name: name.clone(),
+        kind: kind.clone(),
+        format: format.clone(),
+        description: document().descriptions.get(*description).cloned().unwrap_or_default(),
+        priority: *priority,
+    }
+}
+
+/// Name and age, as every kind has them.
+pub(crate) fn common_columns() -> &'static [TableColumn] {
+    let accounts = built_in_groups().find("", "v1", "serviceaccounts");
+    static COLUMNS: OnceLock<Vec<TableColumn>> = OnceLock::new();
+    COLUMNS.get_or_init(|| accounts.map_or_else(Vec::new, |accounts| accounts.columns.clone()))
 }
 
 fn index(versions: &[Arc<GroupVersion>]) -> HashMap<(String, String, String), Arc<Resource>> {

@@ -37,7 +37,7 @@ impl Selection {
                 let message = if has_own {
                     format!("field label not supported: {field}")
                 } else {
-                    format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+                    format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
                 };
                 return Err(Box::new(Status::bad_request(message)));
             }
@@ -79,6 +79,18 @@ impl Selection {
 
 /// The value of a field as selectors see it: what is not there is empty, and numbers and truth are text.
 fn text_at(object: &Value, path: &str) -> String {
+    // Events are kept as they came; both groups select them by their own names.
+    let path = match path.split_once('.') {
+        Some(("regarding", _)) if object.get("regarding").is_none() => &path.replacen("regarding", "involvedObject", 1),
+        Some(("involvedObject", _)) if object.get("regarding").is_some() => {
+            &path.replacen("involvedObject", "regarding", 1)
+        }
+        None if path == "source" => match object.get("deprecatedSource") {
+            Some(_) => "deprecatedSource.component",
+            None => "source.component",
+        },
+        _ => path,
+    };
     let found = path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name));
     match found {
         Some(Value::String(text)) => text.clone(),
@@ -144,20 +156,92 @@ fn own_fields(resource: &Resource) -> &'static [&'static str] {
         ("", "nodes") => &["spec.unschedulable"],
         ("", "namespaces") => &["status.phase"],
         ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("", "replicationcontrollers") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
         ("certificates.k8s.io", _) => &["spec.signerName"],
         _ => &[],
     }
 }
 
-/// What is wrong with a label selector, in the real server's words where it is a common mistake.
+/// What is wrong with a label selector, in the real server's words where it is a matter of syntax.
 fn label_problem(text: &str) -> String {
-    let mut words = text.split_whitespace();
-    match (words.next(), words.next()) {
-        (Some(_), Some(second)) if !second.starts_with(['=', '!', '<', '>']) && !matches!(second, "in" | "notin") => {
-            format!("unable to parse requirement: found '{second}', expected: in, notin, =, ==, !=, gt, lt")
+    let mut tokens = tokens(text).into_iter().peekable();
+    loop {
+        let first = tokens.next().unwrap_or_default();
+        let negated = first == "!";
+        let key = if negated { tokens.next().unwrap_or_default() } else { first };
+        if !is_word(&key) {
+            return match negated {
+                true => format!("found '{key}', expected: identifier"),
+                false => format!("found '{key}', expected: !, identifier, or 'end of string'"),
+            };
         }
-        _ => format!("unable to parse requirement: {text:?} is no label selector"),
+        let operator = tokens.peek().cloned().unwrap_or_default();
+        if !negated && !operator.is_empty() && operator != "," {
+            tokens.next();
+            match operator.as_str() {
+                "in" | "notin" => {
+                    let open = tokens.next().unwrap_or_default();
+                    if open != "(" {
+                        return format!("unable to parse requirement: found '{open}' expected: '('");
+                    }
+                    loop {
+                        match tokens.next().unwrap_or_default().as_str() {
+                            ")" => break,
+                            "" => return "unable to parse requirement: found '', expected: ',' or ')'".to_owned(),
+                            _ => {}
+                        }
+                    }
+                }
+                "=" | "==" | "!=" | ">" | "<" => {
+                    let value = tokens.next_if(|token| is_word(token)).unwrap_or_default();
+                    if matches!(operator.as_str(), ">" | "<") && value.parse::<i64>().is_err() {
+                        return format!(
+                            "unable to parse requirement: values[0]: Invalid value: {value:?}: \
+                             for 'Gt', 'Lt' operators, the value must be an integer"
+                        );
+                    }
+                }
+                other => {
+                    return format!(
+                        "unable to parse requirement: found '{other}', expected: in, notin, =, ==, !=, gt, lt"
+                    );
+                }
+            }
+        }
+        match tokens.next() {
+            None => return format!("unable to parse requirement: {text:?} is no label selector"),
+            Some(comma) if comma == "," => match tokens.peek() {
+                Some(next) if is_word(next) || next == "!" => {}
+                next => {
+                    let found = next.map(String::as_str).unwrap_or_default();
+                    return format!("found '{found}', expected: identifier after ','");
+                }
+            },
+            Some(other) => return format!("found '{other}', expected: ',' or 'end of string'"),
+        }
     }
+}
+
+/// Words and signs, as the real server tells them apart.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut joins = false;
+    for c in text.chars() {
+        let is_sign = "=!(),><".contains(c);
+        match tokens.last_mut() {
+            _ if c.is_whitespace() => joins = false,
+            Some(last) if joins && !is_sign && is_word(last) => last.push(c),
+            Some(last) if joins && c == '=' && (last == "=" || last == "!") => last.push(c),
+            _ => {
+                tokens.push(c.to_string());
+                joins = true;
+            }
+        }
+    }
+    tokens
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| !"=!(),><".contains(c))
 }

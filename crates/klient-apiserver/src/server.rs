@@ -140,6 +140,9 @@ impl ApiServer {
         }
         match core.dispatch(call).await {
             Ok(response) => response,
+            Err(status) if call.method == Method::HEAD => {
+                answer::failure(&status, Wanted::JSON).map(|_| ResponseBody::whole(Bytes::new()))
+            }
             Err(status) => {
                 let offered = Offered { protobuf: true, projections: false };
                 let wanted = Wanted::of_request(&call.headers, call.param("pretty"), offered).unwrap_or(Wanted::JSON);
@@ -260,7 +263,10 @@ impl Core {
         let reads = call.method == Method::GET || call.method == Method::HEAD;
         match Route::parse(&call.path) {
             Route::Resource(route) => {
-                if !groups.has_version(&route.group, &route.version) {
+                // Custom groups have no server of their own that could say what is missing.
+                let is_custom = groups.is_custom(&route.group, &route.version);
+                let is_missing = is_custom && groups.find(&route.group, &route.version, &route.plural).is_none();
+                if is_missing || !groups.has_version(&route.group, &route.version) {
                     return Ok(discovery::page_not_found());
                 }
                 self.on_resource(call, &route).await

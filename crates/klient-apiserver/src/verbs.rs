@@ -71,7 +71,11 @@ impl Core {
         if let Some(name) = &target.subresource {
             return self.on_subresource(call, &target, name).await;
         }
-        let watching = route.watch || call.flag("watch");
+        if route.watch && call.method != Method::GET {
+            return Err(self.method_not_allowed(call, &target));
+        }
+        // An object is read, whatever the parameter says.
+        let watching = route.watch || (call.flag("watch") && target.name.is_none());
         let verb = match (&call.method, target.name.is_some()) {
             (&Method::GET, _) if watching => "watch",
             (&Method::GET, true) => "get",

@@ -19,7 +19,8 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
         ("", "secrets") => secret(object),
         ("", "pods") => {
             for list in ["containers", "initContainers"] {
-                object["spec"][list].as_array_mut().into_iter().flatten().for_each(requests);
+                let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
+                containers.into_iter().flatten().for_each(requests);
             }
         }
         ("", "limitranges") => limits(object),
@@ -31,7 +32,14 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
             }
         }
         ("apps", "deployments" | "statefulsets" | "daemonsets") => rolling(resource, object),
-        ("batch", "jobs") => job(&mut object["spec"]),
+        ("batch", "jobs") => {
+            job(&mut object["spec"]);
+            // Those of its pods, if it has none of its own.
+            let labels = object.pointer("/spec/template/metadata/labels").cloned();
+            if let (Some(labels), Value::Object(metadata)) = (labels, &mut object["metadata"]) {
+                metadata.entry("labels").or_insert(labels);
+            }
+        }
         ("networking.k8s.io", "networkpolicies") => policy_types(&mut object["spec"]),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => subjects(object),
         _ => {}

@@ -19,6 +19,25 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
                 causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
             }
         }
+        ("", "namespaces") => {
+            let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            for (index, name) in finalizers.enumerate() {
+                if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+                    let detail = "name is neither a standard finalizer name nor is it fully qualified";
+                    causes.push(StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
+                }
+            }
+        }
+        ("", "events") if old.is_none() => {
+            let (about, own) = (&object["involvedObject"]["namespace"], &object["metadata"]["namespace"]);
+            // What has no namespace is told of in the default one.
+            let is_elsewhere = if about.is_string() { about != own } else { own != "default" };
+            if is_elsewhere {
+                let about = about.as_str().unwrap_or_default();
+                let detail = "does not match event.namespace";
+                causes.push(StatusCause::invalid("involvedObject.namespace", about, detail));
+            }
+        }
         ("", "configmaps" | "secrets") if old.is_some_and(|old| old["immutable"] == true) => {
             for field in ["data", "binaryData"] {
                 if old.is_some_and(|old| old.get(field) != object.get(field)) {

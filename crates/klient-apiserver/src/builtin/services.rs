@@ -12,6 +12,9 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
         *spec = json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"});
     }
     if spec["type"] == "ExternalName" {
+        if let Value::Object(fields) = spec {
+            fields.remove("internalTrafficPolicy");
+        }
         return Ok(());
     }
     let kept = old.map(|old| old["spec"]["clusterIP"].clone()).filter(Value::is_string);
@@ -23,6 +26,11 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     };
     spec["clusterIP"] = json!(address);
     spec["clusterIPs"] = json!([address]);
+    // Whoever has neither an address nor a selector may have endpoints of any family.
+    if address == "None" && spec.get("selector").is_none() && spec.get("ipFamilyPolicy").is_none() {
+        spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
+        spec["ipFamilyPolicy"] = json!("RequireDualStack");
+    }
     if spec.get("ipFamilies").is_none() {
         spec["ipFamilies"] = json!(["IPv4"]);
     }

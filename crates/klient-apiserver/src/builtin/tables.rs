@@ -1,80 +1,89 @@
 //! Tables: objects as rows for people to read, as `kubectl get` shows them.
 
 mod cells;
+mod path;
 
 use serde_json::{Value, json};
 
-use crate::registry::{Resource, Schema};
-
-/// One column.
-struct Column {
-    name: String,
-    kind: String,
-    format: String,
-    description: String,
-    priority: i64,
-}
+use crate::{
+    negotiate::Include,
+    registry::{Resource, Schema, TableColumn},
+};
 
 /// A table of objects.
-pub(crate) fn table(resource: &Resource, objects: &[Value], metadata: &Value, with_columns: bool) -> Value {
+pub(crate) fn table(
+    resource: &Resource,
+    objects: &[Value],
+    metadata: &Value,
+    include: Include,
+    with_columns: bool,
+) -> Value {
     let now = jiff::Timestamp::now();
-    let rows: Vec<Value> = objects
-        .iter()
-        .map(|object| json!({"cells": cells::row(resource, object, now), "object": crate::answer::partial(object)}))
-        .collect();
-    whole(resource, &rows, metadata, with_columns)
-}
-
-/// A bookmark as a table.
-pub(crate) fn bookmark(resource: &Resource, object: &Value, metadata: &Value) -> Value {
-    let row = json!({"cells": [], "object": crate::answer::partial(object)});
-    whole(resource, &[row], metadata, false)
-}
-
-fn whole(resource: &Resource, rows: &[Value], metadata: &Value, with_columns: bool) -> Value {
+    let row = |object: &Value| {
+        let shown = match include {
+            Include::Nothing => Value::Null,
+            Include::Metadata => crate::answer::partial(&without_template_generation(resource, object)),
+            Include::Object => object.clone(),
+        };
+        let mut row = json!({"cells": cells::row(resource, object, now), "object": shown});
+        if let Some(condition) = cells::condition(resource, object) {
+            row["conditions"] = json!([condition]);
+        }
+        row
+    };
     let mut head = json!({});
     for name in ["resourceVersion", "continue", "remainingItemCount"] {
-        if let Some(value) = metadata.get(name) {
+        // Lists of custom objects say that they do not go on; tables of them do not.
+        if let Some(value) = metadata.get(name).filter(|value| **value != json!("")) {
             head[name] = value.clone();
         }
     }
-    let columns: Vec<Value> = if with_columns {
-        columns(resource)
-            .into_iter()
-            .map(|column| {
-                json!({"name": column.name, "type": column.kind, "format": column.format,
-                    "description": column.description, "priority": column.priority})
-            })
-            .collect()
-    } else {
-        Vec::new()
-    };
+    let columns: Value =
+        if with_columns { columns(resource).iter().map(TableColumn::definition).collect() } else { Value::Null };
+    let rows: Vec<Value> = objects.iter().map(row).collect();
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": head, "columnDefinitions": columns, "rows": rows})
 }
 
-fn columns(resource: &Resource) -> Vec<Column> {
-    let column = |name: &str, kind: &str, format: &str, priority: i64| Column {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        format: format.to_owned(),
-        description: String::new(),
-        priority,
-    };
-    let mut columns = vec![column("Name", "string", "name", 0)];
-    match &resource.schema {
-        Schema::Custom(schema) if schema.columns.is_empty() => columns.push(column("Age", "date", "", 0)),
-        Schema::Custom(schema) => columns.extend(schema.columns.iter().map(|custom| Column {
-            name: custom.name.clone(),
-            kind: custom.kind.clone(),
-            format: custom.format.clone(),
-            description: custom.description.clone(),
-            priority: custom.priority,
-        })),
-        Schema::BuiltIn(_) => {
-            columns.extend(
-                cells::built_in(resource).iter().map(|(name, kind, priority)| column(name, kind, "", *priority)),
-            );
+/// A field of its own inside the real server, which tables do not turn back into an annotation.
+fn without_template_generation(resource: &Resource, object: &Value) -> Value {
+    let mut object = object.clone();
+    if resource.plural == "daemonsets"
+        && let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations")
+    {
+        annotations.remove("deprecated.daemonset.template.generation");
+        if annotations.is_empty()
+            && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+        {
+            metadata.remove("annotations");
         }
     }
+    object
+}
+
+fn columns(resource: &Resource) -> Vec<TableColumn> {
+    let Schema::Custom(schema) = &resource.schema else { return resource.columns.clone() };
+    let common = crate::registry::common_columns();
+    let mut columns = common[..1].to_vec();
+    if schema.columns.is_empty() {
+        columns.extend(common[1..].iter().map(|age| TableColumn { kind: "date".to_owned(), ..age.clone() }));
+    }
+    columns.extend(schema.columns.iter().map(|custom| TableColumn {
+        name: custom.name.clone(),
+        kind: custom.kind.clone(),
+        format: custom.format.clone(),
+        description: if custom.description.is_empty() {
+            format!("Custom resource definition column (in JSONPath format): {}", custom.path)
+        } else {
+            custom.description.clone()
+        },
+        priority: custom.priority,
+    }));
     columns
+}
+
+impl TableColumn {
+    fn definition(&self) -> Value {
+        json!({"name": self.name, "type": self.kind, "format": self.format, "description": self.description,
+            "priority": self.priority})
+    }
 }

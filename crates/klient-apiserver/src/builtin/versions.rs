@@ -91,6 +91,7 @@ fn autoscaler_to_v1(object: &mut Value) {
             .filter(|(name, _)| !matches!(name.as_str(), "currentMetrics" | "conditions"))
             .collect();
         *status = kept;
+        status.entry("currentReplicas").or_insert_with(|| json!(0));
     }
 }
 

@@ -116,7 +116,7 @@ impl Walk {
             Occurrence::List => {
                 let items = match value {
                     Value::Array(items) => items,
-                    other => return Err(mismatch(other, "[]", place)),
+                    other => return Err(mismatch(other, &format!("[]{}", go_name(field.ty)), place)),
                 };
                 let inner = match shape {
                     Some(Shape::List(inner)) => Some(&**inner),
@@ -138,7 +138,12 @@ impl Walk {
                     _ => None,
                 };
                 for (key, entry) in entries.iter_mut() {
-                    let at = Place { path: place.join(key), owner: place.owner };
+                    // Fields below a key are told with it; what is wrong with the entry itself is not.
+                    let path = match field.ty {
+                        Type::Message(_) => place.join(key),
+                        _ => place.path.clone(),
+                    };
+                    let at = Place { path, owner: place.owner };
                     if entry.is_null() && matches!(field.ty, Type::String) {
                         *entry = Value::from("");
                     }
@@ -162,11 +167,10 @@ impl Walk {
             Type::Int => integer(value, shape, place),
             Type::Double if !value.is_number() => Err(mismatch(value, "float64", place)),
             Type::Bytes if !value.is_string() => Err(mismatch(value, "[]uint8", place)),
-            Type::IntOrString if !(value.is_string() || value.is_i64()) => {
-                Err(mismatch(value, "intstr.IntOrString", place))
-            }
+            Type::Bytes => bytes(value),
+            Type::IntOrString if !value.is_string() => integer(value, Some(&Shape::Int32), place),
             Type::Quantity => quantity(value),
-            Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime)),
+            Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime), place),
             Type::Message(descriptor) => {
                 let descriptor = descriptor();
                 let types = match shape {
@@ -246,9 +250,32 @@ fn quantity(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-fn time(value: &mut Value, micro: bool) -> Result<(), String> {
+/// Go's name of a type.
+fn go_name(ty: Type) -> String {
+    match ty {
+        Type::String => "string".to_owned(),
+        Type::Message(descriptor) => format!("v1.{}", descriptor().name),
+        _ => String::new(),
+    }
+}
+
+fn bytes(value: &Value) -> Result<(), String> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let text = value.as_str().unwrap_or_default();
+    // Line breaks do not count.
+    let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    match STANDARD.decode(text.as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _)) => {
+            Err(format!("illegal base64 data at input byte {at}"))
+        }
+        Err(_) => Err(format!("illegal base64 data at input byte {}", text.len() / 4 * 4)),
+    }
+}
+
+fn time(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), String> {
     let Value::String(text) = &*value else {
-        return Err(format!("json: cannot unmarshal {} into Go value of type string", type_word(value)));
+        return Err(mismatch(value, "string", place));
     };
     let formatted = if micro {
         klient_core::parse_micro_time(text).map(|time| klient_core::format_micro_time(&time))

@@ -9,14 +9,34 @@ use serde_json::{Map, Number, Value};
 pub(super) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let twice = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = Seed { path: String::new(), twice: &twice }.deserialize(&mut deserializer)?;
+    let value = Seed { path: String::new(), twice: &twice, order: None }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok((value, twice.into_inner()))
+}
+
+/// Sorts problems by where in the text they are.
+pub(super) fn sort(text: &[u8], problems: &mut [String]) {
+    let order = RefCell::new(Vec::new());
+    let twice = RefCell::new(Vec::new());
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let seed = Seed { path: String::new(), twice: &twice, order: Some(&order) };
+    if seed.deserialize(&mut deserializer).is_err() {
+        return;
+    }
+    let order = order.into_inner();
+    problems.sort_by_cached_key(|problem| {
+        let path = problem.split('"').nth(1).unwrap_or_default();
+        // What is there twice is noticed at its second place.
+        let nth = usize::from(problem.starts_with("duplicate"));
+        order.iter().enumerate().filter(|(_, known)| *known == path).nth(nth).map(|(at, _)| at)
+    });
 }
 
 struct Seed<'a> {
     path: String,
     twice: &'a RefCell<Vec<String>>,
+    /// All paths in the order of the text, if anybody wants to know.
+    order: Option<&'a RefCell<Vec<String>>>,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -66,7 +86,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut list = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(Seed { path, twice: self.twice })? {
+            match items.next_element_seed(Seed { path, twice: self.twice, order: self.order })? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -77,10 +97,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            if let Some(order) = self.order {
+                order.borrow_mut().push(path.clone());
+            }
             if object.contains_key(&key) {
                 self.twice.borrow_mut().push(path.clone());
             }
-            let value = entries.next_value_seed(Seed { path, twice: self.twice })?;
+            let value = entries.next_value_seed(Seed { path, twice: self.twice, order: self.order })?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{DecodeError, Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Response;
 use klient_core::{GroupKind, Status, StatusCause};
 use serde_json::{Value, json};
@@ -153,11 +153,23 @@ impl Token {
         let wrong = |why: &str| {
             Box::new(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
         };
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| wrong(&error.to_string()))?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| match error {
+            DecodeError::InvalidByte(at, _) => wrong(&format!("illegal base64 data at input byte {at}")),
+            _ => wrong(&format!("illegal base64 data at input byte {}", text.len() / 4 * 4)),
+        })?;
         let value: Value =
             serde_json::from_slice(&bytes).map_err(|error| wrong(&crate::decode::go_json_error(&bytes, &error)))?;
         if value["v"] != "meta.k8s.io/v1" {
-            return Err(wrong(&format!("server does not recognize this encoded version {}", value["v"])));
+            return Err(wrong(&format!(
+                "server does not recognize this encoded version {}",
+                value["v"].as_str().unwrap_or_default()
+            )));
+        }
+        if !(value["rv"].is_null() || value["rv"].is_number()) {
+            let word = crate::decode::type_word(&value["rv"]);
+            return Err(wrong(&format!(
+                "json: cannot unmarshal {word} into Go struct field continueToken.rv of type int64"
+            )));
         }
         let revision = match value["rv"].as_i64() {
             Some(-1) => None,
@@ -166,6 +178,10 @@ impl Token {
         };
         let after = value["start"].as_str().filter(|start| !start.is_empty());
         let after = after.ok_or_else(|| wrong("encoded start key empty (version meta.k8s.io/v1)"))?;
+        // A key is not a way to another folder.
+        if after.split('/').any(|part| part == "..") {
+            return Err(wrong(after));
+        }
         Ok(Self { revision, after: after.trim_end_matches('\0').to_owned() })
     }
 }

@@ -107,6 +107,9 @@ impl Core {
     pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
         let wanted = call.wanted(&target.resource)?;
+        if eviction_name(call)?.is_some_and(|name| name != target.name()) {
+            return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
+        }
         let prefix = format!("{}/", target.namespace);
         for budget in self.store.list("poddisruptionbudgets.policy", &prefix).objects {
             let budget = budget.value();
@@ -144,6 +147,21 @@ impl Core {
         status.code = 201;
         Ok(answer::status(StatusCode::CREATED, &status, wanted))
     }
+}
+
+/// Whom an eviction names, if it names anybody.
+fn eviction_name(call: &Call) -> Result<Option<String>> {
+    let name = match Form::of_body(&call.headers)? {
+        Form::Json => metadata::text(&decode::parse_json("Eviction", &call.body)?.0, "name").to_owned(),
+        Form::Yaml => metadata::text(&decode::parse_yaml("Eviction", &call.body)?, "name").to_owned(),
+        Form::Protobuf => {
+            let wrong = |error: &dyn std::fmt::Display| Box::new(Status::bad_request(error.to_string()));
+            let envelope = klient_proto::Envelope::open(&call.body).map_err(|error| wrong(&error))?;
+            let raw = klient_proto::RawObject::from_protobuf(envelope.raw, klient_proto::ManagedFields::Keep);
+            raw.map_err(|error| wrong(&error))?.name().into_owned()
+        }
+    };
+    Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
 fn body_as_json(call: &Call) -> Result<bytes::Bytes> {
@@ -228,6 +246,7 @@ fn scale_resource() -> Resource {
         categories: Vec::new(),
         subresources: Vec::new(),
         storage_version_hash: None,
+        columns: Vec::new(),
         table: Arc::from(""),
         strategy: crate::registry::Strategy::of_custom(false),
         schema: Schema::BuiltIn(types),

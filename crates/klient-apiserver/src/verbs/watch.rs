@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Response;
-use klient_core::{GroupKind, Status, StatusCause};
+use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 use tokio::{
     sync::mpsc,
@@ -102,7 +102,13 @@ impl Core {
 
     /// Where to begin.
     async fn start(&self, call: &Call, target: &Target, initial_events: Option<bool>) -> Result<Start> {
-        let version = call.param("resourceVersion").map(parse_version).transpose()?.unwrap_or_default();
+        let version = call.param("resourceVersion").map(parse_version).transpose();
+        // Other than lists, watches do not say who is to blame.
+        let version = version.map_err(|status| {
+            let message = status.message.trim_start_matches("invalid resource version: ").to_owned();
+            Box::new(Status::failure(StatusReason::Unknown, 500, message))
+        })?;
+        let version = version.unwrap_or_default();
         let wants_state = initial_events.unwrap_or(version == 0);
         if !wants_state {
             let after = if version == 0 { self.store.revision() } else { version };
@@ -211,10 +217,10 @@ impl Watch {
                 let encoded = answer::encode_metadata(&answer::partial(&object), "PartialObjectMetadata", self.wanted);
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
-            Projection::Table => {
+            Projection::Table(include) => {
                 let first = !std::mem::replace(&mut self.columns_told, true);
                 let version = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let table = tables::table(&self.resource, std::slice::from_ref(&object), &version, first);
+                let table = tables::table(&self.resource, std::slice::from_ref(&object), &version, include, first);
                 self.frame(kind, &answer::encode_value(&table, self.wanted))
             }
         }
@@ -233,14 +239,7 @@ impl Watch {
             // What Go writes of an empty object; what it drops is of no interest.
             let _ = crate::decode::normalise(&mut object, (codec.descriptor)(), types);
         }
-        match self.wanted.projection {
-            Projection::Table => {
-                let version = json!({"resourceVersion": self.told.to_string()});
-                let table = tables::bookmark(&self.resource, &object, &version);
-                self.frame("BOOKMARK", &answer::encode_value(&table, self.wanted))
-            }
-            _ => self.event("BOOKMARK", object),
-        }
+        self.event("BOOKMARK", object)
     }
 
     fn error(&self, status: &Status) -> Bytes {

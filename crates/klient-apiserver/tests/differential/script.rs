@@ -17,7 +17,7 @@ pub struct Step {
     pub path: String,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// JSON, or text that is sent as it is.
+    /// JSON, or text that is sent as it is, or `{"repeat": ["x", 1000]}`.
     #[serde(default)]
     pub body: Option<Value>,
     /// The name under which later steps know the answer.
@@ -93,6 +93,11 @@ impl Run {
         match &step.body {
             None => Vec::new(),
             Some(Value::String(text)) => self.fill(text).into_bytes(),
+            Some(Value::Object(fields)) if fields.contains_key("repeat") => {
+                let text = fields["repeat"][0].as_str().unwrap_or_default();
+                let times = fields["repeat"][1].as_u64().unwrap_or_default();
+                text.repeat(usize::try_from(times).unwrap_or_default()).into_bytes()
+            }
             Some(value) => self.fill(&value.to_string()).into_bytes(),
         }
     }
@@ -100,10 +105,13 @@ impl Run {
     /// Takes note of an answer, and makes it comparable.
     pub fn note(&mut self, step: &Step, raw: &Raw) -> Answer {
         let text = String::from_utf8_lossy(&raw.body);
-        let events: Option<Vec<Value>> = (step.path.contains("watch=") && raw.code == 200)
+        let is_watch = step.path.contains("watch=") || step.path.contains("/watch/");
+        let events: Option<Vec<Value>> = (is_watch && raw.code == 200)
             .then(|| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect());
         let mut body = match events {
             Some(events) => Value::Array(events),
+            // How YAML is laid out is nobody's concern.
+            None if raw.content_type == "application/yaml" => serde_saphyr::from_str(&text).unwrap_or_default(),
             None => serde_json::from_slice(&raw.body).unwrap_or_else(|_| Value::from(text.as_ref())),
         };
         if let Some(name) = &step.save {
@@ -129,7 +137,11 @@ impl Names {
         fields.remove("managedFields");
         // How far the server as a whole has come depends on what else it does.
         let of_all = if fields.get("type") == Some(&json!("BOOKMARK")) {
-            fields.get_mut("object").and_then(|object| object.get_mut("metadata"))
+            let object = fields.get_mut("object");
+            object.and_then(|object| match object.get("rows") {
+                Some(_) => object.pointer_mut("/rows/0/object/metadata"),
+                None => object.get_mut("metadata"),
+            })
         } else if fields.contains_key("items") || fields.contains_key("rows") {
             fields.get_mut("metadata")
         } else {
@@ -156,6 +168,10 @@ impl Names {
                 ("creationTimestamp" | "deletionTimestamp" | "lastTransitionTime", Value::String(_)) => {
                     *value = json!("TIME");
                 }
+                ("cells", Value::Array(cells)) => *value = cells.iter().map(|value| cell(value, namespace)).collect(),
+                ("eventTime" | "startTime" | "lastTimestamp" | "firstTimestamp", Value::String(_)) => {
+                    *value = json!("TIME");
+                }
                 ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
                 ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
                 ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
@@ -174,10 +190,29 @@ impl Names {
         for (uid, at) in &self.uids {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
         }
+        // How far the server as a whole has come.
+        if let Some((before, _)) = out.split_once(", current: ") {
+            out = format!("{before}, current: RV");
+        }
         // A version in a message: `(1369)`.
         for (at, version) in self.versions.iter().enumerate() {
             out = out.replace(&format!("({version})"), &format!("(RV-{at})"));
         }
         out
+    }
+}
+
+/// A cell of a table: ages, times and addresses are of the moment.
+fn cell(value: &Value, namespace: &str) -> Value {
+    let Some(text) = value.as_str() else { return value.clone() };
+    let is_age = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.ends_with(['s', 'm', 'h', 'd', 'y'])
+        && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c));
+    let is_time = text.len() == 20 && text.ends_with('Z') && text.contains('T');
+    match text {
+        _ if is_age => json!("AGE"),
+        _ if is_time => json!("TIME"),
+        _ if text.starts_with("10.") => json!("ADDRESS"),
+        _ => json!(text.replace(namespace, "NS")),
     }
 }

@@ -5,6 +5,7 @@
 mod durable;
 mod faults;
 mod hostile;
+mod model;
 mod objects;
 mod server;
 mod settings;

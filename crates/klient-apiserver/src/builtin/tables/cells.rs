@@ -3,97 +3,56 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::path;
 use crate::registry::{Resource, Schema};
-
-/// Columns of a built-in kind after its name: name, type and priority.
-pub(super) fn built_in(resource: &Resource) -> &'static [(&'static str, &'static str, i64)] {
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => &[
-            ("Ready", "string", 0),
-            ("Status", "string", 0),
-            ("Restarts", "string", 0),
-            ("Age", "string", 0),
-            ("IP", "string", 1),
-            ("Node", "string", 1),
-            ("Nominated Node", "string", 1),
-            ("Readiness Gates", "string", 1),
-        ],
-        ("apps", "deployments") => &[
-            ("Ready", "string", 0),
-            ("Up-to-date", "integer", 0),
-            ("Available", "integer", 0),
-            ("Age", "string", 0),
-            ("Containers", "string", 1),
-            ("Images", "string", 1),
-            ("Selector", "string", 1),
-        ],
-        ("apps", "replicasets") => &[
-            ("Desired", "integer", 0),
-            ("Current", "integer", 0),
-            ("Ready", "integer", 0),
-            ("Age", "string", 0),
-            ("Containers", "string", 1),
-            ("Images", "string", 1),
-            ("Selector", "string", 1),
-        ],
-        ("apps", "statefulsets") => {
-            &[("Ready", "string", 0), ("Age", "string", 0), ("Containers", "string", 1), ("Images", "string", 1)]
-        }
-        ("", "services") => &[
-            ("Type", "string", 0),
-            ("Cluster-IP", "string", 0),
-            ("External-IP", "string", 0),
-            ("Port(s)", "string", 0),
-            ("Age", "string", 0),
-            ("Selector", "string", 1),
-        ],
-        ("", "namespaces") => &[("Status", "string", 0), ("Age", "string", 0)],
-        ("", "nodes") => {
-            &[("Status", "string", 0), ("Roles", "string", 0), ("Age", "string", 0), ("Version", "string", 0)]
-        }
-        ("", "configmaps") => &[("Data", "string", 0), ("Age", "string", 0)],
-        ("", "secrets") => &[("Type", "string", 0), ("Data", "string", 0), ("Age", "string", 0)],
-        ("", "events") => &[
-            ("Last Seen", "string", 0),
-            ("Type", "string", 0),
-            ("Reason", "string", 0),
-            ("Object", "string", 0),
-            ("Message", "string", 0),
-        ],
-        ("batch", "jobs") => {
-            &[("Status", "string", 0), ("Completions", "string", 0), ("Duration", "string", 0), ("Age", "string", 0)]
-        }
-        ("coordination.k8s.io", "leases") => &[("Holder", "string", 0), ("Age", "string", 0)],
-        ("apiextensions.k8s.io", "customresourcedefinitions") => &[("Created At", "date", 0)],
-        _ => &[("Age", "string", 0)],
-    }
-}
 
 /// The cells of one object.
 pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
-    let mut cells = vec![object["metadata"]["name"].clone()];
-    match &resource.schema {
-        Schema::Custom(schema) if schema.columns.is_empty() => {
-            cells.push(object["metadata"]["creationTimestamp"].clone());
-        }
-        Schema::Custom(schema) => {
-            cells.extend(schema.columns.iter().map(|column| custom_cell(object, &column.path, &column.kind, now)));
-        }
-        Schema::BuiltIn(_) => {
-            cells.extend(built_in(resource).iter().map(|(name, ..)| cell(resource, object, name, now)));
-        }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let Schema::Custom(schema) = &resource.schema else {
+        return resource.columns.iter().map(|column| cell(resource, object, &column.name, now)).collect();
+    };
+    let mut cells = vec![json!(name)];
+    if schema.columns.is_empty() {
+        cells.push(json!(age(&object["metadata"]["creationTimestamp"], now)));
     }
+    cells.extend(schema.columns.iter().map(|column| custom_cell(object, &column.path, &column.kind, now)));
     cells
 }
 
+/// What a row says besides its cells: that a pod is over.
+pub(super) fn condition(resource: &Resource, object: &Value) -> Option<Value> {
+    if (resource.group.as_str(), resource.plural.as_str()) != ("", "pods") {
+        return None;
+    }
+    let message = match plain(&object["status"]["phase"]) {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let reason = &object["status"]["phase"];
+    Some(json!({"type": "Completed", "status": "True", "reason": reason, "message": message}))
+}
+
 fn custom_cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value {
-    let found = path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name));
-    let Some(value) = found else { return Value::Null };
+    let Some(value) = path::first(object, path) else { return Value::Null };
     match kind {
-        "integer" => value.as_i64().map_or(Value::Null, Value::from),
-        "number" => value.as_f64().map_or(Value::Null, Value::from),
+        "integer" => match value.as_f64() {
+            // Fractions are cut off.
+            Some(number) if value.as_i64().is_none() => json!(number.trunc() as i64),
+            _ => value.as_i64().map_or(Value::Null, Value::from),
+        },
+        "number" => {
+            if value.is_number() {
+                value
+            } else {
+                Value::Null
+            }
+        }
         "boolean" => value.as_bool().map_or(Value::Null, Value::from),
-        "date" => value.as_str().map_or(Value::Null, |text| Value::from(age(text, now))),
+        "date" => value.as_str().map_or(Value::Null, |text| {
+            json!(klient_core::parse_time(text).map_or("<invalid>".to_owned(), |time| klient_core::age(time.0, now)))
+        }),
         _ => match value {
             Value::String(text) => json!(text),
             other => json!(other.to_string()),
@@ -101,8 +60,9 @@ fn custom_cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value 
     }
 }
 
-fn age(text: &str, now: Timestamp) -> String {
-    klient_core::parse_time(text).map_or("<unknown>".to_owned(), |time| klient_core::age(time.0, now))
+fn age(time: &Value, now: Timestamp) -> String {
+    klient_core::parse_time(time.as_str().unwrap_or_default())
+        .map_or("<unknown>".to_owned(), |time| klient_core::age(time.0, now))
 }
 
 fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Value {
@@ -110,21 +70,15 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
     let number = |value: &Value| value.as_i64().unwrap_or_default();
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or("<none>").to_owned();
     match (resource.plural.as_str(), column) {
-        (_, "Age") => json!(age(object["metadata"]["creationTimestamp"].as_str().unwrap_or_default(), now)),
+        (_, "Name") => json!(object["metadata"]["name"].as_str().unwrap_or_default()),
+        (_, "Age") => json!(age(&object["metadata"]["creationTimestamp"], now)),
+        (_, "Created At") => object["metadata"]["creationTimestamp"].clone(),
         ("pods", "Ready") => {
             let statuses = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
             let ready = statuses.iter().filter(|status| status["ready"] == true).count();
             json!(format!("{ready}/{}", spec["containers"].as_array().map_or(0, Vec::len)))
         }
-        ("pods", "Status") => {
-            let waiting = status["containerStatuses"][0]["state"]["waiting"]["reason"].as_str();
-            let deleting = object["metadata"].get("deletionTimestamp").is_some();
-            json!(if deleting {
-                "Terminating".to_owned()
-            } else {
-                waiting.map_or_else(|| text(&status["phase"]), str::to_owned)
-            })
-        }
+        ("pods", "Status") => json!(pod_status(object)),
         ("pods", "Restarts") => {
             let statuses = status["containerStatuses"].as_array().into_iter().flatten();
             json!(statuses.map(|status| number(&status["restartCount"])).sum::<i64>().to_string())
@@ -132,6 +86,7 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
         ("pods", "IP") => json!(text(&status["podIP"])),
         ("pods", "Node") => json!(text(&spec["nodeName"])),
         ("pods", "Nominated Node") => json!(text(&status["nominatedNodeName"])),
+        ("pods", "Readiness Gates") => json!(readiness_gates(object)),
         ("deployments" | "statefulsets", "Ready") => {
             json!(format!("{}/{}", number(&status["readyReplicas"]), number(&spec["replicas"])))
         }
@@ -140,29 +95,65 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
         ("replicasets", "Desired") => json!(number(&spec["replicas"])),
         ("replicasets", "Current") => json!(number(&status["replicas"])),
         ("replicasets", "Ready") => json!(number(&status["readyReplicas"])),
+        ("daemonsets", "Desired") => json!(number(&status["desiredNumberScheduled"])),
+        ("daemonsets", "Current") => json!(number(&status["currentNumberScheduled"])),
+        ("daemonsets", "Ready") => json!(number(&status["numberReady"])),
+        ("daemonsets", "Up-to-date") => json!(number(&status["updatedNumberScheduled"])),
+        ("daemonsets", "Available") => json!(number(&status["numberAvailable"])),
+        ("daemonsets", "Node Selector") => json!(pairs(&spec["template"]["spec"]["nodeSelector"])),
+        ("cronjobs", "Containers") => {
+            json!(joined(&spec["jobTemplate"]["spec"]["template"]["spec"]["containers"], "name"))
+        }
+        ("cronjobs", "Images") => {
+            json!(joined(&spec["jobTemplate"]["spec"]["template"]["spec"]["containers"], "image"))
+        }
+        ("cronjobs", "Selector") => json!(selector(&spec["jobTemplate"]["spec"]["selector"])),
+        ("cronjobs", "Schedule") => json!(text(&spec["schedule"])),
+        ("cronjobs", "Timezone") => json!(text(&spec["timeZone"])),
+        ("cronjobs", "Suspend") => json!(if spec["suspend"] == true { "True" } else { "False" }),
+        ("cronjobs", "Active") => json!(status["active"].as_array().map_or(0, Vec::len)),
+        ("cronjobs", "Last Schedule") if status["lastScheduleTime"].is_string() => {
+            json!(age(&status["lastScheduleTime"], now))
+        }
         (_, "Containers") => json!(joined(&spec["template"]["spec"]["containers"], "name")),
         (_, "Images") => json!(joined(&spec["template"]["spec"]["containers"], "image")),
+        _ => cell_of_others(resource, object, column, now),
+    }
+}
+
+/// The same, of what runs nothing itself.
+fn cell_of_others(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Value {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let number = |value: &Value| value.as_i64().unwrap_or_default();
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or("<none>").to_owned();
+    match (resource.plural.as_str(), column) {
         ("services", "Type") => json!(text(&spec["type"])),
         ("services", "Cluster-IP") => json!(text(&spec["clusterIP"])),
+        ("services", "External-IP") => json!(external_address(object)),
         ("services", "Port(s)") => json!(ports(spec)),
         ("services", "Selector") => json!(pairs(&spec["selector"])),
-        (_, "Selector") => json!(pairs(&spec["selector"]["matchLabels"])),
+        ("networkpolicies", "Pod-Selector") => json!(selector(&spec["podSelector"])),
+        (_, "Selector") => json!(selector(&spec["selector"])),
         ("namespaces", "Status") => json!(text(&status["phase"])),
-        ("nodes", "Status") => {
-            let ready =
-                status["conditions"].as_array().into_iter().flatten().find(|condition| condition["type"] == "Ready");
-            json!(match ready.map(|condition| condition["status"] == "True") {
-                Some(true) => "Ready",
-                Some(false) => "NotReady",
-                None => "Unknown",
-            })
-        }
+        ("nodes", "Status") => json!(node_status(object)),
+        ("nodes", "Roles") => json!(node_roles(object)),
+        ("nodes", "Internal-IP") => json!(node_address(status, "InternalIP")),
+        ("nodes", "External-IP") => json!(node_address(status, "ExternalIP")),
+        ("nodes", "OS-Image") => json!(known(&status["nodeInfo"]["osImage"])),
+        ("nodes", "Kernel-Version") => json!(known(&status["nodeInfo"]["kernelVersion"])),
+        ("nodes", "Container-Runtime") => json!(known(&status["nodeInfo"]["containerRuntimeVersion"])),
         ("nodes", "Version") => json!(status["nodeInfo"]["kubeletVersion"].as_str().unwrap_or_default()),
         ("configmaps", "Data") => json!(size(&object["data"]) + size(&object["binaryData"])),
         ("secrets", "Data") => json!(size(&object["data"])),
-        ("secrets" | "events", "Type") => json!(text(&object["type"])),
-        ("events", "Reason") => json!(text(&object["reason"])),
-        ("events", "Message") => json!(object["message"].as_str().unwrap_or_default().trim()),
+        ("secrets" | "events", "Type") => json!(plain(&object["type"])),
+        ("events", "Reason") => json!(plain(&object["reason"])),
+        ("events", "Message") => json!(plain(&object["message"]).trim()),
+        ("events", "Subobject") => json!(plain(&object["involvedObject"]["fieldPath"])),
+        ("events", "Source") => {
+            let (component, host) = (plain(&object["source"]["component"]), plain(&object["source"]["host"]));
+            json!(if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") })
+        }
+        ("events", "Count") => json!(number(&object["count"]).max(1)),
         ("events", "Object") => {
             let about = &object["involvedObject"];
             json!(format!(
@@ -171,18 +162,227 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
                 about["name"].as_str().unwrap_or_default()
             ))
         }
-        ("events", "Last Seen") => {
-            let seen = [&object["lastTimestamp"], &object["eventTime"], &object["metadata"]["creationTimestamp"]];
-            json!(age(seen.iter().find_map(|time| time.as_str()).unwrap_or_default(), now))
+        ("events", "Last Seen") => json!(seen(object, "lastTimestamp", now)),
+        ("events", "First Seen") => json!(seen(object, "firstTimestamp", now)),
+        ("jobs", "Completions") => json!(completions(object)),
+        ("jobs", "Status") => json!(job_status(object)),
+        ("jobs", "Duration") => json!(job_duration(object, now)),
+        ("persistentvolumeclaims", "Status") => json!(plain(&status["phase"])),
+        ("persistentvolumeclaims", "Volume") => json!(plain(&spec["volumeName"])),
+        ("persistentvolumeclaims", "Capacity" | "Access Modes") if plain(&spec["volumeName"]).is_empty() => json!(""),
+        ("persistentvolumeclaims", "Capacity") => json!(plain(&status["capacity"]["storage"])),
+        ("persistentvolumeclaims", "Access Modes") => json!(access_modes(&status["accessModes"])),
+        ("persistentvolumeclaims", "StorageClass") => json!(plain(&spec["storageClassName"])),
+        ("persistentvolumeclaims", "VolumeAttributesClass") => {
+            json!(spec["volumeAttributesClassName"].as_str().unwrap_or("<unset>"))
         }
-        ("jobs", "Completions") => json!(format!("{}/{}", number(&status["succeeded"]), number(&spec["completions"]))),
-        ("jobs", "Status") => {
-            json!(if number(&status["succeeded"]) >= number(&spec["completions"]) { "Complete" } else { "Running" })
+        ("persistentvolumeclaims", "VolumeMode") => json!(spec["volumeMode"].as_str().unwrap_or("<unset>")),
+        ("rolebindings" | "clusterrolebindings", "Role") => {
+            json!(format!("{}/{}", plain(&object["roleRef"]["kind"]), plain(&object["roleRef"]["name"])))
         }
+        (_, "Users") => json!(subjects(object, "User")),
+        (_, "Groups") => json!(subjects(object, "Group")),
+        ("rolebindings" | "clusterrolebindings", "ServiceAccounts") => json!(subjects(object, "ServiceAccount")),
+        ("ingresses", "Class") => json!(spec["ingressClassName"].as_str().unwrap_or("<none>")),
+        ("ingresses", "Hosts") => json!(hosts(spec)),
+        ("ingresses", "Address") => json!(joined(&status["loadBalancer"]["ingress"], "ip")),
+        ("ingresses", "Ports") => json!(if spec["tls"].is_array() { "80, 443" } else { "80" }),
+        ("poddisruptionbudgets", "Min Available") => json!(count_or_share(&spec["minAvailable"])),
+        ("poddisruptionbudgets", "Max Unavailable") => json!(count_or_share(&spec["maxUnavailable"])),
+        ("poddisruptionbudgets", "Allowed Disruptions") => json!(number(&status["disruptionsAllowed"])),
         ("leases", "Holder") => json!(spec["holderIdentity"].as_str().unwrap_or_default()),
-        ("customresourcedefinitions", "Created At") => object["metadata"]["creationTimestamp"].clone(),
         _ => json!("<none>"),
     }
+}
+
+fn plain(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn known(value: &Value) -> &str {
+    value.as_str().filter(|text| !text.is_empty()).unwrap_or("<unknown>")
+}
+
+fn pod_status(object: &Value) -> String {
+    let status = &object["status"];
+    let mut shown = status["reason"].as_str().unwrap_or(plain(&status["phase"])).to_owned();
+    // Of several containers, the first that has something to say.
+    for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
+        let (waiting, ended) = (&container["state"]["waiting"], &container["state"]["terminated"]);
+        if let Some(reason) = waiting["reason"].as_str().or(ended["reason"].as_str()) {
+            reason.clone_into(&mut shown);
+        } else if ended.is_object() {
+            shown = match ended["signal"].as_i64() {
+                Some(signal) if signal != 0 => format!("Signal:{signal}"),
+                _ => format!("ExitCode:{}", ended["exitCode"].as_i64().unwrap_or_default()),
+            };
+        }
+    }
+    match object["metadata"].get("deletionTimestamp") {
+        Some(_) if status["reason"] == "NodeLost" => "Unknown".to_owned(),
+        Some(_) if !matches!(plain(&status["phase"]), "Failed" | "Succeeded") => "Terminating".to_owned(),
+        _ => shown,
+    }
+}
+
+fn readiness_gates(object: &Value) -> String {
+    let gates = object["spec"]["readinessGates"].as_array().map_or(&[][..], Vec::as_slice);
+    if gates.is_empty() {
+        return "<none>".to_owned();
+    }
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_open = |gate: &&Value| {
+        conditions.iter().any(|found| found["type"] == gate["conditionType"] && found["status"] == "True")
+    };
+    format!("{}/{}", gates.iter().filter(is_open).count(), gates.len())
+}
+
+fn node_status(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut shown = match conditions.iter().find(|condition| condition["type"] == "Ready") {
+        Some(ready) if ready["status"] == "True" => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    }
+    .to_owned();
+    if object["spec"]["unschedulable"] == true {
+        shown.push_str(",SchedulingDisabled");
+    }
+    shown
+}
+
+fn node_roles(object: &Value) -> String {
+    let labels = object["metadata"]["labels"].as_object();
+    let role = |(key, value): (&String, &Value)| match key.strip_prefix("node-role.kubernetes.io/") {
+        Some(role) if !role.is_empty() => Some(role.to_owned()),
+        None if key == "kubernetes.io/role" => value.as_str().filter(|role| !role.is_empty()).map(str::to_owned),
+        _ => None,
+    };
+    let mut roles: Vec<String> = labels.into_iter().flatten().filter_map(role).collect();
+    roles.sort();
+    roles.dedup();
+    if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") }
+}
+
+fn node_address<'a>(status: &'a Value, kind: &str) -> &'a str {
+    let addresses = status["addresses"].as_array().into_iter().flatten();
+    addresses
+        .filter(|address| address["type"] == kind)
+        .find_map(|address| address["address"].as_str())
+        .unwrap_or("<none>")
+}
+
+fn external_address(service: &Value) -> String {
+    let spec = &service["spec"];
+    let given: Vec<&str> = spec["externalIPs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match plain(&spec["type"]) {
+        "ExternalName" => plain(&spec["externalName"]).to_owned(),
+        "LoadBalancer" => {
+            let assigned = service["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
+            let assigned = assigned.filter_map(|point| point["ip"].as_str().or(point["hostname"].as_str()));
+            let all: Vec<&str> = assigned.chain(given).collect();
+            if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
+        }
+        _ if given.is_empty() => "<none>".to_owned(),
+        _ => given.join(","),
+    }
+}
+
+/// When an event was seen first or last; new ones tell the time in another place.
+fn seen(event: &Value, field: &str, now: Timestamp) -> String {
+    let last_of_series = (field == "lastTimestamp").then_some(&event["series"]["lastObservedTime"]);
+    let times = [Some(&event[field]), last_of_series, Some(&event["eventTime"])];
+    let time = times.into_iter().flatten().find(|time| time.is_string());
+    age(time.unwrap_or(&Value::Null), now)
+}
+
+fn completions(job: &Value) -> String {
+    let done = job["status"]["succeeded"].as_i64().unwrap_or_default();
+    match (job["spec"]["completions"].as_i64(), job["spec"]["parallelism"].as_i64()) {
+        (Some(wanted), _) => format!("{done}/{wanted}"),
+        (None, Some(parallel)) if parallel > 1 => format!("{done}/1 of {parallel}"),
+        (None, _) => format!("{done}/1"),
+    }
+}
+
+fn job_status(job: &Value) -> &'static str {
+    let conditions = job["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let holds = |kind: &str| conditions.iter().any(|found| found["type"] == kind && found["status"] == "True");
+    match () {
+        () if holds("Complete") => "Complete",
+        () if holds("Failed") => "Failed",
+        () if job["metadata"].get("deletionTimestamp").is_some() => "Terminating",
+        () if holds("Suspended") => "Suspended",
+        () if holds("FailureTarget") => "FailureTarget",
+        () if holds("SuccessCriteriaMet") => "SuccessCriteriaMet",
+        () => "Running",
+    }
+}
+
+fn job_duration(job: &Value, now: Timestamp) -> String {
+    let time = |name: &str| klient_core::parse_time(plain(&job["status"][name])).ok().map(|time| time.0);
+    time("startTime").map_or_else(String::new, |start| klient_core::age(start, time("completionTime").unwrap_or(now)))
+}
+
+fn access_modes(modes: &Value) -> String {
+    let short = |mode: &Value| match mode.as_str() {
+        Some("ReadWriteOnce") => "RWO",
+        Some("ReadOnlyMany") => "ROX",
+        Some("ReadWriteMany") => "RWX",
+        Some("ReadWriteOncePod") => "RWOP",
+        _ => "",
+    };
+    modes.as_array().into_iter().flatten().map(short).collect::<Vec<_>>().join(",")
+}
+
+fn subjects(binding: &Value, kind: &str) -> String {
+    let found = binding["subjects"].as_array().into_iter().flatten().filter(|subject| subject["kind"] == kind);
+    let name = |subject: &Value| match kind {
+        "ServiceAccount" => format!("{}/{}", plain(&subject["namespace"]), plain(&subject["name"])),
+        _ => plain(&subject["name"]).to_owned(),
+    };
+    found.map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn hosts(spec: &Value) -> String {
+    let hosts: Vec<&str> =
+        spec["rules"].as_array().into_iter().flatten().filter_map(|rule| rule["host"].as_str()).collect();
+    if hosts.is_empty() { "*".to_owned() } else { hosts.join(",") }
+}
+
+fn count_or_share(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        _ => "N/A".to_owned(),
+    }
+}
+
+/// A label selector as people write it.
+fn selector(value: &Value) -> String {
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for (key, value) in value["matchLabels"].as_object().into_iter().flatten() {
+        parts.push((key.clone(), format!("{key}={}", plain(value))));
+    }
+    for expression in value["matchExpressions"].as_array().into_iter().flatten() {
+        let key = plain(&expression["key"]);
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let text = match plain(&expression["operator"]) {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        parts.push((key.to_owned(), text));
+    }
+    parts.sort();
+    if parts.is_empty() {
+        return "<none>".to_owned();
+    }
+    parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
 }
 
 fn size(value: &Value) -> usize {
