@@ -14,8 +14,7 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
         ("", "services") => ports(&object["spec"], &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => super::definitions::validate(object, old, &mut causes),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            if let Some(old) = old.filter(|old| old["roleRef"] != object["roleRef"]) {
-                let _ = old;
+            if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
                 causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
             }
         }

@@ -115,7 +115,7 @@ impl Core {
             options.check(target, &current)?;
             builtin::before_delete(resource, &current)?;
             let mut new = current.clone();
-            options.propagation_of(resource, &current).mark(&mut new);
+            options.propagation_of(&current).mark(&mut new);
             let grace = builtin::grace_period(resource, &current, options.grace);
             let waits =
                 metadata::finalizers(&new).next().is_some() || grace > 0 || !builtin::may_vanish(resource, &new);
@@ -263,13 +263,12 @@ impl DeleteOptions {
     }
 
     /// What becomes of dependents: what is asked for, or else what the finalizers say already.
-    fn propagation_of(&self, resource: &Resource, current: &Value) -> Mark {
+    fn propagation_of(&self, current: &Value) -> Mark {
         let chosen = self.propagation.or(match self.orphan_dependents {
             Some(true) => Some(Propagation::Orphan),
             Some(false) => Some(Propagation::Background),
             None => None,
         });
-        let _ = resource;
         match chosen {
             Some(chosen) => Mark::Set(chosen),
             None if metadata::finalizers(current).any(|name| matches!(name, "orphan" | "foregroundDeletion")) => {

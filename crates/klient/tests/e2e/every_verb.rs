@@ -224,6 +224,7 @@ async fn every_verb_works_on_every_kind_in_json() {
 #[tokio::test]
 async fn every_verb_works_on_a_custom_resource_typed_and_dynamic() {
     for (form, client) in or_skip!(both_clients()) {
+        let client = whole(&client);
         let resource = widgets(&client).await;
         let namespace = namespace(&client, &format!("every-verb-custom-{form}")).await;
         let mut sample = Sample::new(json!({
