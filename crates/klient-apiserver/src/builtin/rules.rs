@@ -13,10 +13,10 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
         ("", "pods") => containers(&object["spec"], "spec", &mut causes),
         ("", "services") => ports(&object["spec"], &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => super::definitions::validate(object, old, &mut causes),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
-                causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
-            }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings")
+            if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) =>
+        {
+            causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
         }
         ("", "namespaces") => {
             let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
