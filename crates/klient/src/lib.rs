@@ -15,6 +15,6 @@ pub use klient_core::*;
 pub use klient_proto as wire;
 
 // The README's example compiles.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
