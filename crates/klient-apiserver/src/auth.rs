@@ -25,13 +25,26 @@ impl Authentication {
         if self.off || certified {
             return Ok(());
         }
-        let token = headers
-            .get(AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer "));
-        match token {
-            Some(token) if self.tokens.contains_key(token.trim()) => Ok(()),
-            _ => Err(Box::new(Status::unauthorized("Unauthorized"))),
+        match bearer(headers).and_then(|token| self.user_of(token)) {
+            Some(_) => Ok(()),
+            None => Err(Box::new(Status::unauthorized("Unauthorized"))),
         }
     }
+
+    /// Whom a token belongs to.
+    pub(crate) fn user_of(&self, token: &str) -> Option<&str> {
+        self.tokens.get(token.trim()).map(String::as_str)
+    }
+
+    /// Who asks, of those who were let in: without a token it is whom the server's own certificate is made out to.
+    pub(crate) fn user(&self, headers: &HeaderMap) -> &str {
+        bearer(headers).and_then(|token| self.user_of(token)).unwrap_or(ADMINISTRATOR)
+    }
 }
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+/// Whom the client certificate of the server's own kubeconfig is made out to.
+pub(crate) const ADMINISTRATOR: &str = "kubernetes-admin";

@@ -64,8 +64,8 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
+    pub(crate) authentication: Authentication,
     faults: Faults,
-    authentication: Authentication,
     uids: Box<dyn Fn() -> String + Send + Sync>,
     random: AtomicU64,
 }

@@ -36,7 +36,7 @@ impl Certificates {
 
         let client_key = KeyPair::generate().map_err(io::Error::other)?;
         let mut params = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
-        params.distinguished_name.push(DnType::CommonName, "kubernetes-admin");
+        params.distinguished_name.push(DnType::CommonName, crate::auth::ADMINISTRATOR);
         params.distinguished_name.push(DnType::OrganizationName, "system:masters");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let client = params.signed_by(&client_key, &authority).map_err(io::Error::other)?;

@@ -28,7 +28,7 @@ impl Core {
         let decoded = decode::object(resource, form, &call.body)?;
         let warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let made = if builtin::reviews::is_review(resource) {
-            builtin::reviews::answer(resource, decoded.object)
+            builtin::reviews::answer(self, call, resource, decoded.object)
         } else {
             self.create_object(target, decoded.object, options.dry_run).await?
         };
@@ -66,7 +66,7 @@ impl Core {
         metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.strategy.generation);
         let generated = metadata::text(&object, "generateName").to_owned();
         let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();
-        for attempt in 0..GENERATE_ATTEMPTS {
+        for _ in 0..GENERATE_ATTEMPTS {
             if generates {
                 let name = metadata::generate(&generated, || self.random());
                 metadata::of(&mut object).insert("name".to_owned(), Value::from(name));
@@ -92,9 +92,6 @@ impl Core {
                     &resource.group_resource(),
                     metadata::text(&object, "name"),
                 )));
-            }
-            if attempt + 1 == GENERATE_ATTEMPTS {
-                break;
             }
         }
         let name = metadata::text(&object, "name");

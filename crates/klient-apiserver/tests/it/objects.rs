@@ -264,3 +264,22 @@ async fn a_pod_is_bound_and_evicted() {
     pods.evict("web", &CreateOptions::default(), &DeleteOptions::default()).await.unwrap();
     assert!(pods.get("web", &GetOptions::default()).await.unwrap().metadata.deletion_timestamp.is_some());
 }
+
+#[tokio::test]
+async fn a_token_is_known_by_its_user_and_no_other_is() {
+    use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenReview};
+
+    let server = klient_apiserver::ApiServer::builder().token("secret", "jane").start().await.unwrap();
+    let auth = klient::client::StaticAuth::bearer("secret").unwrap();
+    let client = crate::server::client(&server).to_builder().auth(auth).build();
+    let me: Api<SelfSubjectReview> = Api::cluster(client.clone());
+    let me = me.create(&CreateOptions::default(), &SelfSubjectReview::default()).await.unwrap();
+    assert_eq!(me.status.unwrap().user_info.unwrap().username.as_deref(), Some("jane"));
+    let reviews: Api<TokenReview> = Api::cluster(client);
+    for (token, user) in [("secret", Some("jane")), ("another", None)] {
+        let review: TokenReview = serde_json::from_value(json!({"spec": {"token": token}})).unwrap();
+        let status = reviews.create(&CreateOptions::default(), &review).await.unwrap().status.unwrap();
+        assert_eq!(status.authenticated.unwrap_or_default(), user.is_some());
+        assert_eq!(status.user.and_then(|user| user.username).as_deref(), user);
+    }
+}
