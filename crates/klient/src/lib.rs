@@ -7,8 +7,8 @@
 pub mod client;
 mod error;
 pub mod metrics;
-#[cfg(feature = "client")]
 pub mod retry;
+mod sync;
 
 pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;
