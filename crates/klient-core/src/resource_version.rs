@@ -41,7 +41,12 @@ impl ResourceVersion {
     /// Numbers have any length, no leading zero and are not zero, which no stored object has as its version.
     #[doc(alias = "CompareResourceVersion")]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
-        let (a, b) = (self.digits()?, other.digits()?);
+        Self::compare_texts(&self.0, &other.0)
+    }
+
+    /// [`compare`](Self::compare) for versions that are still part of something else.
+    pub fn compare_texts(a: &str, b: &str) -> Option<Ordering> {
+        let (a, b) = (digits(a)?, digits(b)?);
         // Without leading zeros the longer number is the greater, and texts of one length compare as numbers do.
         Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
     }
@@ -50,11 +55,11 @@ impl ResourceVersion {
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.compare(other) == Some(Ordering::Greater)
     }
+}
 
-    fn digits(&self) -> Option<&str> {
-        let number = !self.0.is_empty() && !self.0.starts_with('0') && self.0.bytes().all(|byte| byte.is_ascii_digit());
-        number.then_some(&self.0)
-    }
+fn digits(text: &str) -> Option<&str> {
+    let number = !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.then_some(text)
 }
 
 impl fmt::Display for ResourceVersion {

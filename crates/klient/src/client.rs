@@ -104,6 +104,8 @@ struct Inner {
     managed_fields: ManagedFields,
     /// Set once the server has refused a body for being protobuf.
     protobuf_refused: Arc<AtomicBool>,
+    /// Set once a watch was asked for initial events and did not send them.
+    watch_list_lacking: Arc<AtomicBool>,
     throttle: Option<Arc<Throttle>>,
     warnings: Arc<Warnings>,
     metrics: Arc<ClientMetrics>,
@@ -169,6 +171,16 @@ impl Client {
     }
 
     /// Whether typed answers keep `metadata.managedFields`.
+    /// Whether the server is not known to lack initial events in watches.
+    pub(crate) fn offers_watch_list(&self) -> bool {
+        !self.inner.watch_list_lacking.load(Ordering::Relaxed)
+    }
+
+    /// Remembers, for all handles, that the server lacks initial events in watches.
+    pub(crate) fn lacks_watch_list(&self) {
+        self.inner.watch_list_lacking.store(true, Ordering::Relaxed);
+    }
+
     fn managed_fields(&self) -> ManagedFields {
         self.inner.managed_fields
     }

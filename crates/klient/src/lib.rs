@@ -6,6 +6,7 @@
 #[cfg(feature = "client")]
 pub mod client;
 mod error;
+pub mod informer;
 pub mod metrics;
 pub mod retry;
 mod sync;

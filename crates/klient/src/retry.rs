@@ -5,6 +5,7 @@
 
 mod backoff;
 
+pub(crate) use backoff::random;
 pub use backoff::{Backoff, Delays};
 
 use crate::Error;

@@ -209,6 +209,15 @@ impl<K: Resource> Api<K> {
         self.call(self.request().accept(self.accept(Answer::Watch)).watch(options)?).watch().await
     }
 
+    /// Follows changes; the options say what becomes of the bytes of each object.
+    ///
+    /// # Errors
+    ///
+    /// If the watch cannot be started.
+    pub async fn watch_with(&self, options: &WatchOptions, split: SplitOptions) -> Result<Watch<K>, Error> {
+        self.call(self.request().accept(self.accept(Answer::Watch)).watch(options)?).watch_with(split).await
+    }
+
     /// Makes an object; returns what the server made of it.
     ///
     /// # Errors

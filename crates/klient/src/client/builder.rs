@@ -37,6 +37,7 @@ impl ClientBuilder {
             timeout: DEFAULT_TIMEOUT,
             protobuf: true,
             managed_fields: ManagedFields::Drop,
+            watch_list_lacking: Arc::default(),
             protobuf_refused: Arc::new(AtomicBool::new(false)),
             throttle: None,
             warnings: Arc::new(Warnings::new(LogWarnings)),

@@ -147,6 +147,11 @@ impl Call {
     /// A watch.
     pub(super) async fn watch<K: Resource>(self) -> Result<Watch<K>, Error> {
         let split = SplitOptions::default().managed_fields(self.client.managed_fields());
+        self.watch_with(split).await
+    }
+
+    /// A watch, with a say in what becomes of the bytes of each object.
+    pub(super) async fn watch_with<K: Resource>(self, split: SplitOptions) -> Result<Watch<K>, Error> {
         Watch::new(self.head().await?, split)
     }
 

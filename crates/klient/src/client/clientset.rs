@@ -51,15 +51,22 @@ macro_rules! group_versions {
             #[doc = concat!("Kinds of `", $api_version, "`.")]
             $(#[$version_cfg])?
             pub fn $accessor(&self) -> $name {
-                $name { client: self.client.clone() }
+                $name { source: self.client.clone() }
+            }
+        )*}
+        impl crate::informer::InformerFactory {$(
+            #[doc = concat!("Informers of kinds of `", $api_version, "`.")]
+            $(#[$version_cfg])?
+            pub fn $accessor(&self) -> $name<Self> {
+                $name { source: self.clone() }
             }
         )*}
         $(
             #[doc = concat!("Kinds of `", $api_version, "`.")]
             $(#[$version_cfg])?
             #[derive(Clone, Debug)]
-            pub struct $name {
-                client: crate::client::Client,
+            pub struct $name<S = crate::client::Client> {
+                source: S,
             }
 
             $(#[$version_cfg])?
@@ -67,18 +74,27 @@ macro_rules! group_versions {
                 $(#[$kind_cfg])?
                 group_versions!(@$scope $plural $kind);
             )*}
+
+            $(#[$version_cfg])?
+            impl $name<crate::informer::InformerFactory> {$(
+                $(#[$kind_cfg])?
+                #[doc = concat!("The informer of [`", stringify!($kind), "`].")]
+                pub fn $plural(&self) -> crate::informer::SharedInformer<$kind> {
+                    self.source.$scope()
+                }
+            )*}
         )*
     };
     (@namespaced $plural:ident $kind:path) => {
         #[doc = concat!("[`", stringify!($kind), "`] in a namespace; in all of them if it is empty.")]
         pub fn $plural(&self, namespace: &str) -> crate::client::Api<$kind> {
-            crate::client::Api::in_namespace(self.client.clone(), namespace)
+            crate::client::Api::in_namespace(self.source.clone(), namespace)
         }
     };
     (@cluster $plural:ident $kind:path) => {
         #[doc = concat!("[`", stringify!($kind), "`].")]
         pub fn $plural(&self) -> crate::client::Api<$kind> {
-            crate::client::Api::cluster(self.client.clone())
+            crate::client::Api::cluster(self.source.clone())
         }
     };
 }

@@ -55,6 +55,11 @@ impl<K: Resource> Watch<K> {
         std::future::poll_fn(|context| self.poll_raw(context)).await
     }
 
+    /// Whether nothing more will come.
+    pub fn is_ended(&self) -> bool {
+        self.splitter.is_none() && self.ready.is_empty()
+    }
+
     fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<WatchEvent<RawObject>, Error>>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -1,0 +1,200 @@
+//! Indices: objects by what they have in common.
+//!
+//! An index function says which values an object has: none, one or many. Functions on metadata and on field paths read
+//! the object's bytes; only a function over the typed object decodes it, once, when it enters the store.
+
+use std::{fmt, panic, sync::Arc};
+
+use super::store::{Keyed, Objects, ThreadSafeStore};
+use crate::{Error, ErrorKind, ObjectKey};
+
+type Compute<T> = Arc<dyn Fn(&T, &mut IndexValues) + Send + Sync>;
+
+/// Says by which values an object is found in an index.
+///
+/// ```
+/// use klient::informer::{IndexFunc, ThreadSafeStore};
+/// use klient::ObjectKey;
+///
+/// let store = ThreadSafeStore::<(ObjectKey, u32)>::new();
+/// let by_parity = store.add_index("parity", IndexFunc::new(|(_, number): &(ObjectKey, u32), found| {
+///     found.add(if number % 2 == 0 { "even" } else { "odd" });
+/// }))?;
+/// for number in 1..=3 {
+///     store.insert((ObjectKey::cluster(&number.to_string()), number));
+/// }
+/// assert_eq!(by_parity.get("odd").len(), 2);
+/// # Ok::<(), klient::Error>(())
+/// ```
+pub struct IndexFunc<T> {
+    compute: Compute<T>,
+    costly: bool,
+}
+
+impl<T> IndexFunc<T> {
+    /// Finds objects by what the function adds.
+    pub fn new(compute: impl Fn(&T, &mut IndexValues) + Send + Sync + 'static) -> Self {
+        Self { compute: Arc::new(compute), costly: false }
+    }
+
+    /// Says that the function is slow, and that its values are worth the memory to keep them per object: otherwise they
+    /// are computed again when the object changes or goes.
+    #[must_use]
+    pub fn costly(mut self) -> Self {
+        self.costly = true;
+        self
+    }
+
+    pub(super) fn is_costly(&self) -> bool {
+        self.costly
+    }
+
+    /// The values of an object; none, if the function panics.
+    pub(super) fn compute(&self, object: &T, values: &mut IndexValues) {
+        values.clear();
+        let computed = panic::catch_unwind(panic::AssertUnwindSafe(|| (self.compute)(object, values)));
+        if computed.is_err() {
+            tracing::error!("an index function panicked; the object is in no place of its index");
+            values.clear();
+        }
+    }
+}
+
+impl<T: Keyed> IndexFunc<T> {
+    /// Finds objects by their namespace; those outside of any are not in the index.
+    #[doc(alias = "MetaNamespaceIndexFunc")]
+    pub fn namespace() -> Self {
+        Self::new(|object: &T, found| {
+            if let Some(namespace) = object.key().namespace() {
+                found.add(namespace);
+            }
+        })
+    }
+}
+
+impl<T> Clone for IndexFunc<T> {
+    fn clone(&self) -> Self {
+        Self { compute: Arc::clone(&self.compute), costly: self.costly }
+    }
+}
+
+impl<T> fmt::Debug for IndexFunc<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexFunc").field("costly", &self.costly).finish_non_exhaustive()
+    }
+}
+
+/// Index functions by name.
+#[derive(Clone, Debug)]
+pub struct Indexers<T> {
+    functions: Vec<(String, IndexFunc<T>)>,
+}
+
+impl<T> Indexers<T> {
+    /// None.
+    pub fn new() -> Self {
+        Self { functions: Vec::new() }
+    }
+
+    /// Adds one.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, function: IndexFunc<T>) -> Self {
+        self.functions.push((name.into(), function));
+        self
+    }
+}
+
+impl<T> Default for Indexers<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> IntoIterator for Indexers<T> {
+    type Item = (String, IndexFunc<T>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.functions.into_iter()
+    }
+}
+
+/// The values that an index function finds in an object.
+#[derive(Default)]
+pub struct IndexValues {
+    // All texts in one, and where each ends: no allocation per value.
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl IndexValues {
+    /// Adds a value; one that is there already changes nothing.
+    pub fn add(&mut self, value: &str) {
+        if !self.contains(value) {
+            self.text.push_str(value);
+            self.ends.push(self.text.len());
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+    }
+
+    pub(super) fn contains(&self, value: &str) -> bool {
+        self.iter().any(|other| other == value)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+}
+
+impl fmt::Debug for IndexValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// One index of a store.
+#[derive(Clone, Debug)]
+pub struct Index<T> {
+    store: ThreadSafeStore<T>,
+    name: Arc<str>,
+    position: usize,
+}
+
+impl<T: Keyed> Index<T> {
+    pub(super) fn new(store: ThreadSafeStore<T>, name: Arc<str>, position: usize) -> Self {
+        Self { store, name, position }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The objects that have this value, as they are now.
+    #[doc(alias = "ByIndex")]
+    pub fn get(&self, value: &str) -> Objects<T> {
+        self.store.read(|state| state.at_index(self.position, value))
+    }
+
+    /// The keys of the objects that have this value, sorted.
+    #[doc(alias = "IndexKeys")]
+    pub fn keys(&self, value: &str) -> Vec<ObjectKey> {
+        self.get(value).keys()
+    }
+
+    /// All values that objects have now, sorted.
+    #[doc(alias = "ListIndexFuncValues")]
+    pub fn values(&self) -> Vec<Arc<str>> {
+        self.store.read(|state| state.index_values(self.position))
+    }
+}
+
+#[cold]
+pub(super) fn unknown_index(name: &str) -> Error {
+    Error::new(ErrorKind::Invalid, format!("no index is called {name:?}"))
+}

@@ -1,0 +1,327 @@
+//! An object in the cache: its key, and its wire form or the decoded one.
+
+use std::{any::Any, borrow::Cow, cmp::Ordering, fmt, sync::Arc};
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+    jiff::Timestamp,
+};
+use klient_core::{DynamicObject, FieldPath, LabelSelector, ObjectKey, Resource, ResourceVersion, TypeMeta};
+use klient_proto::{ManagedFields, RawObject, raw::Encoding};
+
+use super::{
+    index::{IndexFunc, IndexValues},
+    store::Keyed,
+};
+use crate::{Error, ErrorKind};
+
+/// One state of an object, as a cache keeps it. Cheap to clone: clones share it.
+///
+/// By default it is what arrived on the wire. Key, labels and the rest of the metadata are read from the bytes;
+/// [`decode`](Self::decode) makes the typed object, each time. A cache that was told to keep objects decoded gives out the
+/// same typed object each time.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Node;
+/// use klient::informer::CachedObject;
+/// use klient::wire::{ManagedFields, RawObject};
+///
+/// let text = br#"{"metadata":{"name":"node-1","labels":{"zone":"a"}},"spec":{"podCIDR":"10.0.0.0/24"}}"#;
+/// let node = CachedObject::<Node>::from_wire(RawObject::from_json(text, ManagedFields::Drop)?);
+/// assert_eq!(node.key().name(), "node-1");
+/// assert_eq!(node.label("zone").as_deref(), Some("a"));
+/// assert_eq!(node.decode()?.spec.as_ref().unwrap().pod_cidr.as_deref(), Some("10.0.0.0/24"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct CachedObject<K> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    key: ObjectKey,
+    form: Form<K>,
+    /// What the object is, for kinds known at run time: their lists do not say it of each item.
+    types: Option<Arc<TypeMeta>>,
+}
+
+enum Form<K> {
+    Wire(RawObject),
+    Decoded(Arc<K>),
+}
+
+impl<K: Resource> CachedObject<K> {
+    /// Keeps an object as it arrived.
+    pub fn from_wire(object: RawObject) -> Self {
+        Self::new(object.key(), Form::Wire(object), None)
+    }
+
+    /// Keeps a typed object.
+    pub fn from_object(object: K) -> Self {
+        Self::new(ObjectKey::of(&object), Form::Decoded(Arc::new(object)), None)
+    }
+
+    pub(super) fn with_key(key: ObjectKey, object: RawObject, types: Option<Arc<TypeMeta>>) -> Self {
+        Self::new(key, Form::Wire(object), types)
+    }
+
+    pub(super) fn with_types(object: RawObject, types: Option<Arc<TypeMeta>>) -> Self {
+        Self::new(object.key(), Form::Wire(object), types)
+    }
+
+    fn new(key: ObjectKey, form: Form<K>, types: Option<Arc<TypeMeta>>) -> Self {
+        Self { inner: Arc::new(Inner { key, form, types }) }
+    }
+
+    /// The same object, decoded once for all; as it is, if it cannot be decoded.
+    pub(super) fn into_decoded(self) -> Self {
+        match (&self.inner.form, self.decode()) {
+            (Form::Wire(_), Ok(object)) => Self::new(self.inner.key.clone(), Form::Decoded(object), None),
+            _ => self,
+        }
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> &ObjectKey {
+        &self.inner.key
+    }
+
+    /// The typed object: made now from the wire form, or the one that the cache keeps.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are not a `K`. Only this object is affected; the error names it and the field.
+    pub fn decode(&self) -> Result<Arc<K>, Error> {
+        let raw = match &self.inner.form {
+            Form::Decoded(object) => return Ok(Arc::clone(object)),
+            Form::Wire(raw) => raw,
+        };
+        let decoded = raw.decode::<K>();
+        let mut object = decoded
+            .map_err(|error| Error::from(error).context(format!("{} {} cannot be decoded", K::KIND, self.key())))?;
+        if let Some(types) = &self.inner.types
+            && let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>()
+        {
+            object.types.get_or_insert_with(|| (**types).clone());
+        }
+        Ok(Arc::new(object))
+    }
+
+    /// The wire form, if the cache keeps it.
+    pub fn wire(&self) -> Option<&RawObject> {
+        match &self.inner.form {
+            Form::Wire(raw) => Some(raw),
+            Form::Decoded(_) => None,
+        }
+    }
+
+    /// How many bytes the wire form has; 0 if the object is kept decoded.
+    pub fn wire_len(&self) -> usize {
+        self.wire().map_or(0, |raw| raw.bytes().len())
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> ResourceVersion {
+        let version = self.metadata(RawObject::resource_version, |metadata| metadata.resource_version.as_deref());
+        version.as_deref().unwrap_or_default().into()
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> Option<Cow<'_, str>> {
+        self.metadata(RawObject::uid, |metadata| metadata.uid.as_deref())
+    }
+
+    /// `metadata.generation`.
+    pub fn generation(&self) -> Option<i64> {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.generation(),
+            Form::Decoded(object) => object.metadata().generation,
+        }
+    }
+
+    /// `metadata.creationTimestamp`.
+    pub fn creation_timestamp(&self) -> Option<Timestamp> {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.creation_timestamp(),
+            Form::Decoded(object) => object.metadata().creation_timestamp.as_ref().map(|time| time.0),
+        }
+    }
+
+    /// `metadata.deletionTimestamp`: when its deletion was asked for.
+    pub fn deletion_timestamp(&self) -> Option<Timestamp> {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.deletion_timestamp(),
+            Form::Decoded(object) => object.metadata().deletion_timestamp.as_ref().map(|time| time.0),
+        }
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
+        let typed = |labels: &'_ Option<std::collections::BTreeMap<String, String>>| labels.as_ref()?.get(key).cloned();
+        match &self.inner.form {
+            Form::Wire(raw) => raw.label(key),
+            Form::Decoded(object) => typed(&object.metadata().labels).map(Cow::Owned),
+        }
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.metadata(|raw| raw.annotation(key), |metadata| metadata.annotations.as_ref()?.get(key).map(String::as_str))
+    }
+
+    /// Whether the labels are what a selector asks for.
+    pub fn matches(&self, selector: &LabelSelector) -> bool {
+        selector.matches(|key| self.label(key))
+    }
+
+    /// `metadata.ownerReferences`.
+    pub fn owner_references(&self) -> Vec<OwnerReference> {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.owner_references().collect(),
+            Form::Decoded(object) => object.metadata().owner_references.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Whether `metadata.finalizers` has this one.
+    pub fn has_finalizer(&self, finalizer: &str) -> bool {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.finalizers().any(|other| other == finalizer),
+            Form::Decoded(object) => object.metadata().finalizers.iter().flatten().any(|other| other == finalizer),
+        }
+    }
+
+    /// Whether both are the same state of the same object.
+    pub fn is_same_state(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner) || self.version_and_uid() == other.version_and_uid()
+    }
+
+    /// Whether the wire form that just arrived is the state that is kept here.
+    pub(super) fn has_state_of(&self, raw: &RawObject) -> bool {
+        let (version, uid) = self.version_and_uid();
+        let identity = raw.identity();
+        !version.is_empty() && version == identity.resource_version && uid == identity.uid
+    }
+
+    /// Whether this state certainly came before the other: versions of one kind can be compared, where they are numbers.
+    pub(super) fn is_older_than(&self, other: &Self) -> bool {
+        let order = ResourceVersion::compare_texts(&self.version_and_uid().0, &other.version_and_uid().0);
+        // What cannot be compared is believed.
+        order.is_none_or(Ordering::is_lt)
+    }
+
+    fn version_and_uid(&self) -> (Cow<'_, str>, Cow<'_, str>) {
+        match &self.inner.form {
+            Form::Wire(raw) => {
+                let identity = raw.identity();
+                (identity.resource_version, identity.uid)
+            }
+            Form::Decoded(object) => {
+                let metadata = object.metadata();
+                let text = |field: &'_ Option<String>| Cow::Owned(field.clone().unwrap_or_default());
+                (text(&metadata.resource_version), text(&metadata.uid))
+            }
+        }
+    }
+
+    fn metadata<'a>(
+        &'a self,
+        wire: impl FnOnce(&'a RawObject) -> Option<Cow<'a, str>>,
+        typed: impl FnOnce(&'a ObjectMeta) -> Option<&'a str>,
+    ) -> Option<Cow<'a, str>> {
+        match &self.inner.form {
+            Form::Wire(raw) => wire(raw),
+            Form::Decoded(object) => typed(object.metadata()).map(Cow::Borrowed),
+        }
+    }
+}
+
+impl<K: Resource> Keyed for CachedObject<K> {
+    fn key(&self) -> &ObjectKey {
+        &self.inner.key
+    }
+}
+
+impl<K> Clone for CachedObject<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+// Never prints contents: they may be a Secret's.
+impl<K: Resource> fmt::Debug for CachedObject<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedObject")
+            .field("key", self.key())
+            .field("resource_version", &self.resource_version().as_str())
+            .finish()
+    }
+}
+
+impl<K: Resource> IndexFunc<CachedObject<K>> {
+    /// Finds objects by the value of a label.
+    pub fn label(key: impl Into<String>) -> Self {
+        let key = key.into();
+        Self::new(move |object: &CachedObject<K>, found| {
+            if let Some(value) = object.label(&key) {
+                found.add(&value);
+            }
+        })
+    }
+
+    /// Finds objects by the UIDs of their owners.
+    pub fn owner() -> Self {
+        Self::new(|object: &CachedObject<K>, found| {
+            for owner in object.owner_references() {
+                found.add(&owner.uid);
+            }
+        })
+    }
+
+    /// Finds objects by the text, number or boolean at a path, such as `spec.nodeName`, read without decoding the rest.
+    pub fn field(path: FieldPath) -> Self {
+        Self::new(move |object: &CachedObject<K>, found| match &object.inner.form {
+            Form::Wire(raw) => {
+                if let Ok(Some(text)) = raw.text_at::<K>(&path) {
+                    found.add(&text);
+                }
+            }
+            Form::Decoded(typed) => add_typed_field(&**typed, &path, found),
+        })
+    }
+
+    /// Finds objects by what a function over the typed object adds. Decodes the object once, when it enters the store.
+    ///
+    /// An object that cannot be decoded is not in the index.
+    pub fn typed(compute: impl Fn(&K, &mut IndexValues) + Send + Sync + 'static) -> Self {
+        Self::new(move |object: &CachedObject<K>, found| {
+            if let Ok(object) = object.decode() {
+                compute(&object, found);
+            }
+        })
+        .costly()
+    }
+}
+
+fn add_typed_field<K: Resource>(object: &K, path: &FieldPath, found: &mut IndexValues) {
+    let Ok(text) = serde_json::to_vec(object) else { return };
+    let Ok(raw) = RawObject::from_json(&text, ManagedFields::Drop) else { return };
+    if let Ok(Some(value)) = raw.text_at::<K>(path) {
+        found.add(&value);
+    }
+}
+
+/// The wire form of a typed object, in the encoding that it arrived in.
+pub(super) fn encode<K: Resource>(object: &K, encoding: Encoding) -> Result<RawObject, Error> {
+    let made = match encoding {
+        Encoding::Protobuf => {
+            let message = klient_proto::encode(object)?;
+            RawObject::from_protobuf(&message, ManagedFields::Keep)
+        }
+        _ => {
+            let text = serde_json::to_vec(object).map_err(|error| {
+                Error::new(ErrorKind::Decode, format!("{} cannot be encoded", ObjectKey::of(object))).with_source(error)
+            })?;
+            RawObject::from_json(&text, ManagedFields::Keep)
+        }
+    };
+    Ok(made?)
+}
