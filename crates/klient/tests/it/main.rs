@@ -7,6 +7,7 @@ mod discovery;
 mod discovery_cache;
 mod exec_plugins;
 mod http2;
+mod informer;
 mod managed_fields;
 mod mapper;
 mod offered;

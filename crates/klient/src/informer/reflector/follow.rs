@@ -45,6 +45,11 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                     last = Instant::now();
                     self.take_effect(fresh);
                     fresh = 0;
+                    // The first bookmark of all says that silence means something.
+                    let dead = self.dead_at(last, end);
+                    if dead < wake.deadline() {
+                        wake.as_mut().reset(dead);
+                    }
                     continue;
                 }
                 () = &mut wake => {

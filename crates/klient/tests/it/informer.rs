@@ -1,0 +1,130 @@
+//! Informers: on the embedded server, and on sources that do what a test tells them.
+
+mod factory;
+mod faults;
+mod handlers;
+mod model;
+mod reading;
+mod reflector;
+mod source;
+mod sync;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    CreateOptions, DeleteOptions, ListOptions, ObjectKey, Patch, PatchOptions, ResourceVersion,
+    client::{Api, Client, transport::FnTransport},
+    informer::{Event, EventStream, SharedInformer, Tombstone},
+};
+use klient_apiserver::ApiServer;
+use serde_json::json;
+
+/// A server of its own, and the config maps in it.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+    pub(crate) maps: Api<ConfigMap>,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::of(ApiServer::start().await.unwrap())
+    }
+
+    pub(crate) fn of(server: ApiServer) -> Self {
+        let handler = server.clone();
+        let ask = move |request| {
+            let server = handler.clone();
+            async move { server.handle(request).await }
+        };
+        let client = Client::builder(FnTransport::new(ask)).build();
+        Self { maps: Api::namespaced(client.clone(), "default"), server, client }
+    }
+
+    /// Makes a config map; returns its version.
+    pub(crate) async fn create(&self, name: &str) -> ResourceVersion {
+        self.create_with(name, json!({})).await
+    }
+
+    pub(crate) async fn create_with(&self, name: &str, labels: serde_json::Value) -> ResourceVersion {
+        let map: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}, "data": {"n": "0"}})).unwrap();
+        version(&self.maps.create(&CreateOptions::default(), &map).await.unwrap())
+    }
+
+    pub(crate) async fn set(&self, name: &str, value: &str) -> ResourceVersion {
+        let patch = Patch::Merge(json!({"data": {"n": value}}));
+        version(&self.maps.patch(name, &PatchOptions::default(), &patch).await.unwrap())
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.maps.delete(name, &DeleteOptions::default()).await.unwrap();
+    }
+
+    pub(crate) fn informer(&self) -> SharedInformer<ConfigMap> {
+        SharedInformer::new(self.maps.clone())
+    }
+
+    pub(crate) async fn synced(&self) -> SharedInformer<ConfigMap> {
+        let informer = self.informer();
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        informer
+    }
+
+    /// Keys and versions as the server has them, and the version of that list.
+    pub(crate) async fn state(&self) -> (BTreeMap<ObjectKey, ResourceVersion>, ResourceVersion) {
+        let list = self.maps.list(&ListOptions::default()).await.unwrap();
+        let at = list.resource_version();
+        (list.iter().map(|map| (ObjectKey::of(map), version(map))).collect(), at)
+    }
+
+    /// Waits until the cache has what the server has now, and checks that it has nothing else.
+    pub(crate) async fn assert_equal(&self, informer: &SharedInformer<ConfigMap>) {
+        let (expected, at) = self.state().await;
+        within(informer.wait_until_seen(&at)).await.unwrap();
+        assert_eq!(cached(informer), expected);
+    }
+}
+
+pub(crate) fn version(map: &ConfigMap) -> ResourceVersion {
+    map.metadata.resource_version.clone().unwrap().into()
+}
+
+pub(crate) fn cached(informer: &SharedInformer<ConfigMap>) -> BTreeMap<ObjectKey, ResourceVersion> {
+    let objects = informer.lister().list();
+    objects.iter().map(|object| (object.key().clone(), object.resource_version())).collect()
+}
+
+/// A test that hangs fails. Half an hour, as the clock of a test runs ahead when nothing else does.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(1800), future).await.expect("it takes too long")
+}
+
+/// An event in short: `+a` added, `*a` added with the first list, `~a 0>1` changed, `-a` deleted, `?a` vanished.
+pub(crate) fn told(event: &Event<ConfigMap>) -> String {
+    let value = |object: &klient::informer::CachedObject<ConfigMap>| {
+        object.decode().unwrap().data.as_ref().and_then(|data| data.get("n").cloned()).unwrap_or_default()
+    };
+    let name = event.key().name();
+    match event {
+        Event::Added { in_initial_list: true, .. } => format!("*{name}"),
+        Event::Added { .. } => format!("+{name}"),
+        Event::Updated { old, new } => format!("~{name} {}>{}", value(old), value(new)),
+        Event::Deleted(Tombstone::Final(_)) => format!("-{name}"),
+        Event::Deleted(Tombstone::LastKnown(_)) => format!("?{name}"),
+    }
+}
+
+pub(crate) async fn next(events: &mut EventStream<ConfigMap>) -> String {
+    told(&within(events.next()).await.expect("the informer has stopped"))
+}
+
+pub(crate) async fn next_n(events: &mut EventStream<ConfigMap>, count: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    for _ in 0..count {
+        seen.push(next(events).await);
+    }
+    seen
+}

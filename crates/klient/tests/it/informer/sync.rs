@@ -1,0 +1,279 @@
+//! The cache equals the server.
+
+use std::{future::pending, time::Duration};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use klient::{
+    ApiResource, CreateOptions, DynamicObject, GroupVersionKind, Scope, Target,
+    client::Api,
+    informer::{FirstRead, Form, InformerState, SharedInformer},
+    metrics::Registry,
+    wire::ManagedFields,
+};
+use serde_json::json;
+
+use super::{World, cached, next, next_n, within};
+
+/// How many lists and watches were asked for.
+fn reads(world: &World) -> u64 {
+    let requests = world.server.requests();
+    requests.iter().filter(|((method, _), _)| method == "GET").map(|(_, count)| count).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_has_what_was_there_and_what_comes() {
+    for first_read in [FirstRead::List, FirstRead::WatchList] {
+        let world = World::start().await;
+        world.create("a").await;
+        let informer = SharedInformer::builder(world.maps.clone()).first_read(first_read).build();
+        assert_eq!(informer.status().state, InformerState::Idle);
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        world.assert_equal(&informer).await;
+        world.create("b").await;
+        world.set("a", "1").await;
+        world.assert_equal(&informer).await;
+        world.delete("a").await;
+        world.assert_equal(&informer).await;
+        assert_eq!(informer.status().state, InformerState::Synced);
+        // Three lists are the test's own; then there is one list and one watch, or one watch that does for both.
+        let requests = if first_read == FirstRead::List { 5 } else { 4 };
+        assert_eq!(reads(&world), requests);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_waits_until_the_cache_has_its_write() {
+    let world = World::start().await;
+    let informer = world.synced().await;
+    for value in 0..20 {
+        let version = if value == 0 { world.create("a").await } else { world.set("a", &value.to_string()).await };
+        within(informer.wait_until_seen(&version)).await.unwrap();
+        assert_eq!(cached(&informer)[&klient::ObjectKey::namespaced("default", "a")], version);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_handle_ends_the_watch() {
+    let world = World::start().await;
+    let informer = world.synced().await;
+    let lister = informer.lister();
+    drop(informer);
+    let version = world.create("a").await;
+    // A lister keeps it running.
+    within(async {
+        while lister.snapshot().resource_version().compare(&version).is_none_or(std::cmp::Ordering::is_lt) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let store = lister.snapshot();
+    assert_eq!(store.len(), 1);
+    drop(lister);
+    let before = reads(&world);
+    world.create("b").await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(reads(&world), before, "nobody watches any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_is_for_good_and_tells_those_who_wait() {
+    let world = World::start().await;
+    let informer = world.synced().await;
+    let mut events = informer.events();
+    informer.stop().await;
+    assert!(events.next().await.is_none());
+    assert_eq!(informer.status().state, InformerState::Stopped);
+    assert!(informer.wait_until_seen(&"999999".into()).await.is_err());
+    informer.start();
+    assert_eq!(informer.status().state, InformerState::Stopped);
+
+    let never_started = world.informer();
+    let waiting = tokio::spawn({
+        let informer = never_started.clone();
+        async move { informer.wait_for_sync().await }
+    });
+    tokio::task::yield_now().await;
+    never_started.stop().await;
+    within(waiting).await.unwrap().unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn running_until_a_signal_stops_afterwards() {
+    let world = World::start().await;
+    let informer = world.informer();
+    let signal = async { within(informer.wait_for_sync()).await.unwrap() };
+    within(informer.run_until(signal)).await;
+    assert_eq!(informer.status().state, InformerState::Stopped);
+    assert!(tokio::time::timeout(Duration::from_secs(1), pending::<()>()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_choose_what_is_cached() {
+    let world = World::start().await;
+    world.create_with("a", json!({"app": "web"})).await;
+    world.create_with("b", json!({"app": "db"})).await;
+    let informer = SharedInformer::builder(world.maps.clone()).label_selector("app=web").build();
+    informer.start();
+    let mut events = informer.events();
+    assert_eq!(next(&mut events).await, "*a");
+    let patch = klient::Patch::Merge(json!({"metadata": {"labels": {"app": "web"}}}));
+    world.maps.patch("b", &klient::PatchOptions::default(), &patch).await.unwrap();
+    let patch = klient::Patch::Merge(json!({"metadata": {"labels": {"app": "db"}}}));
+    world.maps.patch("a", &klient::PatchOptions::default(), &patch).await.unwrap();
+    assert_eq!(next_n(&mut events, 2).await, ["+b", "-a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_keeps_objects_as_they_came_or_decoded() {
+    let world = World::start().await;
+    world.create("a").await;
+    for form in [Form::Wire, Form::Decoded] {
+        let informer = SharedInformer::builder(world.maps.clone()).form(form).build();
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        let object = informer.lister().namespace("default").get("a").unwrap();
+        assert_eq!(object.wire().is_some(), form == Form::Wire);
+        assert_eq!(object.decode().unwrap().data.as_ref().unwrap()["n"], "0");
+        let same = std::sync::Arc::ptr_eq(&object.decode().unwrap(), &object.decode().unwrap());
+        assert_eq!(same, form == Form::Decoded);
+        assert!(!object.resource_version().is_empty() && object.uid().is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transform_leaves_out_what_nobody_needs() {
+    let world = World::start().await;
+    let secret: Secret =
+        serde_json::from_value(json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}})).unwrap();
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
+    secrets.create(&CreateOptions::default(), &secret).await.unwrap();
+    for form in [Form::Wire, Form::Decoded] {
+        let informer =
+            SharedInformer::builder(secrets.clone()).form(form).transform(|secret: &mut Secret| secret.data = None).build();
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        let cached = informer.lister().namespace("default").get("s").unwrap();
+        assert_eq!(cached.decode().unwrap().data, None);
+        assert!(!cached.resource_version().is_empty());
+        assert!(!format!("{cached:?} {informer:?}").contains("hunter2"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transform_that_panics_costs_one_object() {
+    let world = World::start().await;
+    world.create("a").await;
+    world.create("b").await;
+    let informer = SharedInformer::builder(world.maps.clone())
+        .transform(|map: &mut ConfigMap| assert_ne!(map.metadata.name.as_deref(), Some("a")))
+        .build();
+    informer.start();
+    within(informer.wait_for_sync()).await.unwrap();
+    assert_eq!(informer.lister().len(), 1);
+    assert_eq!(informer.status().decode_errors, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_and_dynamic_objects_are_cached_too() {
+    let world = World::start().await;
+    world.create_with("a", json!({"app": "web"})).await;
+    let metadata = SharedInformer::new(world.maps.metadata());
+    let gvk = GroupVersionKind::new("", "v1", "ConfigMap");
+    let resource = ApiResource::new(gvk, "configmaps", Scope::Namespaced);
+    let dynamic: SharedInformer<DynamicObject> =
+        SharedInformer::new(Api::dynamic(world.client.clone(), resource, Target::AllNamespaces));
+    metadata.start();
+    dynamic.start();
+    within(metadata.wait_for_sync()).await.unwrap();
+    within(dynamic.wait_for_sync()).await.unwrap();
+    let one = metadata.lister().namespace("default").get("a").unwrap();
+    assert_eq!(one.label("app").as_deref(), Some("web"));
+    assert_eq!(one.decode().unwrap().metadata.name.as_deref(), Some("a"));
+    let one = dynamic.lister().namespace("default").get("a").unwrap().decode().unwrap();
+    assert_eq!(one.types.as_ref().unwrap().kind, "ConfigMap");
+    assert_eq!(one.data["data"]["n"], "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_are_waited_for_and_followed() {
+    let world = World::start().await;
+    let gvk = GroupVersionKind::new("example.com", "v1", "Widget");
+    let resource = ApiResource::new(gvk, "widgets", Scope::Namespaced);
+    let widgets = Api::dynamic(world.client.clone(), resource.clone(), Target::Namespace("default".to_owned()));
+    let informer = SharedInformer::new(widgets.clone());
+    informer.start();
+    let mut states = informer.states();
+    within(states.wait_for(|state| *state == InformerState::NotServed)).await.unwrap();
+    let definitions = klient::client::Clientset::new(world.client.clone()).apiextensions_v1().custom_resource_definitions();
+    let definition = serde_json::from_value(json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+                 "names": {"plural": "widgets", "kind": "Widget"},
+                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                     {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
+    }))
+    .unwrap();
+    definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    within(informer.wait_for_sync()).await.unwrap();
+    let widget = DynamicObject::new("w", &resource).data(json!({"spec": {"size": 3}}));
+    let made = widgets.create(&CreateOptions::default(), &widget).await.unwrap();
+    let version = made.metadata.resource_version.unwrap().into();
+    within(informer.wait_until_seen(&version)).await.unwrap();
+    let cached = informer.lister().namespace("default").get("w").unwrap();
+    assert_eq!(cached.decode().unwrap().data["spec"]["size"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn managed_fields_are_kept_only_on_request() {
+    let world = World::start().await;
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "m", "managedFields": [
+        {"manager": "me", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
+         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}]}}))
+    .unwrap();
+    world.maps.create(&CreateOptions::default(), &map).await.unwrap();
+    let mut lens = Vec::new();
+    for managed_fields in [ManagedFields::Drop, ManagedFields::Keep] {
+        let informer = SharedInformer::builder(world.maps.clone()).managed_fields(managed_fields).build();
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        let object = informer.lister().namespace("default").get("m").unwrap();
+        let kept = object.decode().unwrap().metadata.managed_fields.is_some();
+        assert_eq!(kept, managed_fields == ManagedFields::Keep);
+        lens.push(informer.status().bytes);
+    }
+    assert!(lens[0] < lens[1], "{lens:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_does_is_counted() {
+    let world = World::start().await;
+    world.create("a").await;
+    let registry = Registry::new();
+    let informer = SharedInformer::builder(world.maps.clone()).metrics(&registry, "maps").build();
+    informer.start();
+    within(informer.wait_for_sync()).await.unwrap();
+    let version = world.create("b").await;
+    within(informer.wait_until_seen(&version)).await.unwrap();
+    let text = within(async {
+        loop {
+            let text = registry.render();
+            // The events are counted right after they took effect.
+            if text.contains("informer_events_total{name=\"maps\",resource=\"configmaps\"} 1") {
+                return text;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    for line in [
+        "informer_store_objects{name=\"maps\",resource=\"configmaps\"} 2".to_owned(),
+        "informer_relists_total{name=\"maps\",resource=\"configmaps\",reason=\"first\"} 1".to_owned(),
+        "informer_synced{name=\"maps\",resource=\"configmaps\"} 1".to_owned(),
+        format!("informer_store_resource_version{{name=\"maps\",resource=\"configmaps\"}} {version}"),
+        "informer_queued_items{name=\"maps\",resource=\"configmaps\"} 0".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+    assert!(informer.status().bytes > 0);
+}
