@@ -36,6 +36,12 @@ var jobs = map[string]job{
 	"patch":        patch,
 	"watch-keys":   watchKeys,
 	"watch-typed":  watchTyped,
+
+	"sync":            syncInformer,
+	"sync-decoded":    syncInformer,
+	"informer-events": informerEvents,
+	"index":           index,
+	"relist":          relist,
 }
 
 func main() {

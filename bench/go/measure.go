@@ -22,6 +22,8 @@ type mark struct {
 type measured struct {
 	wallSeconds, cpuSeconds float64
 	peakRSSBytes            int64
+	// rssBytes is what is resident now, where a job is about that.
+	rssBytes int64
 }
 
 func now() mark {
@@ -77,6 +79,7 @@ func report(arguments *arguments, measured measured, answer *answer) error {
 		"wall_seconds":   measured.wallSeconds,
 		"cpu_seconds":    measured.cpuSeconds,
 		"peak_rss_bytes": measured.peakRSSBytes,
+		"rss_bytes":      measured.rssBytes,
 		"answer":         fmt.Sprintf("%d:%016x", answer.count, answer.sum),
 	})
 }

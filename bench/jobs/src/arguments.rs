@@ -37,10 +37,20 @@ pub enum Job {
     WatchKeys,
     /// Events of which the object is used.
     WatchTyped,
+    /// A cache of the whole fleet, until it is complete.
+    Sync,
+    /// The same, with every object decoded.
+    SyncDecoded,
+    /// Events on their way through an informer to a handler that takes the key.
+    InformerEvents,
+    /// Lookups of 20 objects by an index value.
+    Index,
+    /// The whole state read again, nothing having changed.
+    Relist,
 }
 
 impl Job {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 14] = [
         Self::Fill,
         Self::Touch,
         Self::Get,
@@ -50,6 +60,11 @@ impl Job {
         Self::Patch,
         Self::WatchKeys,
         Self::WatchTyped,
+        Self::Sync,
+        Self::SyncDecoded,
+        Self::InformerEvents,
+        Self::Index,
+        Self::Relist,
     ];
 
     pub fn name(self) -> &'static str {
@@ -63,6 +78,11 @@ impl Job {
             Self::Patch => "patch",
             Self::WatchKeys => "watch-keys",
             Self::WatchTyped => "watch-typed",
+            Self::Sync => "sync",
+            Self::SyncDecoded => "sync-decoded",
+            Self::InformerEvents => "informer-events",
+            Self::Index => "index",
+            Self::Relist => "relist",
         }
     }
 }

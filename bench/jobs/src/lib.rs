@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use self::{
     answer::Answer,
     arguments::{Arguments, Job},
-    mark::{Mark, Measured},
+    mark::{Mark, Measured, forget_peak, peak, resident},
     spread::spread,
 };
 
@@ -68,6 +68,7 @@ pub fn report(library: &str, arguments: &Arguments, measured: &Measured, answer:
         "wall_seconds": measured.wall_seconds,
         "cpu_seconds": measured.cpu_seconds,
         "peak_rss_bytes": measured.peak_rss_bytes,
+        "rss_bytes": measured.rss_bytes,
         "answer": answer.to_string(),
     });
     println!("{line}");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use nix::sys::{
     resource::{Usage, UsageWho, getrusage},
     time::TimeValLike as _,
@@ -19,6 +19,29 @@ pub struct Measured {
     pub wall_seconds: f64,
     pub cpu_seconds: f64,
     pub peak_rss_bytes: i64,
+    /// What is resident now, where a job is about that.
+    pub rss_bytes: Option<u64>,
+}
+
+/// How much of this process is in memory now.
+pub fn resident() -> Result<u64> {
+    status("VmRSS:")
+}
+
+/// Forgets the peak: what is resident now is the highest from here on.
+pub fn forget_peak() -> Result<()> {
+    Ok(std::fs::write("/proc/self/clear_refs", "5")?)
+}
+
+/// The highest since the peak was forgotten.
+pub fn peak() -> Result<u64> {
+    status("VmHWM:")
+}
+
+fn status(name: &str) -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
 
 impl Mark {
@@ -34,6 +57,7 @@ impl Mark {
             cpu_seconds: cpu_seconds(&usage) - cpu_seconds(&self.usage),
             // Linux counts in kilobytes.
             peak_rss_bytes: usage.max_rss() * 1024,
+            rss_bytes: None,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The jobs of the benchmark, with klient.
 
 mod fill;
+mod informer;
 mod read;
 mod watch;
 mod write;
@@ -9,6 +10,7 @@ use anyhow::Result;
 use bench_jobs::{Arguments, FLEET, Job, WARM_UP, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::GetOptions;
+use klient::informer::Form;
 use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
 use klient::wire::ManagedFields;
 
@@ -38,6 +40,11 @@ async fn main() -> Result<()> {
         Job::Create => write::create(&arguments, &client).await?,
         Job::Patch => write::patch(&arguments, fleet).await?,
         Job::WatchKeys => watch::keys(&arguments, &fleet).await?,
+        Job::Sync => informer::sync(&arguments, fleet, Form::Wire).await?,
+        Job::SyncDecoded => informer::sync(&arguments, fleet, Form::Decoded).await?,
+        Job::InformerEvents => informer::events(&arguments, fleet).await?,
+        Job::Index => informer::index(&arguments, fleet).await?,
+        Job::Relist => informer::relist(&arguments, fleet).await?,
         _ => watch::typed(&arguments, &fleet).await?,
     };
     report(LIBRARY, &arguments, &measured, &answer);

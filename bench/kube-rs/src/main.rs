@@ -1,5 +1,6 @@
 //! The jobs of the benchmark, with kube.
 
+mod informer;
 mod read;
 mod watch;
 mod write;
@@ -31,6 +32,9 @@ async fn main() -> Result<()> {
         Job::Patch => write::patch(&arguments, fleet).await?,
         // There is no form of an event other than the typed one.
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
+        Job::Sync | Job::SyncDecoded => informer::sync(&arguments, fleet).await?,
+        // There are no indices, and no way to begin at a version or to list again on demand.
+        Job::InformerEvents | Job::Index | Job::Relist => bail!("not offered"),
         Job::Fill | Job::Touch => bail!("klient's program does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);

@@ -1,6 +1,6 @@
 //! The jobs, and how often each is done to take long enough.
 
-use super::sample::Call;
+use super::{program::Library, sample::Call};
 
 /// What all libraries are asked to do.
 #[derive(Clone, Copy, Debug)]
@@ -28,19 +28,29 @@ impl Job {
         },
         Self { name: "watch-keys", operation: "watch event, key used", count: 2000, concurrency: 1 },
         Self { name: "watch-typed", operation: "watch event, object used", count: 2000, concurrency: 1 },
+        Self { name: "sync", operation: "cache of all pods, from nothing to complete", count: 1, concurrency: 1 },
+        Self { name: "sync-decoded", operation: "the same, every object decoded", count: 1, concurrency: 1 },
+        Self { name: "informer-events", operation: "watch event to a handler that takes the key", count: 2000, concurrency: 1 },
+        Self { name: "index", operation: "20 objects by an index value", count: 1_000_000, concurrency: 1 },
+        Self { name: "relist", operation: "the whole state again, unchanged", count: 1, concurrency: 1 },
         Self { name: "patch", operation: "merge patch of a pod, one at a time", count: 300, concurrency: 1 },
         Self { name: "create", operation: "create of a pod, one at a time", count: 500, concurrency: 1 },
     ];
 
     /// Whether it watches changes that must have happened.
     pub(super) fn needs_events(self) -> bool {
-        self.name.starts_with("watch")
+        self.name.starts_with("watch") || self.name == "informer-events"
+    }
+
+    /// Whether a library has such a thing at all: kube-rs has no indices, and its watcher cannot be told where to begin.
+    pub(super) fn is_offered_by(self, library: Library) -> bool {
+        library != Library::KubeRs || !matches!(self.name, "informer-events" | "index" | "relist")
     }
 
     /// How many objects a right answer counts.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
         match self.name {
-            "list" | "list-managed" => call.size,
+            "list" | "list-managed" | "sync" | "sync-decoded" | "index" | "relist" => call.size,
             // The last of each worker.
             "get" | "patch" => self.concurrency,
             _ => call.count,

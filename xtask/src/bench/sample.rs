@@ -32,6 +32,8 @@ pub(super) struct Sample {
     pub(super) wall_seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) peak_rss_bytes: f64,
+    /// What was resident at the moment that the job is about.
+    pub(super) rss_bytes: Option<f64>,
     /// What it got, to be compared with what the others got.
     pub(super) answer: String,
 }
@@ -43,6 +45,7 @@ impl Sample {
             wall_seconds: number("wall_seconds")?,
             cpu_seconds: number("cpu_seconds")?,
             peak_rss_bytes: number("peak_rss_bytes")?,
+            rss_bytes: line["rss_bytes"].as_f64().filter(|bytes| *bytes > 0.0),
             answer: line["answer"].as_str().context("no answer")?.to_owned(),
         })
     }

@@ -33,6 +33,8 @@ struct Row {
     cpu_microseconds: Spread,
     per_second: Spread,
     peak_rss_megabytes: Spread,
+    /// Where the job is about that.
+    rss_megabytes: Option<Spread>,
     /// CPU over klient's, of runs that followed each other.
     ratio: Spread,
 }
@@ -44,6 +46,7 @@ impl Row {
             cpu_microseconds: Spread::of(samples.iter().map(|sample| sample.cpu_seconds / count * 1e6))?,
             per_second: Spread::of(samples.iter().map(|sample| count / sample.wall_seconds))?,
             peak_rss_megabytes: Spread::of(samples.iter().map(|sample| sample.peak_rss_bytes / 1e6))?,
+            rss_megabytes: Spread::of(samples.iter().filter_map(|sample| Some(sample.rss_bytes? / 1e6))),
             ratio: Spread::of(samples.iter().zip(klient).map(|(other, ours)| other.cpu_seconds / ours.cpu_seconds))?,
         })
     }
@@ -52,15 +55,23 @@ impl Row {
 /// Prints the rows of one job.
 pub(super) fn print(measurement: &Measurement) {
     println!("\n{}, {} times", measurement.job.operation, measurement.count);
-    println!("| library | CPU us (min-max) | per second | peak RSS MB | CPU / klient's (min-max) |");
-    println!("|---|---|---|---|---|");
+    println!("| library | CPU us (min-max) | per second | peak RSS MB | RSS MB | CPU / klient's (min-max) |");
+    println!("|---|---|---|---|---|---|");
     for (library, row) in rows(measurement) {
         match row {
-            Ok(Row { cpu_microseconds: cpu, per_second, peak_rss_megabytes: memory, ratio }) => println!(
-                "| {library} | {:.1} ({:.1}-{:.1}) | {:.0} | {:.0} | {:.2} ({:.2}-{:.2}) |",
-                cpu.median, cpu.min, cpu.max, per_second.median, memory.median, ratio.median, ratio.min, ratio.max
+            Ok(Row { cpu_microseconds: cpu, per_second, peak_rss_megabytes: memory, rss_megabytes, ratio }) => println!(
+                "| {library} | {:.1} ({:.1}-{:.1}) | {:.0} | {:.0} | {} | {:.2} ({:.2}-{:.2}) |",
+                cpu.median,
+                cpu.min,
+                cpu.max,
+                per_second.median,
+                memory.median,
+                rss_megabytes.map_or_else(String::new, |rss| format!("{:.0}", rss.median)),
+                ratio.median,
+                ratio.min,
+                ratio.max
             ),
-            Err(why) => println!("| {library} | {} | | | |", why.lines().next().unwrap_or_default()),
+            Err(why) => println!("| {library} | {} | | | | |", why.lines().next().unwrap_or_default()),
         }
     }
 }
@@ -88,6 +99,7 @@ fn row_to_json(row: &Row) -> Value {
         "cpu_microseconds": row.cpu_microseconds.to_json(),
         "per_second": row.per_second.to_json(),
         "peak_rss_megabytes": row.peak_rss_megabytes.to_json(),
+        "rss_megabytes": row.rss_megabytes.map(Spread::to_json),
         "cpu_over_klients": row.ratio.to_json(),
     })
 }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// cached is what an informer has in the end.
+func cached(store cache.Store) *answer {
+	answer := &answer{}
+	for _, object := range store.List() {
+		pod := object.(*corev1.Pod)
+		answer.addKey(pod.Namespace, pod.Name)
+	}
+	return answer
+}
+
+// syncInformer brings an informer with a handler from nothing to complete, as the library does it by default.
+func syncInformer(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	mark := now()
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	var told atomic.Int64
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { told.Add(1) }})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(registration.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	measured := mark.measured()
+	time.Sleep(time.Second)
+	measured.rssBytes = resident()
+	answer := cached(informer.GetStore())
+	if int(told.Load()) != int(answer.count) {
+		return measured, nil, errors.New("the handler was not told of everything")
+	}
+	return measured, answer, nil
+}
+
+// withoutManagedFields is what users who care for memory set.
+func withoutManagedFields(object any) (any, error) {
+	if pod, isPod := object.(*corev1.Pod); isPod {
+		pod.ManagedFields = nil
+	}
+	return object, nil
+}
+
+func waitUntil(done func() bool) error {
+	for range 600_000 {
+		if done() {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return errors.New("it takes too long")
+}
+
+// oldInformer lists the state of a version, so that the events after it come on the watch; or is expired, once.
+func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since string, expired bool) (cache.SharedIndexInformer, *atomic.Int64) {
+	api := pods(clientset)
+	var lists atomic.Int64
+	var once sync.Once
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if since != "" {
+				options.ResourceVersion, options.ResourceVersionMatch, options.Limit = since, metav1.ResourceVersionMatchExact, 0
+			}
+			list, err := api.List(ctx, options)
+			lists.Add(1)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			var err error
+			if expired {
+				once.Do(func() { err = apierrors.NewResourceExpired("as the job wants it") })
+			}
+			if err != nil {
+				return nil, err
+			}
+			return api.Watch(ctx, options)
+		},
+	}
+	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
+	_ = informer.SetTransform(withoutManagedFields)
+	return informer, &lists
+}
+
+// informerEvents have happened; they go through reflector, fifo and store to a handler that takes the key.
+func informerEvents(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	// The list must be one, not the beginning of a watch.
+	os.Setenv("KUBE_FEATURE_WatchListClient", "false")
+	informer, _ := oldInformer(ctx, clientset, arguments.since, false)
+	answer := &answer{}
+	var begun mark
+	done := make(chan struct{})
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
+		if answer.count == 0 {
+			begun = now()
+		}
+		key, _ := cache.MetaNamespaceKeyFunc(object)
+		namespace, name, _ := strings.Cut(key, "/")
+		answer.addKey(namespace, name)
+		if int(answer.count) == arguments.count {
+			close(done)
+		}
+	}})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	go informer.RunWithContext(ctx)
+	<-done
+	return begun.measured(), answer, nil
+}
+
+// index looks objects up by index values, 20 for each.
+func index(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet))
+	informer := factory.Core().V1().Pods().Informer()
+	groups := cache.Indexers{"group": func(object any) ([]string, error) {
+		number, err := strconv.Atoi(strings.TrimPrefix(object.(*corev1.Pod).Name, "web-"))
+		return []string{strconv.Itoa(number / 20)}, err
+	}}
+	if err := informer.AddIndexers(groups); err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(informer.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	indexer := informer.GetIndexer()
+	values := indexer.ListIndexFuncValues("group")
+	read := 0
+	mark := now()
+	for number := range arguments.count {
+		objects, err := indexer.ByIndex("group", values[number%len(values)])
+		if err != nil {
+			return measured{}, nil, err
+		}
+		for _, object := range objects {
+			read += len(object.(*corev1.Pod).Name)
+		}
+	}
+	measured := mark.measured()
+	if read == 0 {
+		return measured, nil, errors.New("nothing was read")
+	}
+	return measured, cached(indexer), nil
+}
+
+// relist reads the whole state once more, nothing having changed. Memory is the peak meanwhile, and what is resident before.
+func relist(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	os.Setenv("KUBE_FEATURE_WatchListClient", "false")
+	informer, lists := oldInformer(ctx, clientset, "", true)
+	go informer.RunWithContext(ctx)
+	if err := waitUntil(informer.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	before := resident()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	if err := waitUntil(func() bool { return lists.Load() == 2 }); err != nil {
+		return measured{}, nil, err
+	}
+	// The store takes the list in afterwards.
+	time.Sleep(200 * time.Millisecond)
+	measured := mark.measured()
+	measured.peakRSSBytes, measured.rssBytes = memory("VmHWM:"), before
+	return measured, cached(informer.GetStore()), nil
+}
+
+// resident is how much of this process is in memory now.
+func resident() int64 {
+	return memory("VmRSS:")
+}
+
+func memory(name string) int64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if rest, found := strings.CutPrefix(line, name); found {
+			kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kilobytes * 1024
+		}
+	}
+	return 0
+}

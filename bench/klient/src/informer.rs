@@ -1,0 +1,147 @@
+//! Jobs of informers: complete, follow, look up, read again.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use anyhow::{Result, ensure};
+use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, peak, resident};
+use k8s_openapi::api::core::v1::Pod;
+use klient::client::{Api, ListStream, Watch};
+use klient::informer::{CachedObject, Event, Form, IndexFunc, ListWatch, SharedInformer};
+use klient::wire::ManagedFields;
+use klient::{Error, ListOptions, Status, VersionMatch, WatchOptions};
+use tokio::sync::Notify;
+
+fn answer(informer: &SharedInformer<Pod>) -> Answer {
+    let mut answer = Answer::default();
+    for pod in &informer.lister().list() {
+        answer.add_key(pod.key().namespace().unwrap_or_default(), pod.key().name());
+    }
+    answer
+}
+
+/// A cache from nothing to complete, with a handler.
+pub(crate) async fn sync(_: &Arguments, fleet: Api<Pod>, form: Form) -> Result<(Measured, Answer)> {
+    let told = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&told);
+    let mark = Mark::now()?;
+    let informer = SharedInformer::builder(fleet).form(form).build();
+    let registration = informer.add_handler(move |_: Event<Pod>| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    informer.start();
+    registration.wait_for_sync().await?;
+    let mut measured = mark.measured()?;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    measured.rss_bytes = Some(resident()?);
+    let answer = answer(&informer);
+    ensure!(told.load(Ordering::Relaxed) == answer.count(), "the handler was not told of everything");
+    Ok((measured, answer))
+}
+
+/// Lists the state of a version, so that the events after it come on the watch; or is expired, once.
+struct Old {
+    fleet: Api<Pod>,
+    since: Option<String>,
+    expired: AtomicBool,
+}
+
+impl ListWatch for Old {
+    type Kind = Pod;
+    type List = ListStream<Pod>;
+    type Watch = Watch<Pod>;
+
+    async fn list(&self, mut options: ListOptions, managed_fields: ManagedFields) -> Result<ListStream<Pod>, Error> {
+        if let Some(since) = &self.since {
+            options.version = VersionMatch::Exact(since.as_str().into());
+            options.limit = 0;
+        }
+        ListWatch::list(&self.fleet, options, managed_fields).await
+    }
+
+    async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<Watch<Pod>, Error> {
+        if self.expired.swap(false, Ordering::Relaxed) {
+            return Err(Status::expired("as the job wants it").into());
+        }
+        ListWatch::watch(&self.fleet, options, managed_fields).await
+    }
+
+    fn describe(&self) -> String {
+        ListWatch::describe(&self.fleet)
+    }
+}
+
+/// Events that have happened, through reflector, fifo and store to a handler that takes the key.
+pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let (count, done) = (arguments.count, Arc::new(Notify::new()));
+    let (keys, ended) = (Arc::new(std::sync::Mutex::new(Answer::default())), Arc::clone(&done));
+    let taken = Arc::clone(&keys);
+    let source = Old { fleet, since: Some(arguments.since.clone()), expired: AtomicBool::new(false) };
+    let informer = SharedInformer::new(source);
+    let started = Arc::new(std::sync::Mutex::new(None));
+    let first = Arc::clone(&started);
+    let _registration = informer.add_handler(move |event: Event<Pod>| {
+        let Event::Updated { new, .. } = &event else { return };
+        let Ok(mut answer) = taken.lock() else { return };
+        if answer.count() == 0 {
+            *first.lock().expect("nobody panics") = Mark::now().ok();
+        }
+        answer.add_key(new.key().namespace().unwrap_or_default(), new.key().name());
+        if answer.count() == count {
+            ended.notify_one();
+        }
+    });
+    informer.start();
+    done.notified().await;
+    let mark = started.lock().expect("nobody panics").take();
+    let measured = mark.ok_or_else(|| anyhow::anyhow!("no event came"))?.measured()?;
+    let answer = std::mem::take(&mut *keys.lock().expect("nobody panics"));
+    Ok((measured, answer))
+}
+
+/// Objects by index values, 20 for each.
+pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let informer = SharedInformer::new(fleet);
+    let group = IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name())));
+    let groups = informer.add_index("group", group)?;
+    informer.start();
+    informer.wait_for_sync().await?;
+    let values: Vec<_> = groups.values();
+    let mut read = 0;
+    let mark = Mark::now()?;
+    for number in 0..arguments.count {
+        for pod in &groups.get(&values[number % values.len()]) {
+            read += pod.key().as_str().len();
+        }
+    }
+    let measured = mark.measured()?;
+    ensure!(read > 0, "nothing was read");
+    Ok((measured, answer(&informer)))
+}
+
+/// The group of a pod by its name: those that differ in the last digits.
+fn group_of(name: &str) -> String {
+    let number: usize = name.trim_start_matches("web-").parse().unwrap_or_default();
+    (number / 20).to_string()
+}
+
+/// The whole state once more, nothing having changed. Memory is the peak meanwhile, and what is resident before.
+pub(crate) async fn relist(_: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let informer = SharedInformer::new(Old { fleet, since: None, expired: AtomicBool::new(true) });
+    let mut states = informer.states();
+    informer.start();
+    informer.wait_for_sync().await?;
+    let before = resident()?;
+    forget_peak()?;
+    let mark = Mark::now()?;
+    while informer.status().relists.values().sum::<u64>() < 2 {
+        states.changed().await?;
+        tokio::task::yield_now().await;
+    }
+    let mut measured = mark.measured()?;
+    measured.peak_rss_bytes = i64::try_from(peak()?)?;
+    measured.rss_bytes = Some(before);
+    Ok((measured, answer(&informer)))
+}
