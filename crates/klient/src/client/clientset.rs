@@ -79,6 +79,8 @@ macro_rules! group_versions {
             impl $name<crate::informer::InformerFactory> {$(
                 $(#[$kind_cfg])?
                 #[doc = concat!("The informer of [`", stringify!($kind), "`].")]
+                // So that only crates that call it compile an informer of this kind.
+                #[inline]
                 pub fn $plural(&self) -> crate::informer::SharedInformer<$kind> {
                     self.source.$scope()
                 }

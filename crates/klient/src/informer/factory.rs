@@ -200,11 +200,11 @@ impl InformerFactory {
     ///
     /// If one is stopped meanwhile.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        for informer in self.informers() {
-            informer.wait_for_sync().await.map_err(|error| error.context("an informer did not sync"))?;
-        }
         if self.lock().closed {
             return Err(Error::new(ErrorKind::Canceled, "the informer factory is shut down"));
+        }
+        for informer in self.informers() {
+            informer.wait_for_sync().await.map_err(|error| error.context("an informer did not sync"))?;
         }
         Ok(())
     }

@@ -37,6 +37,8 @@ struct State<K> {
     /// `None` where an event was folded away.
     queue: VecDeque<Option<Item<K>>>,
     holes: usize,
+    /// How many of those that wait are no events.
+    marks: usize,
     /// How many were taken from the front.
     taken: usize,
     /// Where the newest event of each key waits, counted as `taken` is; while events are folded.
@@ -51,8 +53,7 @@ impl<K: Resource> Buffer<K> {
     }
 
     fn bounded(bound: usize) -> Self {
-        let state = State { queue: VecDeque::new(), holes: 0, taken: 0, newest: None, waker: None, closed: false };
-        Self { state: Mutex::new(state), bound }
+        Self { state: Mutex::new(State::new()), bound }
     }
 
     /// Adds events, in order.
@@ -67,6 +68,7 @@ impl<K: Resource> Buffer<K> {
     pub(in crate::informer) fn synced(&self) {
         let mut state = self.lock();
         state.queue.push_back(Some(Item::Synced));
+        state.marks += 1;
         state.wake();
     }
 
@@ -90,7 +92,7 @@ impl<K: Resource> Buffer<K> {
     /// How many events wait.
     pub(in crate::informer) fn len(&self) -> usize {
         let state = self.lock();
-        state.queue.len() - state.holes
+        state.queue.len() - state.holes - state.marks
     }
 
     /// Takes nothing more in.
@@ -103,9 +105,7 @@ impl<K: Resource> Buffer<K> {
     /// Takes nothing more in, and forgets what waits.
     pub(in crate::informer) fn abandon(&self) {
         let mut state = self.lock();
-        state.queue = VecDeque::new();
-        state.newest = None;
-        state.closed = true;
+        *state = State { closed: true, waker: state.waker.take(), ..State::new() };
         state.wake();
     }
 
@@ -115,6 +115,10 @@ impl<K: Resource> Buffer<K> {
 }
 
 impl<K: Resource> State<K> {
+    fn new() -> Self {
+        Self { queue: VecDeque::new(), holes: 0, marks: 0, taken: 0, newest: None, waker: None, closed: false }
+    }
+
     fn push(&mut self, event: Event<K>, bound: usize) {
         if self.closed {
             return;
@@ -177,6 +181,7 @@ impl<K: Resource> State<K> {
                 self.holes -= 1;
                 continue;
             };
+            self.marks -= usize::from(matches!(item, Item::Synced));
             if self.queue.len() < bound / 2 {
                 self.newest = None;
             } else if let (Some(newest), Item::Event(event)) = (&mut self.newest, &item)
@@ -217,4 +222,106 @@ fn fold<K: Resource>(slot: &mut Option<Item<K>>, event: Event<K>) -> Option<Even
     };
     *slot = Some(Item::Event(folded));
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::informer::{CachedObject, Tombstone};
+
+    fn object(name: u8, version: u32) -> CachedObject<ConfigMap> {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.to_string());
+        map.metadata.resource_version = Some(version.to_string());
+        CachedObject::from_object(map)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Change(u8),
+        Delete(u8),
+        Take,
+        Sync,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            6 => (0u8..8).prop_map(Step::Change),
+            3 => (0u8..8).prop_map(Step::Delete),
+            3 => Just(Step::Take),
+            1 => Just(Step::Sync),
+        ];
+        proptest::collection::vec(step, 0..300)
+    }
+
+    fn take(buffer: &Buffer<ConfigMap>) -> Option<Item<ConfigMap>> {
+        match buffer.poll_next(&std::task::Context::from_waker(Waker::noop())) {
+            Poll::Ready(item) => item,
+            Poll::Pending => None,
+        }
+    }
+
+    /// Takes one in; fails unless it follows from what the handler knows.
+    fn hear(known: &mut BTreeMap<ObjectKey, u32>, item: Item<ConfigMap>, synced: &mut usize) {
+        let version = |object: &CachedObject<ConfigMap>| object.resource_version().as_str().parse::<u32>().unwrap();
+        let Item::Event(event) = item else {
+            *synced += 1;
+            return;
+        };
+        let key = event.key().clone();
+        match &event {
+            Event::Added { object, .. } => assert_eq!(known.insert(key, version(object)), None),
+            Event::Updated { old, new } => assert_eq!(known.insert(key, version(new)), Some(version(old))),
+            Event::Deleted(_) => assert!(known.remove(&key).is_some()),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn folding_leaves_out_states_and_nothing_else(steps in steps(), bound in 1usize..20) {
+            let buffer = Buffer::bounded(bound);
+            let (mut there, mut known) = (BTreeMap::new(), BTreeMap::new());
+            let (mut version, mut marks, mut synced) = (0, 0, 0);
+            for step in steps {
+                version += 1;
+                match step {
+                    Step::Change(name) => {
+                        let new = object(name, version);
+                        let event = match there.insert(name, new.clone()) {
+                            None => Event::Added { object: new, in_initial_list: false },
+                            Some(old) => Event::Updated { old, new },
+                        };
+                        buffer.extend([event].into_iter());
+                    }
+                    Step::Delete(name) => {
+                        if let Some(old) = there.remove(&name) {
+                            buffer.extend([Event::Deleted(Tombstone::Final(old))].into_iter());
+                        }
+                    }
+                    Step::Sync => {
+                        marks += 1;
+                        buffer.synced();
+                    }
+                    Step::Take => {
+                        if let Some(item) = take(&buffer) {
+                            hear(&mut known, item, &mut synced);
+                        }
+                    }
+                }
+                prop_assert!(buffer.len() <= bound + 2 * 8, "{} events wait", buffer.len());
+            }
+            while let Some(item) = take(&buffer) {
+                hear(&mut known, item, &mut synced);
+            }
+            let expected: Vec<_> = there.values().map(|object| object.resource_version().as_str().to_owned()).collect();
+            prop_assert_eq!(known.values().map(u32::to_string).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(synced, marks);
+            prop_assert_eq!(buffer.len(), 0);
+        }
+    }
 }

@@ -1,1 +1,77 @@
-//! (being written)
+//! One informer for all who ask for the same objects.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use klient::{
+    ApiResource,
+    client::Api,
+    informer::{HandlerFuncs, InformerFactory, InformerState},
+};
+
+use super::{World, within};
+
+#[tokio::test(start_paused = true)]
+async fn everyone_gets_the_same_informer_of_a_kind_scope_and_selector() {
+    let world = World::start().await;
+    world.create("a").await;
+    let factory = InformerFactory::new(world.client.clone());
+    let maps = factory.core_v1().config_maps();
+    let again = factory.namespaced::<ConfigMap>();
+    let elsewhere = factory.namespace("default").core_v1().config_maps();
+    let selected = factory.label_selector("app=web").core_v1().config_maps();
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    assert_eq!(again.lister().len(), 1);
+    let same = |a: &klient::informer::SharedInformer<ConfigMap>, b: &klient::informer::SharedInformer<ConfigMap>| {
+        std::ptr::eq(a.store(), b.store())
+    };
+    assert!(same(&maps, &again));
+    assert!(!same(&maps, &elsewhere) && !same(&maps, &selected));
+    assert_eq!(selected.lister().len(), 0);
+    let lists = |world: &World| world.server.requests()[&("GET".to_owned(), "/api/v1/configmaps".to_owned())];
+    // A list and a watch for each of the two that see all namespaces.
+    assert_eq!(lists(&world), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_handle_stops_it_and_the_next_one_starts_anew() {
+    let world = World::start().await;
+    let factory = InformerFactory::new(world.client.clone());
+    let maps = factory.core_v1().config_maps();
+    factory.start();
+    within(maps.wait_for_sync()).await.unwrap();
+    drop(maps);
+    let maps = factory.core_v1().config_maps();
+    assert_eq!(maps.status().state, InformerState::Idle);
+    factory.start();
+    within(maps.wait_for_sync()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_of_all_forms_come_from_it() {
+    let world = World::start().await;
+    world.create("a").await;
+    let factory = InformerFactory::new(world.client.clone()).namespace("default");
+    let dynamic = factory.dynamic(ApiResource::of::<ConfigMap>());
+    let metadata = factory.metadata_of(&Api::<ConfigMap>::namespaced(world.client.clone(), "default"));
+    let nodes = factory.cluster::<Node>();
+    let typed = factory.core_v1().config_maps();
+    let _registration = typed.add_handler(HandlerFuncs::new());
+    factory.start();
+    within(factory.wait_for_sync()).await.unwrap();
+    assert_eq!((dynamic.lister().len(), metadata.lister().len(), nodes.lister().len()), (1, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_stops_all_and_starts_none() {
+    let world = World::start().await;
+    let factory = InformerFactory::new(world.client.clone());
+    let maps = factory.core_v1().config_maps();
+    factory.start();
+    within(maps.wait_for_sync()).await.unwrap();
+    within(factory.shutdown()).await;
+    assert_eq!(maps.status().state, InformerState::Stopped);
+    let pods = factory.core_v1().pods();
+    factory.start();
+    assert_eq!(pods.status().state, InformerState::Idle);
+    assert!(factory.wait_for_sync().await.is_err());
+}

@@ -78,7 +78,8 @@ async fn a_late_handler_hears_of_what_is_there_and_misses_nothing() {
         let live = seen.iter().filter(|told| told.starts_with('+')).count();
         assert!(live >= 20 - round, "{seen:?}");
         seen.iter_mut().for_each(|told| *told = told[1..].to_owned());
-        let mut names: Vec<_> = ["a", "b"].map(str::to_owned).into_iter().chain((0..20).map(|n| format!("c{n}"))).collect();
+        let mut names: Vec<_> =
+            ["a", "b"].map(str::to_owned).into_iter().chain((0..20).map(|n| format!("c{n}"))).collect();
         names.sort();
         let order: Vec<_> = seen.iter().filter(|name| name.starts_with('c')).cloned().collect();
         seen.sort();
@@ -258,7 +259,9 @@ async fn what_vanished_in_a_gap_is_told_with_its_last_known_state() {
     next_n(&mut events, 2).await;
     watch.send(says(klient::Status::expired("old"))).unwrap();
     let event = within(events.next()).await.unwrap();
-    assert!(matches!(&event, Event::Deleted(Tombstone::LastKnown(object)) if object.resource_version().as_str() == "2"));
+    assert!(
+        matches!(&event, Event::Deleted(Tombstone::LastKnown(object)) if object.resource_version().as_str() == "2")
+    );
 }
 
 #[tokio::test(start_paused = true)]

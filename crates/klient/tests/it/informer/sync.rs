@@ -149,8 +149,10 @@ async fn a_transform_leaves_out_what_nobody_needs() {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     secrets.create(&CreateOptions::default(), &secret).await.unwrap();
     for form in [Form::Wire, Form::Decoded] {
-        let informer =
-            SharedInformer::builder(secrets.clone()).form(form).transform(|secret: &mut Secret| secret.data = None).build();
+        let informer = SharedInformer::builder(secrets.clone())
+            .form(form)
+            .transform(|secret: &mut Secret| secret.data = None)
+            .build();
         informer.start();
         within(informer.wait_for_sync()).await.unwrap();
         let cached = informer.lister().namespace("default").get("s").unwrap();
@@ -205,7 +207,8 @@ async fn custom_resources_are_waited_for_and_followed() {
     informer.start();
     let mut states = informer.states();
     within(states.wait_for(|state| *state == InformerState::NotServed)).await.unwrap();
-    let definitions = klient::client::Clientset::new(world.client.clone()).apiextensions_v1().custom_resource_definitions();
+    let definitions =
+        klient::client::Clientset::new(world.client.clone()).apiextensions_v1().custom_resource_definitions();
     let definition = serde_json::from_value(json!({
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced",
