@@ -37,10 +37,14 @@ pub enum Job {
     WatchKeys,
     /// Events of which the object is used.
     WatchTyped,
+    /// Keys through a work queue. Needs no server.
+    Queue,
+    /// Many keys at once through a work queue. Needs no server.
+    QueueBurst,
 }
 
 impl Job {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Fill,
         Self::Touch,
         Self::Get,
@@ -50,6 +54,8 @@ impl Job {
         Self::Patch,
         Self::WatchKeys,
         Self::WatchTyped,
+        Self::Queue,
+        Self::QueueBurst,
     ];
 
     pub fn name(self) -> &'static str {
@@ -63,6 +69,8 @@ impl Job {
             Self::Patch => "patch",
             Self::WatchKeys => "watch-keys",
             Self::WatchTyped => "watch-typed",
+            Self::Queue => "queue",
+            Self::QueueBurst => "queue-burst",
         }
     }
 }

@@ -17,6 +17,9 @@ const LIBRARY: &str = "kube-rs";
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::of_process()?;
+    if matches!(arguments.job, Job::Queue | Job::QueueBurst) {
+        bail!("kube has no queue by itself");
+    }
     let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
@@ -31,7 +34,7 @@ async fn main() -> Result<()> {
         Job::Patch => write::patch(&arguments, fleet).await?,
         // There is no form of an event other than the typed one.
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
-        Job::Fill | Job::Touch => bail!("klient's program does this"),
+        Job::Queue | Job::QueueBurst | Job::Fill | Job::Touch => bail!("klient's program does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);
     Ok(())

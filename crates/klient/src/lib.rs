@@ -9,6 +9,7 @@ mod error;
 pub mod metrics;
 pub mod retry;
 mod sync;
+pub mod workqueue;
 
 pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;

@@ -1,6 +1,6 @@
 //! The jobs, and how often each is done to take long enough.
 
-use super::sample::Call;
+use super::{program::Library, sample::Call};
 
 /// What all libraries are asked to do.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,20 @@ impl Job {
         Self { name: "watch-typed", operation: "watch event, object used", count: 2000, concurrency: 1 },
         Self { name: "patch", operation: "merge patch of a pod, one at a time", count: 300, concurrency: 1 },
         Self { name: "create", operation: "create of a pod, one at a time", count: 500, concurrency: 1 },
+        Self { name: "queue", operation: "key added, got and done, one worker", count: 1_000_000, concurrency: 1 },
+        Self { name: "queue", operation: "key added, got and done, 8 workers", count: 1_000_000, concurrency: 8 },
+        Self { name: "queue-burst", operation: "key of a burst, 8 workers", count: 300_000, concurrency: 8 },
     ];
+
+    /// Whether there is anything to ask a server.
+    pub(super) fn needs_server(self) -> bool {
+        !self.name.starts_with("queue")
+    }
+
+    /// Whether a library has what it takes: kube has no queue by itself.
+    pub(super) fn is_offered_by(self, library: Library) -> bool {
+        !self.name.starts_with("queue") || library != Library::KubeRs
+    }
 
     /// Whether it watches changes that must have happened.
     pub(super) fn needs_events(self) -> bool {

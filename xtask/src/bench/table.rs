@@ -57,7 +57,7 @@ pub(super) fn print(measurement: &Measurement) {
     for (library, row) in rows(measurement) {
         match row {
             Ok(Row { cpu_microseconds: cpu, per_second, peak_rss_megabytes: memory, ratio }) => println!(
-                "| {library} | {:.1} ({:.1}-{:.1}) | {:.0} | {:.0} | {:.2} ({:.2}-{:.2}) |",
+                "| {library} | {:.2} ({:.2}-{:.2}) | {:.0} | {:.0} | {:.2} ({:.2}-{:.2}) |",
                 cpu.median, cpu.min, cpu.max, per_second.median, memory.median, ratio.median, ratio.min, ratio.max
             ),
             Err(why) => println!("| {library} | {} | | | |", why.lines().next().unwrap_or_default()),
