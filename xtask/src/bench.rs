@@ -46,7 +46,7 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
     let klient = programs[0].path().map_err(|why| anyhow::anyhow!("klient's program: {why}"))?;
     let needs_server = options.jobs.iter().any(|job| job.needs_server());
     let server = if needs_server { Some(e2e::start()?) } else { None };
-    let kubeconfig = server.as_ref().map(|server| server.kubeconfig()).unwrap_or_default();
+    let kubeconfig = server.as_ref().map(klient_harness::Server::kubeconfig).unwrap_or_default();
     let object = root.join("bench/pod.json");
     let prepare = |job: &str, count: usize| {
         let call = sample::Call {

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "client")]
+pub mod election;
 mod error;
 pub mod metrics;
 pub mod retry;

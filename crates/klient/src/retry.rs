@@ -5,6 +5,8 @@
 
 mod backoff;
 
+#[cfg(feature = "client")]
+pub(crate) use backoff::random;
 pub use backoff::{Backoff, Delays};
 
 use crate::Error;

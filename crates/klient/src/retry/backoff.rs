@@ -113,7 +113,7 @@ fn scaled(duration: Duration, factor: f64) -> Duration {
 }
 
 /// A number from 0 up to 1. Good enough to spread clients out, and needs no other crate.
-fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     // 53 bits are what a float holds exactly.
     (RandomState::new().hash_one(()) >> 11) as f64 / (1u64 << 53) as f64
 }

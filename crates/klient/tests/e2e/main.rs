@@ -7,6 +7,7 @@ mod cluster;
 mod connections;
 mod custom;
 mod discovery;
+mod election;
 mod every_verb;
 mod faults;
 mod forms;

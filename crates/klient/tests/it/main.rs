@@ -5,6 +5,8 @@
 mod answers;
 mod discovery;
 mod discovery_cache;
+mod election;
+mod embedded;
 mod exec_plugins;
 mod http2;
 mod managed_fields;
