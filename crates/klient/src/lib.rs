@@ -5,12 +5,19 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod condition;
 #[cfg(feature = "client")]
 pub mod election;
 mod error;
+#[cfg(feature = "client")]
+pub mod events;
+#[cfg(feature = "client")]
+pub mod finalizer;
 pub mod metrics;
 pub mod retry;
 mod sync;
+#[cfg(feature = "client")]
+pub mod wait;
 pub mod workqueue;
 
 pub use error::{BoxError, Error, ErrorKind};

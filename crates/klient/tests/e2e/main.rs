@@ -8,6 +8,7 @@ mod connections;
 mod custom;
 mod discovery;
 mod election;
+mod events;
 mod every_verb;
 mod faults;
 mod forms;
