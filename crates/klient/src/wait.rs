@@ -23,8 +23,10 @@ use crate::{Error, ErrorKind, client::Api, retry::Backoff};
 /// assert!(ready.or(Until::absent()).holds(None));
 /// ```
 pub struct Until<K> {
-    holds: Arc<dyn Fn(Option<&K>) -> bool + Send + Sync>,
+    holds: Arc<Holds<K>>,
 }
+
+type Holds<K> = dyn Fn(Option<&K>) -> bool + Send + Sync;
 
 impl<K: Resource> Until<K> {
     /// The answer of a function; the object is absent if it does not exist.
