@@ -94,10 +94,13 @@ impl<T> Core<T> {
         let took = inner.state.started(slot).zip(now).map(|(started, now)| now.saturating_duration_since(started));
         let is_first = before(&mut inner.state);
         let is_ready = inner.state.done(slot);
-        let woken = [inner.getters.next_if(is_ready), if is_first { inner.getters.look_at_time() } else { None }];
-        let over = inner.over();
+        let getter = inner.getters.next_if(is_ready);
+        let timekeeper = if is_first { inner.getters.look_at_time() } else { None };
+        let over = if inner.state.is_shutting_down() { inner.over() } else { Vec::new() };
         drop(inner);
-        wake(woken.into_iter().flatten().chain(over));
+        wake(getter);
+        wake(timekeeper);
+        wake_all(over);
         took
     }
 
@@ -115,9 +118,10 @@ impl<T> Core<T> {
     pub(super) fn stop_getting(&self, getter: &mut Getter) {
         let Some(id) = getter.id.take() else { return };
         let mut inner = self.lock();
-        let woken = inner.leave(id);
+        let [getter, timekeeper] = inner.leave(id);
         drop(inner);
-        wake(woken.into_iter().flatten());
+        wake(getter);
+        wake(timekeeper);
     }
 
     /// Ends the intake.
@@ -128,7 +132,8 @@ impl<T> Core<T> {
         let drainers: Vec<_> = inner.drainers.all().collect();
         let getters: Vec<_> = inner.getters.all().collect();
         drop(inner);
-        wake(drainers.into_iter().chain(getters));
+        wake_all(drainers);
+        wake_all(getters);
     }
 
     /// Ends the intake, and begins to wait for the end.
@@ -138,7 +143,7 @@ impl<T> Core<T> {
         let drainer = Drainer { id: None, releases: inner.releases };
         let getters: Vec<_> = inner.getters.all().collect();
         drop(inner);
-        wake(getters);
+        wake_all(getters);
         drainer
     }
 
@@ -203,12 +208,13 @@ impl<T: Clone> Core<T> {
             return (Looked::Wait(deadline), promoted);
         }
         // More than one may have become ready at once, and only one of those who wait has been told.
-        let woken = match getter.id.take() {
+        let [next, timekeeper] = match getter.id.take() {
             Some(id) => inner.leave(id),
             None => [inner.next_getter(), None],
         };
         drop(inner);
-        wake(woken.into_iter().flatten());
+        wake(next);
+        wake(timekeeper);
         (looked, promoted)
     }
 
@@ -321,6 +327,12 @@ impl<T> Inner<T> {
     }
 }
 
-fn wake(wakers: impl IntoIterator<Item = Waker>) {
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn wake_all(wakers: Vec<Waker>) {
     wakers.into_iter().for_each(Waker::wake);
 }

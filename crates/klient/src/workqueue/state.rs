@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use hashbrown::HashTable;
+use hashbrown::{HashTable, hash_table::Entry};
 use tokio::time::{Duration, Instant};
 
-use super::order::{Entry, Order};
+use super::order::{self, Order};
 
 /// All keys, and what is known of them.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl<T> State<T> {
         let slot = &mut self.slots[place as usize];
         slot.stamp = slot.stamp.wrapping_add(1);
         (slot.queued, slot.priority) = (true, priority);
-        self.order.push(priority, slot.group, Entry { slot: place, stamp: slot.stamp });
+        self.order.push(priority, slot.group, order::Entry { slot: place, stamp: slot.stamp });
     }
 
     /// Delays the slot's key; says whether it is the first now.
@@ -376,17 +376,17 @@ impl<T: Eq> State<T> {
         let Hashed { key, hash, group } = key;
         let slots = &self.slots;
         let is_key = |place: &u32| slots[*place as usize].key.as_ref() == Some(&key);
-        if let Some(place) = self.table.find(hash, is_key) {
-            return *place;
-        }
-        let place = self.free.pop().unwrap_or_else(|| {
+        let vacant = match self.table.entry(hash, is_key, |place| slots[*place as usize].hash) {
+            Entry::Occupied(found) => return *found.get(),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let place = self.free.pop().unwrap_or(slots.len() as u32);
+        vacant.insert(place);
+        if place as usize == self.slots.len() {
             self.slots.push(Slot::empty());
-            (self.slots.len() - 1) as u32
-        });
+        }
         let slot = &mut self.slots[place as usize];
         (slot.key, slot.hash, slot.group) = (Some(key), hash, group);
-        let slots = &self.slots;
-        self.table.insert_unique(hash, place, |other| slots[*other as usize].hash);
         place
     }
 
@@ -432,7 +432,7 @@ impl<T> Slot<T> {
     }
 }
 
-fn is_live<T>(slots: &[Slot<T>], entry: Entry) -> bool {
+fn is_live<T>(slots: &[Slot<T>], entry: order::Entry) -> bool {
     slots.get(entry.slot as usize).is_some_and(|slot| slot.queued && slot.stamp == entry.stamp)
 }
 
