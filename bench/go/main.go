@@ -44,6 +44,12 @@ var jobs = map[string]job{
 	"relist":          relist,
 }
 
+// serverless are the jobs that ask no server.
+var serverless = map[string]func(*arguments) (measured, *answer){
+	"queue":       queueSteady,
+	"queue-burst": queueBurst,
+}
+
 func main() {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -55,6 +61,10 @@ func run(ctx context.Context) error {
 	arguments, err := parse(os.Args[1:])
 	if err != nil {
 		return err
+	}
+	if work, found := serverless[arguments.job]; found {
+		measured, answer := work(arguments)
+		return report(arguments, measured, answer)
 	}
 	work, found := jobs[arguments.job]
 	if !found {

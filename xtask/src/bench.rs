@@ -21,9 +21,6 @@ use self::{
 };
 use crate::e2e;
 
-/// What the table says of a library that has no such thing.
-const NOT_OFFERED: &str = "not offered";
-
 /// Builds the programs, starts the server, runs each job with each library in turn, and prints the ratios.
 pub(crate) fn compare(root: &Path, arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
@@ -35,10 +32,8 @@ pub(crate) fn smoke(root: &Path) -> Result<()> {
     let options = Options { size: 12, count: Some(12), repetitions: 1, profile: Profile::Dev, ..Options::default() };
     let measurements = measure(root, &options)?;
     for measurement in &measurements {
-        for (library, samples) in &measurement.samples {
-            if samples.as_ref().is_err_and(|why| why == NOT_OFFERED) {
-                continue;
-            }
+        let offered = |library: &Library| measurement.job.is_offered_by(*library);
+        for (library, samples) in measurement.samples.iter().filter(|(library, _)| offered(library)) {
             samples.as_ref().map_err(|why| anyhow::anyhow!("{}: {why}", library.name()))?;
         }
     }
@@ -49,8 +44,9 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
     let programs: Vec<Program> =
         Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
     let klient = programs[0].path().map_err(|why| anyhow::anyhow!("klient's program: {why}"))?;
-    let server = e2e::start()?;
-    let kubeconfig = server.kubeconfig();
+    let needs_server = options.jobs.iter().any(|job| job.needs_server());
+    let server = if needs_server { Some(e2e::start()?) } else { None };
+    let kubeconfig = server.as_ref().map(klient_harness::Server::kubeconfig).unwrap_or_default();
     let object = root.join("bench/pod.json");
     let prepare = |job: &str, count: usize| {
         let call = sample::Call {
@@ -63,8 +59,10 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
         };
         sample::run(klient, &call)
     };
-    let filled = prepare("fill", 1).context("filling the server")?;
-    println!("\n{} pods of {} bytes as JSON", options.size, filled["object_bytes"]);
+    if needs_server {
+        let filled = prepare("fill", 1).context("filling the server")?;
+        println!("\n{} pods of {} bytes as JSON", options.size, filled["object_bytes"]);
+    }
     let mut measurements = Vec::new();
     for job in &options.jobs {
         let count = options.count.unwrap_or(job.count);
@@ -112,9 +110,8 @@ fn run_in_turns(programs: &[Program], job: Job, call: &sample::Call<'_>, repetit
     }
     for program in programs {
         if !job.is_offered_by(program.library) {
-            measurement.missing(program.library, NOT_OFFERED);
-        }
-        if let Err(why) = program.path() {
+            measurement.missing(program.library, "not offered");
+        } else if let Err(why) = program.path() {
             measurement.missing(program.library, why);
         }
     }

@@ -47,10 +47,14 @@ pub enum Job {
     Index,
     /// The whole state read again, nothing having changed.
     Relist,
+    /// Keys through a work queue. Needs no server.
+    Queue,
+    /// Many keys at once through a work queue. Needs no server.
+    QueueBurst,
 }
 
 impl Job {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 16] = [
         Self::Fill,
         Self::Touch,
         Self::Get,
@@ -65,6 +69,8 @@ impl Job {
         Self::InformerEvents,
         Self::Index,
         Self::Relist,
+        Self::Queue,
+        Self::QueueBurst,
     ];
 
     pub fn name(self) -> &'static str {
@@ -83,6 +89,8 @@ impl Job {
             Self::InformerEvents => "informer-events",
             Self::Index => "index",
             Self::Relist => "relist",
+            Self::Queue => "queue",
+            Self::QueueBurst => "queue-burst",
         }
     }
 }

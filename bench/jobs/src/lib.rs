@@ -41,7 +41,6 @@ pub fn made(arguments: &Arguments) -> Result<Vec<Pod>> {
     Ok((0..arguments.count).map(numbered).collect())
 }
 
-
 /// Fails unless an answer is about the object that was asked for.
 pub fn check(pod: &Pod, name: &str) -> Result<()> {
     ensure!(pod.metadata.name.as_deref() == Some(name), "asked for {name}, got {:?}", pod.metadata.name);

@@ -2,6 +2,7 @@
 
 mod fill;
 mod informer;
+mod queue;
 mod read;
 mod watch;
 mod write;
@@ -19,6 +20,15 @@ const LIBRARY: &str = "klient";
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::of_process()?;
+    let serverless = match arguments.job {
+        Job::Queue => Some(queue::steady(&arguments).await?),
+        Job::QueueBurst => Some(queue::burst(&arguments).await?),
+        _ => None,
+    };
+    if let Some((measured, answer)) = serverless {
+        report(LIBRARY, &arguments, &measured, &answer);
+        return Ok(());
+    }
     let files = KubeconfigFiles::explicit(&arguments.kubeconfig);
     let client = Client::from_config(&Config::load(&files, &Overrides::default())?)?;
     match arguments.job {

@@ -18,6 +18,9 @@ const LIBRARY: &str = "kube-rs";
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::of_process()?;
+    if matches!(arguments.job, Job::Queue | Job::QueueBurst) {
+        bail!("kube has no queue by itself");
+    }
     let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
@@ -34,7 +37,7 @@ async fn main() -> Result<()> {
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
         Job::Sync | Job::SyncDecoded => informer::sync(&arguments, fleet).await?,
         // There are no indices, and no way to begin at a version or to list again on demand.
-        Job::InformerEvents | Job::Index | Job::Relist => bail!("not offered"),
+        Job::InformerEvents | Job::Index | Job::Relist | Job::Queue | Job::QueueBurst => bail!("not offered"),
         Job::Fill | Job::Touch => bail!("klient's program does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);

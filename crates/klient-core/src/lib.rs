@@ -46,7 +46,10 @@ pub use options::{
     InvalidOptionError, ListOptions, LogOptions, PatchOptions, Preconditions, PropagationPolicy, UpdateOptions,
     WatchOptions,
 };
-pub use owner::{OwnerRefError, controller_of, controller_owner_ref, is_controlled_by, is_owner_of_kind, owner_ref};
+pub use owner::{
+    OwnerRefError, SetOwnerError, controller_of, controller_owner_ref, is_controlled_by, is_owner_of_kind, owner_ref,
+    set_controller_ref,
+};
 pub use partial::PartialObjectMeta;
 pub use patch::{JsonPatchOperation, Patch, PatchKind};
 pub use quantity::{ParseQuantityError, Quantity, QuantityFormat};

@@ -3,11 +3,15 @@
 //! An owner is identified by its UID. Group and kind tell which controller may care; the version in a reference is just
 //! the one its writer used, and never decides. In client-go: `metav1.NewControllerRef` and `GetControllerOf`.
 
+mod set;
+
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::{GroupKind, GroupVersion, GroupVersionKind, Resource, TypeMeta};
+
+pub use self::set::{SetOwnerError, set_controller_ref};
 
 /// A reference to an owner that does not control: the object is deleted when its last owner is.
 ///

@@ -5,11 +5,21 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod condition;
+#[cfg(feature = "client")]
+pub mod election;
 mod error;
+#[cfg(feature = "client")]
+pub mod events;
+#[cfg(feature = "client")]
+pub mod finalizer;
 pub mod informer;
 pub mod metrics;
 pub mod retry;
 mod sync;
+#[cfg(feature = "client")]
+pub mod wait;
+pub mod workqueue;
 
 pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;

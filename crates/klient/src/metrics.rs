@@ -47,7 +47,11 @@ enum Metric {
     Counter(Counter),
     Gauge(Gauge),
     Histogram(Histogram),
+    Observed(Observe),
 }
+
+/// Reads a value where it is kept; none when that is gone.
+type Observe = Arc<dyn Fn() -> Option<f64> + Send + Sync>;
 
 /// A number that only grows.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +92,21 @@ impl Registry {
             Metric::Gauge(gauge) => gauge,
             _ => Gauge::default(),
         }
+    }
+
+    /// Shows what `observe` says whenever metrics are read, and nothing once it says nothing: for what changes by itself, such
+    /// as an age. Takes the place of an earlier one of that name with these labels.
+    pub fn observed_gauge(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, &str)],
+        observe: impl Fn() -> Option<f64> + Send + Sync + 'static,
+    ) {
+        let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        let family = families.entry(name).or_insert_with(|| Family { help, metrics: BTreeMap::new() });
+        family.metrics.insert(labels, Metric::Observed(Arc::new(observe)));
     }
 
     /// The histogram of that name with these labels, made with these upper bounds if it is not there.
@@ -202,6 +221,19 @@ mod tests {
         registry.counter("n", "N.", &[]).increment();
         registry.gauge("n", "N.", &[]).set(9);
         assert_eq!(registry.render(), "# HELP n N.\n# TYPE n counter\nn 1\n");
+    }
+
+    #[test]
+    fn an_observed_gauge_is_read_when_it_is_shown_and_vanishes_with_its_source() {
+        let registry = Registry::new();
+        let source = Arc::new(AtomicI64::new(3));
+        let weak = Arc::downgrade(&source);
+        registry
+            .observed_gauge("age", "Age.", &[], move || weak.upgrade().map(|age| age.load(Ordering::Relaxed) as f64));
+        source.store(7, Ordering::Relaxed);
+        assert_eq!(registry.render(), "# HELP age Age.\n# TYPE age gauge\nage 7\n");
+        drop(source);
+        assert_eq!(registry.render(), "# HELP age Age.\n# TYPE age gauge\n");
     }
 
     #[test]

@@ -30,21 +30,36 @@ impl Job {
         Self { name: "watch-typed", operation: "watch event, object used", count: 2000, concurrency: 1 },
         Self { name: "sync", operation: "cache of all pods, from nothing to complete", count: 1, concurrency: 1 },
         Self { name: "sync-decoded", operation: "the same, every object decoded", count: 1, concurrency: 1 },
-        Self { name: "informer-events", operation: "watch event to a handler that takes the key", count: 2000, concurrency: 1 },
+        Self {
+            name: "informer-events",
+            operation: "watch event to a handler that takes the key",
+            count: 2000,
+            concurrency: 1,
+        },
         Self { name: "index", operation: "20 objects by an index value", count: 1_000_000, concurrency: 1 },
         Self { name: "relist", operation: "the whole state again, unchanged", count: 1, concurrency: 1 },
         Self { name: "patch", operation: "merge patch of a pod, one at a time", count: 300, concurrency: 1 },
         Self { name: "create", operation: "create of a pod, one at a time", count: 500, concurrency: 1 },
+        Self { name: "queue", operation: "key added, got and done, one worker", count: 1_000_000, concurrency: 1 },
+        Self { name: "queue", operation: "key added, got and done, 8 workers", count: 1_000_000, concurrency: 8 },
+        Self { name: "queue-burst", operation: "key of a burst, 8 workers", count: 300_000, concurrency: 8 },
     ];
+
+    /// Whether there is anything to ask a server.
+    pub(super) fn needs_server(self) -> bool {
+        !self.name.starts_with("queue")
+    }
 
     /// Whether it watches changes that must have happened.
     pub(super) fn needs_events(self) -> bool {
         self.name.starts_with("watch") || self.name == "informer-events"
     }
 
-    /// Whether a library has such a thing at all: kube-rs has no indices, and its watcher cannot be told where to begin.
+    /// Whether a library has such a thing at all: kube-rs has no queue by itself and no indices, and its watcher cannot be told
+    /// where to begin.
     pub(super) fn is_offered_by(self, library: Library) -> bool {
-        library != Library::KubeRs || !matches!(self.name, "informer-events" | "index" | "relist")
+        let lacking = ["informer-events", "index", "relist", "queue", "queue-burst"];
+        library != Library::KubeRs || !lacking.contains(&self.name)
     }
 
     /// How many objects a right answer counts.

@@ -59,18 +59,20 @@ pub(super) fn print(measurement: &Measurement) {
     println!("|---|---|---|---|---|---|");
     for (library, row) in rows(measurement) {
         match row {
-            Ok(Row { cpu_microseconds: cpu, per_second, peak_rss_megabytes: memory, rss_megabytes, ratio }) => println!(
-                "| {library} | {:.1} ({:.1}-{:.1}) | {:.0} | {:.0} | {} | {:.2} ({:.2}-{:.2}) |",
-                cpu.median,
-                cpu.min,
-                cpu.max,
-                per_second.median,
-                memory.median,
-                rss_megabytes.map_or_else(String::new, |rss| format!("{:.0}", rss.median)),
-                ratio.median,
-                ratio.min,
-                ratio.max
-            ),
+            Ok(Row { cpu_microseconds: cpu, per_second, peak_rss_megabytes: memory, rss_megabytes, ratio }) => {
+                println!(
+                    "| {library} | {:.2} ({:.2}-{:.2}) | {:.0} | {:.0} | {} | {:.2} ({:.2}-{:.2}) |",
+                    cpu.median,
+                    cpu.min,
+                    cpu.max,
+                    per_second.median,
+                    memory.median,
+                    rss_megabytes.map_or_else(String::new, |rss| format!("{:.0}", rss.median)),
+                    ratio.median,
+                    ratio.min,
+                    ratio.max
+                )
+            }
             Err(why) => println!("| {library} | {} | | | | |", why.lines().next().unwrap_or_default()),
         }
     }

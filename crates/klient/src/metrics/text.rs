@@ -8,7 +8,7 @@ use super::{Family, Labels, Metric};
 pub(super) fn family(out: &mut String, name: &str, family: &Family) {
     let sort = match family.metrics.values().next() {
         Some(Metric::Counter(_)) => "counter",
-        Some(Metric::Gauge(_)) => "gauge",
+        Some(Metric::Gauge(_) | Metric::Observed(_)) => "gauge",
         Some(Metric::Histogram(_)) => "histogram",
         None => return,
     };
@@ -18,6 +18,11 @@ pub(super) fn family(out: &mut String, name: &str, family: &Family) {
         match metric {
             Metric::Counter(counter) => line(out, name, "", labels, None, counter.value()),
             Metric::Gauge(gauge) => line(out, name, "", labels, None, gauge.value()),
+            Metric::Observed(observe) => {
+                if let Some(value) = observe() {
+                    line(out, name, "", labels, None, value);
+                }
+            }
             Metric::Histogram(histogram) => {
                 for (bound, count) in histogram.buckets() {
                     let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };

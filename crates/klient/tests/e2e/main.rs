@@ -7,6 +7,8 @@ mod cluster;
 mod connections;
 mod custom;
 mod discovery;
+mod election;
+mod events;
 mod every_verb;
 mod faults;
 mod forms;

@@ -5,7 +5,11 @@
 mod answers;
 mod discovery;
 mod discovery_cache;
+mod election;
+mod embedded;
+mod events;
 mod exec_plugins;
+mod helpers;
 mod http2;
 mod informer;
 mod managed_fields;

@@ -6,7 +6,7 @@ use klient::ObjectKey;
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    delta_fifo::{Delta, DeltaFifo},
+    delta_fifo::{Delta, DeltaFifo, Deltas},
     explore,
     store::ThreadSafeStore,
 };
@@ -116,7 +116,7 @@ fn a_replace_is_taken_whole_and_what_vanished_is_found() {
             }
         });
         while let Some(batch) = block_on(fifo.pop_batch()) {
-            let replaced = batch.deltas.iter().flat_map(|deltas| deltas.iter());
+            let replaced = batch.deltas.iter().flat_map(Deltas::iter);
             let replaced = replaced.filter(|delta| matches!(delta, Delta::Replaced(_))).count();
             assert!(replaced == 0 || replaced == 2, "a replace is in one batch");
             store.write(|known| {

@@ -51,6 +51,20 @@ mod trie;
 
 /// Runs a test under many random schedules, and under those that hit rare orders of few events.
 fn explore(test: impl Fn() + Clone + Send + Sync + 'static) {
-    shuttle::check_random(test.clone(), 2000);
-    shuttle::check_pct(test, 1000, 3);
+    shuttle::check_random(test.clone(), 800);
+    shuttle::check_pct(test, 400, 3);
+}
+
+#[allow(dead_code, unreachable_pub, missing_docs)]
+mod workqueue {
+    //! The queue's core, and what is tried with it.
+    #[path = "../../../src/workqueue/core.rs"]
+    pub(crate) mod core;
+    mod explore;
+    #[path = "../../../src/workqueue/order.rs"]
+    pub(crate) mod order;
+    #[path = "../../../src/workqueue/state.rs"]
+    pub(crate) mod state;
+    #[path = "../../../src/workqueue/waiters.rs"]
+    pub(crate) mod waiters;
 }

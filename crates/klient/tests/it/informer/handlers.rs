@@ -65,13 +65,11 @@ async fn a_late_handler_hears_of_what_is_there_and_misses_nothing() {
     let informer = SharedInformer::new(source);
     informer.start();
     within(informer.wait_for_sync()).await.unwrap();
-    let mut version = 6;
     // One more handler after each event, and no event is lost or told twice to any of them.
     let mut streams = Vec::new();
-    for round in 0..20 {
+    for (version, round) in (6..).zip(0..20) {
         streams.push((round, informer.events()));
         watch.send(added(&format!("c{round}"), &version.to_string())).unwrap();
-        version += 1;
     }
     for (round, mut events) in streams {
         let mut seen = next_n(&mut events, 22).await;

@@ -69,7 +69,7 @@ async fn indices_find_by_label_owner_field_and_closure_before_and_after_the_star
         assert_eq!(apps.get("web").len(), 3);
         assert_eq!(owners.get("u1").len(), 3);
         assert_eq!(
-            images.values().iter().map(|value| value.to_string()).collect::<Vec<_>>(),
+            images.values().iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["image-p", "image-q", "image-r"]
         );
     }

@@ -1,0 +1,75 @@
+package main
+
+import "k8s.io/client-go/util/workqueue"
+
+// queueSteady has each worker add a key, and process the one whose turn it is. No key comes twice: two adds could become one.
+func queueSteady(arguments *arguments) (measured, *answer) {
+	keys := keysOf(arguments.count)
+	queue := workqueue.NewTyped[string]()
+	mark := now()
+	ended := make(chan answer)
+	for worker := range arguments.concurrency {
+		go func() {
+			var part answer
+			for number := worker; number < arguments.count; number += arguments.concurrency {
+				queue.Add(keys[number])
+				key, _ := queue.Get()
+				process(key, &part)
+				queue.Done(key)
+			}
+			ended <- part
+		}()
+	}
+	return processed(arguments, mark, ended)
+}
+
+// queueBurst adds all keys as fast as it can, and has workers process them.
+func queueBurst(arguments *arguments) (measured, *answer) {
+	keys := keysOf(arguments.count)
+	mark := now()
+	queue := workqueue.NewTyped[string]()
+	ended := make(chan answer)
+	for range arguments.concurrency {
+		go func() {
+			var part answer
+			for {
+				key, over := queue.Get()
+				if over {
+					break
+				}
+				process(key, &part)
+				queue.Done(key)
+			}
+			ended <- part
+		}()
+	}
+	go func() {
+		for _, key := range keys {
+			queue.Add(key)
+		}
+		queue.ShutDownWithDrain()
+	}()
+	return processed(arguments, mark, ended)
+}
+
+func keysOf(count int) []string {
+	keys := make([]string, count)
+	for number := range keys {
+		keys[number] = fleet + "/" + name(number)
+	}
+	return keys
+}
+
+func process(key string, part *answer) {
+	part.addNumber(uint64(key[len(key)-1]))
+}
+
+func processed(arguments *arguments, mark mark, ended chan answer) (measured, *answer) {
+	all := &answer{}
+	for range arguments.concurrency {
+		part := <-ended
+		all.count += part.count
+		all.sum += part.sum
+	}
+	return mark.measured(), all
+}

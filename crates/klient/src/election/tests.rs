@@ -1,0 +1,13 @@
+//! One elector by itself, and several of them in a simulated world.
+
+mod rules;
+mod simulation;
+mod world;
+
+use std::time::Duration;
+
+use super::*;
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

@@ -1,0 +1,338 @@
+//! The queue's one lock, and who is woken when.
+//!
+//! `tests/schedules` compiles this file and those it uses against other locks, to try how threads may interleave. What must
+//! hold: nothing is woken, called or waited for while the lock is held, and no wake-up is lost (see [`super::waiters`]).
+
+use std::{
+    hash::{BuildHasher, Hash},
+    task::{Context, Poll, Waker},
+};
+
+use tokio::time::{Duration, Instant};
+
+use super::{
+    state::{Added, Delay, Handed, Hashed, QueueStats, State},
+    waiters::Waiters,
+};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What handles of a queue share.
+#[derive(Debug)]
+pub(super) struct Core<T> {
+    inner: Mutex<Inner<T>>,
+    hasher: foldhash::fast::RandomState,
+    clock: fn() -> Instant,
+    /// Whether it is noted how long keys are ready and in process.
+    timed: bool,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    state: State<T>,
+    getters: Waiters,
+    drainers: Waiters,
+    /// How often those who wait for the end were told to wait no longer.
+    releases: u64,
+}
+
+/// One who waits for a key.
+#[derive(Debug, Default)]
+pub(super) struct Getter {
+    id: Option<u64>,
+}
+
+/// One who waits for the end.
+#[derive(Debug, Default)]
+pub(super) struct Drainer {
+    id: Option<u64>,
+    releases: u64,
+}
+
+/// What a look at the queue came to.
+#[derive(Debug)]
+pub(super) enum Looked<T> {
+    Item(Handed<T>),
+    /// The queue is shut down, and nothing is left.
+    Over,
+    /// Look again when woken, and at this time if there is one.
+    Wait(Option<Instant>),
+}
+
+impl<T> Core<T> {
+    pub(super) fn new(timed: bool, clock: fn() -> Instant) -> Self {
+        let inner =
+            Inner { state: State::new(clock), getters: Waiters::default(), drainers: Waiters::default(), releases: 0 };
+        Self { inner: Mutex::new(inner), hasher: foldhash::fast::RandomState::default(), clock, timed }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
+        // Whatever panicked was a key's `Eq` or `Clone`, before anything was changed.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_if_timed(&self) -> Option<Instant> {
+        self.timed.then(self.clock)
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        (self.clock)()
+    }
+
+    /// Ends the turn of a slot; says how long it took.
+    pub(super) fn done(&self, slot: u32) -> Option<Duration> {
+        self.end_turn(slot, |_| false)
+    }
+
+    /// Ends the turn of a slot and makes its key ready later, in one step.
+    pub(super) fn done_and_delay(&self, slot: u32, delay: Delay) -> Option<Duration> {
+        self.end_turn(slot, |state| !state.is_shutting_down() && state.delay(slot, delay))
+    }
+
+    fn end_turn(&self, slot: u32, before: impl FnOnce(&mut State<T>) -> bool) -> Option<Duration> {
+        let now = self.now_if_timed();
+        let mut inner = self.lock();
+        let took = inner.state.started(slot).zip(now).map(|(started, now)| now.saturating_duration_since(started));
+        let is_first = before(&mut inner.state);
+        let is_ready = inner.state.done(slot);
+        let getter = inner.getters.next_if(is_ready);
+        let timekeeper = if is_first { inner.getters.look_at_time() } else { None };
+        let over = if inner.state.is_shutting_down() { inner.over() } else { Vec::new() };
+        drop(inner);
+        wake(getter);
+        wake(timekeeper);
+        wake_all(over);
+        took
+    }
+
+    /// Counts a failure of the slot that is in process; says how many there were before.
+    pub(super) fn fail(&self, slot: u32) -> u32 {
+        self.lock().state.fail(slot)
+    }
+
+    /// Forgets the failures of the slot that is in process.
+    pub(super) fn forgive(&self, slot: u32) {
+        self.lock().state.forgive(slot);
+    }
+
+    /// Takes back that somebody waits for a key. A wake-up that was meant for it goes to another one.
+    pub(super) fn stop_getting(&self, getter: &mut Getter) {
+        let Some(id) = getter.id.take() else { return };
+        let mut inner = self.lock();
+        let [getter, timekeeper] = inner.leave(id);
+        drop(inner);
+        wake(getter);
+        wake(timekeeper);
+    }
+
+    /// Ends the intake.
+    pub(super) fn shut_down(&self) {
+        let mut inner = self.lock();
+        inner.state.shut_down();
+        inner.releases += 1;
+        let drainers: Vec<_> = inner.drainers.all().collect();
+        let getters: Vec<_> = inner.getters.all().collect();
+        drop(inner);
+        wake_all(drainers);
+        wake_all(getters);
+    }
+
+    /// Ends the intake, and begins to wait for the end.
+    pub(super) fn start_draining(&self) -> Drainer {
+        let mut inner = self.lock();
+        inner.state.shut_down();
+        let drainer = Drainer { id: None, releases: inner.releases };
+        let getters: Vec<_> = inner.getters.all().collect();
+        drop(inner);
+        wake_all(getters);
+        drainer
+    }
+
+    /// Ready when nothing is ready nor in process, or when another shutdown ends the waiting.
+    pub(super) fn poll_drained(&self, drainer: &mut Drainer, context: &Context<'_>) -> Poll<()> {
+        let mut inner = self.lock();
+        if inner.releases != drainer.releases || inner.is_drained() {
+            return Poll::Ready(());
+        }
+        inner.drainers.join(&mut drainer.id, context.waker());
+        Poll::Pending
+    }
+
+    pub(super) fn stop_draining(&self, drainer: &mut Drainer) {
+        if let Some(id) = drainer.id.take() {
+            self.lock().drainers.leave(id);
+        }
+    }
+
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.lock().state.is_shutting_down()
+    }
+
+    /// How many keys are ready, those included that have just waited long enough; and how many of those there are.
+    pub(super) fn ready(&self) -> (usize, usize) {
+        let mut inner = self.lock();
+        let promoted = inner.promote(self);
+        let woken = inner.getters.next_if(promoted > 0);
+        let ready = inner.state.ready();
+        drop(inner);
+        wake(woken);
+        (ready, promoted)
+    }
+
+    pub(super) fn delayed(&self) -> usize {
+        self.lock().state.delayed()
+    }
+
+    pub(super) fn in_process(&self) -> usize {
+        self.lock().state.in_process()
+    }
+
+    pub(super) fn stats(&self) -> QueueStats {
+        let now = self.now();
+        self.lock().state.stats(now)
+    }
+}
+
+impl<T: Clone> Core<T> {
+    /// Looks for a key; says how many have become ready by waiting. Whoever finds none stands in line.
+    pub(super) fn look(&self, getter: &mut Getter, context: Option<&Context<'_>>) -> (Looked<T>, usize) {
+        let mut inner = self.lock();
+        let promoted = inner.promote(self);
+        let now = if inner.state.ready() > 0 { self.now_if_timed() } else { None };
+        let looked = match inner.state.take(now) {
+            Some(item) => Looked::Item(item),
+            None if inner.state.is_over() => Looked::Over,
+            None => Looked::Wait(None),
+        };
+        if let (Looked::Wait(_), Some(context)) = (&looked, context) {
+            let deadline = inner.wait(getter, context.waker());
+            return (Looked::Wait(deadline), promoted);
+        }
+        // More than one may have become ready at once, and only one of those who wait has been told.
+        let [next, timekeeper] = match getter.id.take() {
+            Some(id) => inner.leave(id),
+            None => [inner.next_getter(), None],
+        };
+        drop(inner);
+        wake(next);
+        wake(timekeeper);
+        (looked, promoted)
+    }
+
+    pub(super) fn next_delayed(&self) -> Option<(T, Instant)> {
+        self.lock().state.next_delayed()
+    }
+}
+
+impl<T: Eq + Hash> Core<T> {
+    pub(super) fn hashed(&self, key: T, group: Option<u64>) -> Hashed<T> {
+        let hash = self.hasher.hash_one(&key);
+        Hashed { key, hash, group }
+    }
+
+    /// Makes a key ready; says whether that is news.
+    pub(super) fn add(&self, key: Hashed<T>, priority: i8) -> bool {
+        let now = self.now_if_timed();
+        let mut inner = self.lock();
+        let added = inner.state.add(key, priority, now);
+        let woken = inner.getters.next_if(added == Added::Ready);
+        drop(inner);
+        wake(woken);
+        added != Added::Nothing
+    }
+
+    /// Makes a key ready later.
+    pub(super) fn delay(&self, key: Hashed<T>, delay: Delay) {
+        self.delay_and(key, delay, |_, _| {});
+    }
+
+    /// Counts a failure of a key, and makes it ready later.
+    pub(super) fn fail_and_delay(&self, key: Hashed<T>, delay: Delay) {
+        self.delay_and(key, delay, |state, place| {
+            state.fail(place);
+        });
+    }
+
+    fn delay_and(&self, key: Hashed<T>, delay: Delay, note: impl FnOnce(&mut State<T>, u32)) {
+        let mut inner = self.lock();
+        if inner.state.is_shutting_down() {
+            return;
+        }
+        inner.state.sweep();
+        let place = inner.state.place(key);
+        note(&mut inner.state, place);
+        let is_first = inner.state.delay(place, delay);
+        let woken = if is_first { inner.getters.look_at_time() } else { None };
+        drop(inner);
+        wake(woken);
+    }
+
+    pub(super) fn cancel(&self, key: &T) -> bool {
+        let hash = self.hasher.hash_one(key);
+        self.lock().state.cancel(key, hash)
+    }
+
+    pub(super) fn forget(&self, key: &T) {
+        let hash = self.hasher.hash_one(key);
+        self.lock().state.forget(key, hash);
+    }
+
+    pub(super) fn failures(&self, key: &T) -> u32 {
+        let hash = self.hasher.hash_one(key);
+        self.lock().state.failures(key, hash)
+    }
+}
+
+impl<T> Inner<T> {
+    fn promote(&mut self, core: &Core<T>) -> usize {
+        if self.state.delayed() == 0 {
+            return 0;
+        }
+        let now = core.now();
+        self.state.promote(now, core.timed.then_some(now))
+    }
+
+    /// Whoever is next in line, if there is something to find.
+    fn next_getter(&mut self) -> Option<Waker> {
+        let is_ready = self.state.ready() > 0;
+        self.getters.next_if(is_ready)
+    }
+
+    /// Stands in line; says until when at most, for one of those who do.
+    fn wait(&mut self, getter: &mut Getter, waker: &Waker) -> Option<Instant> {
+        self.getters.join(&mut getter.id, waker);
+        let deadline = self.state.next_deadline()?;
+        getter.id.filter(|id| self.getters.keep_time(*id)).map(|_| deadline)
+    }
+
+    /// Somebody waits no longer, with or without a key: others do what was to be done.
+    fn leave(&mut self, id: u64) -> [Option<Waker>; 2] {
+        let kept_time = self.getters.leave(id) && self.state.delayed() > 0;
+        [self.next_getter(), if kept_time { self.getters.look_at_time() } else { None }]
+    }
+
+    fn is_drained(&self) -> bool {
+        self.state.is_over() && self.state.in_process() == 0
+    }
+
+    /// Everybody, if what just happened was the last thing to happen.
+    fn over(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        if self.state.is_over() {
+            woken.extend(self.getters.all());
+        }
+        if self.is_drained() {
+            woken.extend(self.drainers.all());
+        }
+        woken
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn wake_all(wakers: Vec<Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+}

@@ -1,0 +1,114 @@
+//! The futures of a queue: the next key, and the end.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use tokio::time::{Sleep, sleep_until};
+
+use super::{
+    Shared, WorkItem,
+    core::{Drainer, Getter, Looked},
+};
+
+/// The next key of a [`WorkQueue`](super::WorkQueue).
+///
+/// One of the futures that wait keeps the time of delayed keys for all; no task and no timer runs while nobody waits.
+///
+/// # Cancel safety
+///
+/// Dropping it loses neither a key nor a wake-up: a key leaves the queue only as the outcome of this.
+#[must_use = "futures do nothing unless polled"]
+pub struct Get<'a, T> {
+    queue: &'a Arc<Shared<T>>,
+    getter: Getter,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// The end of a [`WorkQueue`](super::WorkQueue) that shuts down.
+///
+/// # Cancel safety
+///
+/// Dropping it takes nothing back: the queue goes on shutting down.
+#[must_use = "futures do nothing unless polled"]
+pub struct Drain<'a, T> {
+    queue: &'a Arc<Shared<T>>,
+    drainer: Drainer,
+}
+
+impl<'a, T> Get<'a, T> {
+    pub(super) fn new(queue: &'a Arc<Shared<T>>) -> Self {
+        Self { queue, getter: Getter::default(), timer: None }
+    }
+}
+
+impl<'a, T> Drain<'a, T> {
+    pub(super) fn new(queue: &'a Arc<Shared<T>>) -> Self {
+        Self { queue, drainer: queue.core.start_draining() }
+    }
+}
+
+impl<T: Clone> Future for Get<'_, T> {
+    type Output = Option<WorkItem<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let this = &mut *self;
+            let (looked, promoted) = this.queue.core.look(&mut this.getter, Some(context));
+            this.queue.count_adds(promoted);
+            let deadline = match looked {
+                Looked::Item(item) => return Poll::Ready(Some(this.queue.hand_out(item))),
+                Looked::Over => return Poll::Ready(None),
+                Looked::Wait(deadline) => deadline,
+            };
+            let Some(deadline) = deadline else {
+                this.timer = None;
+                return Poll::Pending;
+            };
+            match &mut this.timer {
+                Some(timer) if timer.deadline() == deadline => {}
+                Some(timer) => timer.as_mut().reset(deadline),
+                None => this.timer = Some(Box::pin(sleep_until(deadline))),
+            }
+            if let Some(timer) = &mut this.timer {
+                ready!(timer.as_mut().poll(context));
+            }
+        }
+    }
+}
+
+impl<T> Future for Drain<'_, T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        this.queue.core.poll_drained(&mut this.drainer, context)
+    }
+}
+
+impl<T> Drop for Get<'_, T> {
+    fn drop(&mut self) {
+        self.queue.core.stop_getting(&mut self.getter);
+    }
+}
+
+impl<T> Drop for Drain<'_, T> {
+    fn drop(&mut self) {
+        self.queue.core.stop_draining(&mut self.drainer);
+    }
+}
+
+impl<T> fmt::Debug for Get<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get").field("keeps_time", &self.timer.is_some()).finish()
+    }
+}
+
+impl<T> fmt::Debug for Drain<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").finish_non_exhaustive()
+    }
+}

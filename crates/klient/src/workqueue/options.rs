@@ -1,0 +1,128 @@
+//! What a queue can be told at its beginning.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hash},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{MaxOf, RateLimiter};
+use crate::metrics::Registry;
+
+/// How a [`WorkQueue`](super::WorkQueue) works.
+///
+/// ```
+/// use klient::ObjectKey;
+/// use klient::workqueue::{ExponentialBackoff, QueueOptions, WorkQueue};
+///
+/// let options = QueueOptions::default()
+///     .name("websites")
+///     .rate_limiter(ExponentialBackoff::default())
+///     .fair_by(|key: &ObjectKey| key.namespace().map(str::to_owned));
+/// let queue = WorkQueue::with_options(options);
+/// queue.add(ObjectKey::namespaced("shop", "web"));
+/// ```
+#[non_exhaustive]
+pub struct QueueOptions<T> {
+    pub(super) name: Option<String>,
+    pub(super) registry: Option<Registry>,
+    pub(super) limiter: Arc<dyn RateLimiter<T>>,
+    pub(super) group: Option<GroupOf<T>>,
+}
+
+/// From a key to the number of its group.
+pub(super) type GroupOf<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
+
+impl<T> QueueOptions<T> {
+    /// Gives the queue a name: it has metrics then, and knows how long keys wait and take.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Where the metrics are kept; the global registry unless this is called.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// How long keys wait after a failure; [`MaxOf::controller`] unless this is called.
+    #[must_use]
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
+        self.limiter = Arc::new(limiter);
+        self
+    }
+
+    /// Serves groups of keys in turn, such as those of one namespace each, so that none waits behind all of another's.
+    #[must_use]
+    pub fn fair_by<G: Hash>(mut self, group: impl Fn(&T) -> G + Send + Sync + 'static) -> Self {
+        let hasher = foldhash::fast::RandomState::default();
+        // Two groups of one number would share turns, which is all that could happen.
+        self.group = Some(Arc::new(move |key| hasher.hash_one(group(key))));
+        self
+    }
+}
+
+impl<T: 'static> Default for QueueOptions<T> {
+    fn default() -> Self {
+        Self { name: None, registry: None, limiter: Arc::new(MaxOf::controller()), group: None }
+    }
+}
+
+impl<T> fmt::Debug for QueueOptions<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueOptions")
+            .field("name", &self.name)
+            .field("fair", &self.group.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a key is added.
+///
+/// ```
+/// use std::time::Duration;
+/// use klient::workqueue::{AddOptions, WorkQueue};
+///
+/// let queue = WorkQueue::new();
+/// queue.add("seen at the start");
+/// queue.add_with("changed by a user", AddOptions::default().priority(10));
+/// queue.add_with("seen long ago", AddOptions::default().priority(-10).after(Duration::from_secs(60)));
+/// assert_eq!(*queue.try_get().unwrap(), "changed by a user");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AddOptions {
+    /// Keys of higher priority are handed out first; others are not forgotten. 0 unless this is set.
+    pub priority: i8,
+    /// How long the key waits before it is ready.
+    pub after: Option<Duration>,
+    /// Whether the key waits as long as the rate limiter says, since this is about a failure. Goes before `after`.
+    pub rate_limited: bool,
+}
+
+impl AddOptions {
+    /// Sets the priority.
+    #[must_use]
+    pub fn priority(mut self, priority: i8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets how long the key waits before it is ready.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.after = Some(delay);
+        self
+    }
+
+    /// Has the key wait as long as the rate limiter says.
+    #[must_use]
+    pub fn rate_limited(mut self) -> Self {
+        self.rate_limited = true;
+        self
+    }
+}

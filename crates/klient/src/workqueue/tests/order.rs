@@ -1,0 +1,129 @@
+//! Priorities and groups.
+
+use super::{super::order::PATIENCE, *};
+
+fn add(queue: &WorkQueue<u32>, key: u32, priority: i8) {
+    queue.add_with(key, AddOptions::default().priority(priority));
+}
+
+#[test]
+fn higher_priorities_come_first_and_equal_ones_in_order() {
+    let queue = queue();
+    for (key, priority) in [(1, -5), (2, 0), (3, 9), (4, -5), (5, 9)] {
+        add(&queue, key, priority);
+    }
+    assert_eq!(taken(&queue), [3, 5, 2, 1, 4]);
+}
+
+#[test]
+fn a_higher_priority_moves_a_ready_key_up_and_a_lower_one_does_not_move_it_down() {
+    let queue = queue();
+    for (key, priority) in [(1, 0), (2, 0), (2, 5), (1, -5), (3, 5)] {
+        add(&queue, key, priority);
+    }
+    assert_eq!(queue.len(), 3);
+    assert_eq!(taken(&queue), [2, 3, 1]);
+}
+
+#[test]
+fn a_low_priority_does_not_starve_under_a_flood_of_high_ones() {
+    let queue = queue();
+    add(&queue, 0, -100);
+    let mut turns = 0;
+    loop {
+        add(&queue, 1, 100);
+        turns += 1;
+        if *queue.try_get().unwrap() == 0 {
+            break;
+        }
+    }
+    assert_eq!(turns, PATIENCE + 1);
+}
+
+#[test]
+fn every_level_gets_a_share_of_a_flood() {
+    let queue = queue();
+    for level in 0..4u32 {
+        (0..100).for_each(|key| add(&queue, level * 1000 + key, -(level as i8)));
+    }
+    let mut seen = [0; 4];
+    for turn in 0..100 {
+        let key = *queue.try_get().unwrap();
+        seen[(key / 1000) as usize % 4] += 1;
+        // The flood does not end.
+        add(&queue, 4000 + turn, 0);
+    }
+    assert!(seen[1..].iter().all(|share| (4..=6).contains(share)), "{seen:?}");
+}
+
+#[test]
+fn an_old_backlog_of_low_priority_never_gets_in_the_way_of_a_change() {
+    let queue = queue();
+    (0..1000).for_each(|key| add(&queue, key, -100));
+    for _ in 0..500 {
+        let _ = queue.try_get();
+    }
+    add(&queue, 5000, 0);
+    assert_eq!(*queue.try_get().unwrap(), 5000);
+}
+
+#[test]
+fn keys_that_move_up_again_and_again_leave_nothing_behind() {
+    let queue = queue();
+    add(&queue, 0, -1);
+    for key in 1..10_000 {
+        add(&queue, key, -1);
+        add(&queue, key, 1);
+        assert_eq!(*queue.try_get().unwrap() == 0, key == PATIENCE + 1);
+    }
+    assert_eq!(taken(&queue).len(), 1);
+    assert_eq!(queue.stats(), QueueStats::default());
+}
+
+#[test]
+fn a_key_added_during_its_turn_comes_again_with_the_highest_priority_of_its_adds() {
+    let queue = queue();
+    add(&queue, 1, 0);
+    let item = queue.try_get().unwrap();
+    add(&queue, 2, 3);
+    add(&queue, 1, 1);
+    add(&queue, 1, 5);
+    add(&queue, 1, -5);
+    drop(item);
+    let item = queue.try_get().unwrap();
+    assert_eq!((*item, item.priority()), (1, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_try_keeps_its_priority() {
+    let queue = queue();
+    add(&queue, 1, 7);
+    queue.get().await.unwrap().retry();
+    add(&queue, 2, 6);
+    tokio::time::advance(secs(1)).await;
+    assert_eq!(*queue.get().await.unwrap(), 1);
+}
+
+#[test]
+fn groups_take_turns() {
+    let queue = WorkQueue::with_options(QueueOptions::default().fair_by(|key: &(&str, u32)| key.0));
+    for number in 0..4 {
+        queue.add(("busy", number));
+    }
+    queue.add(("calm", 0));
+    queue.add(("other", 0));
+    let order = taken(&queue);
+    assert_eq!(order[..4], [("busy", 0), ("calm", 0), ("other", 0), ("busy", 1)]);
+    assert_eq!(order.len(), 6);
+}
+
+#[test]
+fn priority_goes_before_fairness() {
+    let queue = WorkQueue::with_options(QueueOptions::default().fair_by(|key: &(&str, u32)| key.0));
+    queue.add(("calm", 0));
+    for number in 0..3 {
+        queue.add_with(("busy", number), AddOptions::default().priority(1));
+    }
+    queue.add_with(("calm", 0), AddOptions::default().priority(1));
+    assert_eq!(taken(&queue), [("busy", 0), ("calm", 0), ("busy", 1), ("busy", 2)]);
+}

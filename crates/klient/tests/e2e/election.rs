@@ -1,0 +1,35 @@
+//! Leader election on the real server.
+
+use std::time::Duration;
+
+use klient::{
+    client::Client,
+    election::{ElectionOptions, LeaderElector, Leadership, LeaseLock},
+    metrics::Registry,
+};
+
+use crate::cluster::{config, or_skip};
+
+#[tokio::test]
+async fn one_leads_and_the_next_one_follows_when_it_is_done() {
+    let config = or_skip!(config());
+    let client = Client::from_config(&config).unwrap();
+    let candidate = |name: &str| {
+        let times = ElectionOptions::default()
+            .lease_duration(Duration::from_secs(3))
+            .renew_deadline(Duration::from_secs(2))
+            .retry_period(Duration::from_millis(200))
+            .registry(Registry::new());
+        LeaderElector::new(LeaseLock::new(client.clone(), "default", "e2e-election"), name, times).unwrap()
+    };
+    let (anna, berta) = (candidate("anna"), candidate("berta"));
+    let work = async |leadership: Leadership| {
+        let renewals = tokio::time::timeout(Duration::from_millis(2500), leadership.ended()).await;
+        assert!(renewals.is_err(), "it was renewed past its deadline");
+        leadership.token().clone()
+    };
+    let (first, second) = tokio::join!(anna.run(work), berta.run(work));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!((first.transitions - second.transitions).abs(), 1);
+    assert_ne!(first.version, second.version);
+}

@@ -1,0 +1,172 @@
+//! Events on the embedded server.
+
+use std::{future::pending, time::Duration};
+
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Event as CoreEvent},
+    events::v1::Event as NewEvent,
+};
+use klient::{
+    CreateOptions, ListOptions,
+    client::{Api, Client},
+    events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
+    metrics::Registry,
+};
+use klient_apiserver::{ApiServer, Fault};
+use tokio::time::timeout;
+
+use crate::embedded::client;
+
+struct Fixture {
+    server: ApiServer,
+    client: Client,
+    recorder: EventRecorder,
+    object: ConfigMap,
+}
+
+async fn fixture(options: EventOptions) -> (Fixture, EventSink) {
+    let server = ApiServer::start().await.unwrap();
+    let client = client(&server);
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("web".to_owned());
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let object = maps.create(&CreateOptions::default(), &object).await.unwrap();
+    let (recorder, sink) = EventRecorder::new(client.clone(), options.registry(Registry::new()));
+    (Fixture { server, client, recorder, object }, sink)
+}
+
+fn options() -> EventOptions {
+    EventOptions::new("example.com/webs").instance("webs-1")
+}
+
+impl Fixture {
+    fn record(&self, note: &str) {
+        self.recorder.record(&self.object, Event::warning("Broken", "Repair", note));
+    }
+
+    async fn events(&self) -> Vec<NewEvent> {
+        let api: Api<NewEvent> = Api::namespaced(self.client.clone(), "default");
+        api.list(&ListOptions::default()).await.unwrap().items
+    }
+
+    async fn core_events(&self) -> Vec<CoreEvent> {
+        let api: Api<CoreEvent> = Api::namespaced(self.client.clone(), "default");
+        api.list(&ListOptions::default()).await.unwrap().items
+    }
+}
+
+/// Sends everything that was recorded, while the recorder lives on.
+async fn send(sink: EventSink) {
+    sink.run_until(async {}).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_what_happened_to_what_and_who_says_so() {
+    let (fixture, sink) = fixture(options()).await;
+    fixture.record("no space left");
+    send(sink).await;
+    let [event] = fixture.events().await.try_into().unwrap();
+    let regarding = event.regarding.unwrap();
+    assert_eq!((regarding.kind.as_deref(), regarding.name.as_deref()), (Some("ConfigMap"), Some("web")));
+    assert_eq!(regarding.uid, fixture.object.metadata.uid);
+    assert_eq!(event.note.as_deref(), Some("no space left"));
+    assert_eq!((event.reason.as_deref(), event.action.as_deref()), (Some("Broken"), Some("Repair")));
+    assert_eq!((event.type_.as_deref(), event.reporting_instance.as_deref()), (Some("Warning"), Some("webs-1")));
+    assert!(event.event_time.is_some() && event.series.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_repeats_is_a_series_whose_count_is_written_at_the_end() {
+    let (fixture, sink) = fixture(options()).await;
+    for turn in 0..5 {
+        fixture.record(&format!("turn {turn}"));
+    }
+    send(sink).await;
+    let [event] = fixture.events().await.try_into().unwrap();
+    assert_eq!(event.series.unwrap().count, 5);
+    let writes = fixture.server.requests().into_iter().filter(|((_, path), _)| path.contains("/events"));
+    // Made, made a series of two, and the last count.
+    assert_eq!(writes.filter(|((method, _), _)| method != "GET").map(|(_, count)| count).sum::<u64>(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_count_of_a_series_is_written_when_it_seems_over() {
+    let (fixture, sink) = fixture(options()).await;
+    for _ in 0..4 {
+        fixture.record("again");
+    }
+    // The series is written six minutes after the last word, not at the end of the run.
+    let _ = timeout(Duration::from_secs(6 * 60 + 1), sink.run_until(pending())).await;
+    let [event] = fixture.events().await.try_into().unwrap();
+    assert_eq!(event.series.unwrap().count, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_older_form_counts_and_combines_what_is_similar() {
+    let (fixture, sink) = fixture(options().api(EventApi::Core)).await;
+    for _ in 0..3 {
+        fixture.record("the same");
+    }
+    for turn in 0..12 {
+        fixture.record(&format!("turn {turn}"));
+    }
+    send(sink).await;
+    let events = fixture.core_events().await;
+    let count = |note: &str| {
+        let event = events.iter().find(|event| event.message.as_deref().is_some_and(|text| text.starts_with(note)));
+        event.and_then(|event| event.count)
+    };
+    assert_eq!(count("the same"), Some(3));
+    assert_eq!(count("turn 0"), Some(1));
+    // Nine different notes are told apart, and the rest are one.
+    assert_eq!(count("(combined from similar events): turn 11"), Some(4));
+    assert_eq!(events.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_events_about_one_object_are_dropped_and_counted() {
+    for api in [EventApi::Events, EventApi::Core] {
+        let (fixture, sink) = fixture(options().api(api)).await;
+        for turn in 0..40 {
+            fixture.recorder.record(&fixture.object, Event::normal(format!("Reason{turn}"), "Act", "note"));
+        }
+        send(sink).await;
+        assert_eq!(fixture.core_events().await.len(), 25);
+        assert_eq!(fixture.recorder.dropped(), 15);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recording_never_waits_and_counts_what_does_not_fit() {
+    let (fixture, sink) = fixture(options().capacity(10)).await;
+    for _ in 0..25 {
+        fixture.record("note");
+    }
+    assert_eq!(fixture.recorder.dropped(), 15);
+    drop(sink);
+    fixture.record("nobody sends");
+    assert_eq!(fixture.recorder.dropped(), 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_answer_was_lost_is_sent_again_and_is_there_once() {
+    let (fixture, sink) = fixture(options()).await;
+    fixture.server.inject(Fault::cut_after(0).on_method(http::Method::POST).times(1));
+    fixture.record("note");
+    let _ = timeout(Duration::from_secs(300), sink.run()).await;
+    assert_eq!(fixture.events().await.len(), 1);
+    assert_eq!(fixture.recorder.dropped(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_for_the_last_events_but_not_for_ever() {
+    let (fixture, sink) = fixture(options().flush_deadline(Duration::from_secs(3))).await;
+    fixture.server.inject(Fault::delay(Duration::from_secs(3600)).on_method(http::Method::POST));
+    for turn in 0..4 {
+        fixture.recorder.record(&fixture.object, Event::normal(format!("Reason{turn}"), "Act", "note"));
+    }
+    let started = tokio::time::Instant::now();
+    sink.run_until(tokio::time::sleep(Duration::from_secs(1))).await;
+    assert_eq!(started.elapsed().as_secs(), 4);
+    assert_eq!(fixture.recorder.dropped(), 4);
+}

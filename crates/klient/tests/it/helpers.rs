@@ -1,0 +1,198 @@
+//! Finalizers, and waiting, on the embedded server.
+
+use std::{cell::RefCell, time::Duration};
+
+use k8s_openapi::{
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use klient::{
+    ApiResource, CreateOptions, DeleteOptions, DynamicObject, Error, GetOptions, GroupVersionKind, Patch, PatchOptions,
+    Scope,
+    client::Api,
+    finalizer::Finalizer,
+    wait::{Until, wait_for},
+};
+use klient_apiserver::{ApiServer, Fault};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::embedded::client;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn maps() -> (ApiServer, Api<ConfigMap>) {
+    let server = ApiServer::start().await.unwrap();
+    let maps = Api::namespaced(client(&server), "default");
+    (server, maps)
+}
+
+async fn make(maps: &Api<ConfigMap>) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("web".to_owned());
+    maps.create(&CreateOptions::default(), &map).await.unwrap()
+}
+
+async fn set(maps: &Api<ConfigMap>, value: &str) -> ConfigMap {
+    let patch = Patch::Merge(json!({"data": {"value": value}}));
+    maps.patch("web", &PatchOptions::default(), &patch).await.unwrap()
+}
+
+fn is_set(value: &'static str) -> Until<ConfigMap> {
+    Until::is(move |map: &ConfigMap| {
+        map.data.as_ref().is_some_and(|data| data.get("value").is_some_and(|v| v == value))
+    })
+}
+
+fn finalizer() -> Finalizer {
+    Finalizer::new("example.com/bucket").unwrap()
+}
+
+#[tokio::test]
+async fn a_finalizer_is_on_before_the_work_and_off_after_the_cleanup() {
+    let (_server, maps) = maps().await;
+    let (finalizer, log) = (finalizer(), RefCell::new(Vec::new()));
+    let run = async |map: &ConfigMap, works: bool| {
+        let apply = async |map: ConfigMap| {
+            log.borrow_mut().push(format!("apply {}", finalizer.is_on(&map)));
+            Ok::<_, Error>(())
+        };
+        let cleanup = async |map: ConfigMap| {
+            log.borrow_mut().push(format!("cleanup {}", finalizer.is_on(&map)));
+            if works { Ok(()) } else { Err(Error::new(klient::ErrorKind::Unavailable, "not yet")) }
+        };
+        finalizer.run(&maps, map, apply, cleanup).await
+    };
+    let map = make(&maps).await;
+    assert_eq!(run(&map, true).await.unwrap(), Some(()));
+    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    let going = maps.get("web", &GetOptions::default()).await.unwrap();
+    run(&going, false).await.unwrap_err();
+    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap().is_some(), "it stays until cleanup works");
+    assert_eq!(run(&going, true).await.unwrap(), None);
+    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap().is_none());
+    assert_eq!(*log.borrow(), ["apply true", "cleanup true", "cleanup true"]);
+}
+
+#[tokio::test]
+async fn a_finalizer_never_undoes_what_others_wrote() {
+    let (_server, maps) = maps().await;
+    let old = make(&maps).await;
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/other"]}, "data": {"value": "1"}}));
+    maps.patch("web", &PatchOptions::default(), &patch).await.unwrap();
+    let now = finalizer().add(&maps, &old).await.unwrap().unwrap();
+    let both = ["example.com/other".to_owned(), "example.com/bucket".to_owned()];
+    assert_eq!(now.metadata.finalizers.as_deref(), Some(&both[..]));
+    assert_eq!(now.data.as_ref().unwrap()["value"], "1");
+    let now = finalizer().remove(&maps, &old).await.unwrap().unwrap();
+    assert!(!finalizer().is_on(&now), "the version at hand does not decide");
+}
+
+#[tokio::test]
+async fn a_finalizer_leaves_another_object_of_the_same_name_alone() {
+    let (_server, maps) = maps().await;
+    let first = make(&maps).await;
+    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None, "it is gone");
+    let second = make(&maps).await;
+    assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None);
+    assert!(!finalizer().is_on(&maps.get("web", &GetOptions::default()).await.unwrap()));
+    finalizer().add(&maps, &second).await.unwrap().unwrap();
+}
+
+#[test]
+fn a_finalizer_needs_a_name_that_servers_take() {
+    for name in ["", "bucket", "/bucket", "example.com/", "a/b/c"] {
+        Finalizer::new(name).unwrap_err();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_ends_when_the_object_is_as_expected() {
+    let (_server, maps) = maps().await;
+    let started = Instant::now();
+    let until = is_set("2");
+    let (waited, ()) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
+        sleep(Duration::from_secs(3)).await;
+        make(&maps).await;
+        set(&maps, "1").await;
+        sleep(Duration::from_secs(3)).await;
+        set(&maps, "2").await;
+    });
+    assert_eq!(waited.unwrap().unwrap().data.unwrap()["value"], "2");
+    assert_eq!(started.elapsed().as_secs(), 6);
+    assert!(wait_for(&maps, "web", &until, Duration::from_secs(1)).await.is_ok(), "it is so already");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_the_end_of_an_object() {
+    let (_server, maps) = maps().await;
+    let map = make(&maps).await;
+    let until = Until::replaced(map.metadata.uid.unwrap());
+    let (waited, ()) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
+        sleep(Duration::from_secs(3)).await;
+        maps.delete("web", &DeleteOptions::default()).await.unwrap();
+        make(&maps).await;
+    });
+    waited.unwrap();
+    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    assert_eq!(wait_for(&maps, "web", &Until::absent(), MINUTE).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_has_a_limit() {
+    let (_server, maps) = maps().await;
+    let started = Instant::now();
+    let error = wait_for(&maps, "web", &Until::exists(), MINUTE).await.unwrap_err();
+    assert!(error.is_timeout());
+    assert_eq!(error.to_string(), "configmaps \"web\" was not as expected in time");
+    assert_eq!(started.elapsed(), MINUTE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_outlives_a_server_that_fails() {
+    let (server, maps) = maps().await;
+    make(&maps).await;
+    server.inject(Fault::internal_error().times(3));
+    server.inject(Fault::cut_after(10).on_watches(true).times(2));
+    let until = is_set("1");
+    let (waited, _) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
+        sleep(Duration::from_secs(20)).await;
+        set(&maps, "1").await;
+    });
+    waited.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_installed_is_waited_for() {
+    let (_server, maps) = maps().await;
+    let client = maps.client().clone();
+    let resource = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Web"), "webs", Scope::Namespaced);
+    let webs: Api<DynamicObject> = Api::dynamic(client.clone(), resource, maps.target().clone());
+    let install = async {
+        sleep(Duration::from_secs(10)).await;
+        let definition = json!({
+            "metadata": {"name": "webs.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "webs", "kind": "Web"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+            },
+        });
+        let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+        Api::cluster(client).create(&CreateOptions::default(), &definition).await.unwrap();
+        let web = json!({"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "web"}});
+        webs.create(&CreateOptions::default(), &serde_json::from_value(web).unwrap()).await.unwrap();
+    };
+    let until = Until::exists();
+    let (waited, ()) = tokio::join!(wait_for(&webs, "web", &until, MINUTE), install);
+    assert!(waited.unwrap().is_some());
+}
+
+#[test]
+fn conditions_combine() {
+    let (yes, no) = (Until::<ConfigMap>::absent(), Until::<ConfigMap>::exists());
+    assert!(!yes.clone().and(no.clone()).holds(None));
+    assert!(yes.clone().or(no.clone()).holds(None));
+    assert!(no.negated().holds(None));
+    assert!(!yes.holds(Some(&ConfigMap::default())));
+}
