@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod codegen;
 mod e2e;
 mod fuzz;
@@ -24,6 +25,7 @@ usage: cargo xtask <command>
   codegen [--check]    write the generated code, or fail if it is out of date (needs Go)
   fuzz [SECONDS]       run each fuzz target for so long (default 10)
   e2e                  tests and examples against the real kube-apiserver, built if it is not there (needs Go)
+  clients              kubectl, client-go, controller-runtime and kube-rs against the embedded server (needs Go)
   apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
   registry             write the embedded server's table of kinds from what the real one says
   record               record the real server's answers that the embedded one is compared with
@@ -58,6 +60,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["fuzz"] => fuzz::run(&root, 10),
         ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?),
         ["e2e"] => e2e::test(&root),
+        ["clients"] => clients::test(&root),
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),

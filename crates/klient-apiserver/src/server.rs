@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use klient_core::{Status, StatusReason};
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     Result, answer,
@@ -65,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
     pub(crate) authentication: Authentication,
+    /// Told when all watches are to end.
+    pub(crate) watches_end: watch::Sender<()>,
     faults: Faults,
     uids: Box<dyn Fn() -> String + Send + Sync>,
     random: AtomicU64,
@@ -171,6 +173,12 @@ impl ApiServer {
         self.inner.core.store.revision()
     }
 
+    /// Ends all watches that are open, as a server does that goes away: clients have to ask again. [`Fault::cut_after`] breaks
+    /// the connection instead.
+    pub fn end_watches(&self) {
+        self.inner.core.watches_end.send_replace(());
+    }
+
     /// Forgets what was before the newest revision: watches and pages from before it fail with 410, as after a compaction.
     pub fn compact(&self) {
         self.inner.core.store.compact(self.revision());
@@ -245,6 +253,7 @@ impl ApiServerBuilder {
             clock: self.clock,
             collector: Arc::default(),
             bookmark_every: self.bookmark_every,
+            watches_end: watch::Sender::new(()),
             faults: Faults::default(),
             authentication: self.authentication,
             uids: self.uids.unwrap_or_else(random_uids),

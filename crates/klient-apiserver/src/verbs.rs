@@ -5,6 +5,7 @@ mod delete;
 mod get;
 mod list;
 mod modify;
+mod pods;
 mod scale;
 mod watch;
 
@@ -35,6 +36,16 @@ impl Target {
     /// The object's key in the store.
     pub(crate) fn key(&self) -> String {
         self.resource.key(&self.namespace, self.name())
+    }
+
+    /// The object itself, where this is about a part of it.
+    pub(crate) fn whole(&self) -> Self {
+        Self {
+            resource: Arc::clone(&self.resource),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            subresource: None,
+        }
     }
 
     /// What the keys of all objects begin with that are meant.

@@ -23,10 +23,10 @@ use crate::{
 /// What a delete asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
-    dry_run: bool,
+    pub(super) dry_run: bool,
     grace: Option<i64>,
     uid: Option<String>,
-    version: Option<String>,
+    pub(super) version: Option<String>,
     propagation: Option<Propagation>,
     /// By the old name of the propagation policy.
     orphan_dependents: Option<bool>,
@@ -190,7 +190,11 @@ impl DeleteOptions {
     }
 
     fn of_call(call: &Call) -> Result<Self> {
-        let body = body_options(call)?;
+        Self::read(&body_options(call)?, call)
+    }
+
+    /// What is asked for in a body, or else in parameters.
+    pub(super) fn read(body: &Value, call: &Call) -> Result<Self> {
         let text = |name: &str| body[name].as_str().or_else(|| call.param(name));
         let invalid = |causes| Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", causes));
         let dry_run: Vec<&str> = body["dryRun"]
@@ -239,7 +243,7 @@ impl DeleteOptions {
         })
     }
 
-    fn check(&self, target: &Target, current: &Value) -> Result<()> {
+    pub(super) fn check(&self, target: &Target, current: &Value) -> Result<()> {
         let resource = &target.resource;
         // The real server names the kind here, and not the resource.
         let kind = klient_core::GroupResource::new(resource.group.clone(), resource.kind.clone());

@@ -9,7 +9,7 @@ use http::Response;
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
 
@@ -34,6 +34,8 @@ struct Watch {
     wanted: Wanted,
     bookmarks: bool,
     deadline: Instant,
+    /// Says when all watches end.
+    end: watch::Receiver<()>,
     /// Whether a table's columns were told.
     columns_told: bool,
     /// Up to which revision everything was told.
@@ -77,6 +79,7 @@ impl Core {
             wanted,
             bookmarks: call.flag("allowWatchBookmarks"),
             deadline: Instant::now() + timeout,
+            end: self.watches_end.subscribe(),
             columns_told: false,
             told: 0,
         };
@@ -168,6 +171,7 @@ impl Watch {
                     }
                 }
                 () = sender.closed() => return,
+                _ = self.end.changed() => return,
             }
         }
     }
