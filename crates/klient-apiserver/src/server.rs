@@ -26,7 +26,7 @@ use crate::{
     clock::{Clock, SystemClock},
     discovery,
     faults::{self, Encounter, Fault, Faults},
-    negotiate::{Offered, Wanted},
+    negotiate::Wanted,
     registry::{self, Registry},
     route::Route,
     store::{OpenError, Store},
@@ -145,11 +145,7 @@ impl ApiServer {
             Err(status) if call.method == Method::HEAD => {
                 answer::failure(&status, Wanted::JSON).map(|_| ResponseBody::whole(Bytes::new()))
             }
-            Err(status) => {
-                let offered = Offered { protobuf: true, projections: false };
-                let wanted = Wanted::of_request(&call.headers, call.param("pretty"), offered).unwrap_or(Wanted::JSON);
-                answer::failure(&status, wanted)
-            }
+            Err(status) => answer::failure(&status, call.wanted_of_failures()),
         }
     }
 

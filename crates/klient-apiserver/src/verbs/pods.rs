@@ -58,6 +58,18 @@ impl Core {
         done(call, target)
     }
 
+    /// Puts a pod on a node that the binding names by itself.
+    pub(super) async fn bind_named(self: &Arc<Self>, call: &Call, bindings: &Target) -> Result<Response<ResponseBody>> {
+        let binding = decode::object(&bindings.resource, Form::of_body(&call.headers)?, &call.body)?.object;
+        let pod = Target {
+            resource: self.registry.find("", "v1", "pods").ok_or_else(super::not_served)?,
+            namespace: bindings.namespace.clone(),
+            name: Some(metadata::text(&binding, "name").to_owned()),
+            subresource: Some("binding".to_owned()),
+        };
+        self.bind(call, &pod).await
+    }
+
     /// Deletes a pod, if its disruption budget allows.
     pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let pod = target.whole();
@@ -145,8 +157,9 @@ impl Core {
         let (table, key) = (&target.resource.table, target.key());
         loop {
             let stored = self.store.get(table, &key).ok_or_else(|| target.not_found())?;
-            let new = change(&stored.value())?;
-            if dry_run {
+            let current = stored.value();
+            let new = change(&current)?;
+            if dry_run || new == current {
                 return Ok(new);
             }
             match self.store.commit(table, &key, Expected::Revision(stored.revision), Write::Put(new)).await {

@@ -30,7 +30,13 @@ impl Core {
         let wanted = call.wanted(&kind)?;
         if call.method == Method::GET {
             let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-            return answer::object(StatusCode::OK, &kind, &scale_of(&paths, &stored.value()), wanted);
+            let object = stored.value();
+            let spec = paths.spec.trim_start_matches('.').split('.').try_fold(&object, |value, name| value.get(name));
+            if paths.of_custom && spec.is_none() {
+                let why = format!("the spec replicas field {:?} does not exist", paths.spec);
+                return Err(Box::new(Status::internal_error(why)));
+            }
+            return answer::object(StatusCode::OK, &kind, &scale_of(&paths, &object), wanted);
         }
         let options = call.write_options("UpdateOptions")?;
         let change: ScaleChange = if call.method == Method::PUT {
@@ -46,7 +52,8 @@ impl Core {
             .modify(&target.whole(), options, true, |current| {
                 let asked = change(&scale_of(&paths, current))?;
                 let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
-                if replicas < 0 {
+                // Custom kinds look at their own field.
+                if replicas < 0 && !paths.of_custom {
                     let detail = "must be greater than or equal to 0";
                     let cause = StatusCause::invalid("spec.replicas", replicas, detail);
                     return Err(Box::new(Status::invalid(
