@@ -32,6 +32,7 @@ usage: cargo xtask <command>
   linked               check that a binary holds only the codecs that it uses
   bench [OPTIONS]      compare klient with client-go and kube-rs on the real server (needs Go); options are --job NAME,
                        --size N, --count N, --repetitions N and --json FILE
+  bench-server         compare the embedded server with the real one (needs Go)
   bench-wire           benchmark the wire forms and print the ratios";
 
 fn main() -> ExitCode {
@@ -66,6 +67,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["record"] => e2e::record(&root),
         ["linked"] => linked::check(&root),
         ["bench", options @ ..] => bench::compare(&root, options),
+        ["bench-server"] => bench::servers(&root),
         ["bench-wire"] => bench::wire(&root),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
