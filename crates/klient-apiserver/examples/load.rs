@@ -47,7 +47,7 @@ enum Write {
     Update,
 }
 
-fn maps() -> Result<Api<ConfigMap>, Failure> {
+fn connect() -> Result<Api<ConfigMap>, Failure> {
     Ok(Api::namespaced(Client::from_config(&Config::infer()?)?, "default"))
 }
 
@@ -61,7 +61,7 @@ fn map(index: usize, text: &str) -> Result<ConfigMap, Failure> {
 
 /// Writes so many objects, several at a time.
 async fn each(count: usize, write: Write) -> Outcome {
-    let maps = maps()?;
+    let maps = connect()?;
     maps.list(&ListOptions::default().limit(1)).await?;
     let start = Instant::now();
     let mut workers = JoinSet::new();
@@ -85,7 +85,7 @@ async fn each(count: usize, write: Write) -> Outcome {
 
 /// Lists everything, again and again; counts objects.
 async fn list(times: usize) -> Outcome {
-    let maps = maps()?;
+    let maps = connect()?;
     let start = Instant::now();
     let mut seen = 0;
     for _ in 0..times {
@@ -96,14 +96,14 @@ async fn list(times: usize) -> Outcome {
 
 /// So many watchers see so many changes each; counts events.
 async fn watch(watchers: usize, changes: usize) -> Outcome {
-    let maps = maps()?;
+    let maps = connect()?;
     let list = maps.list(&ListOptions::default().limit(1)).await?;
     let version = ResourceVersion::from(list.metadata.resource_version.unwrap_or_default());
     let ready = Arc::new(Barrier::new(watchers + 1));
     let mut tasks = JoinSet::new();
     for group in 0..watchers.div_ceil(STREAMS) {
         // A server has few streams on one connection.
-        let client = maps()?;
+        let client = connect()?;
         for _ in 0..STREAMS.min(watchers - group * STREAMS) {
             let (client, version, ready) = (client.clone(), version.clone(), Arc::clone(&ready));
             tasks.spawn(async move {
