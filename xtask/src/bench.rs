@@ -4,6 +4,7 @@ mod job;
 mod options;
 mod program;
 mod sample;
+mod server;
 mod table;
 mod wire;
 
@@ -12,13 +13,13 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-pub(crate) use self::wire::wire;
 use self::{
     job::Job,
     options::{Options, Profile},
     program::{Library, Program},
     sample::{Measurement, Sample},
 };
+pub(crate) use self::{server::compare as servers, wire::wire};
 use crate::e2e;
 
 /// Builds the programs, starts the server, runs each job with each library in turn, and prints the ratios.

@@ -4,7 +4,7 @@ use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result};
 
-use crate::{bench, codegen, e2e, fuzz, linked, run::run};
+use crate::{bench, clients, codegen, e2e, fuzz, linked, run::run};
 
 struct Step {
     name: &'static str,
@@ -45,6 +45,7 @@ const STEPS: &[Step] = &[
     Step { name: "oldest", does: "the oldest Kubernetes version", run: oldest },
     Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 10) },
     Step { name: "e2e", does: "the client against the real kube-apiserver", run: e2e::test },
+    Step { name: "clients", does: "other people's clients against the embedded server", run: clients::test },
     Step { name: "bench-smoke", does: "klient, client-go and kube-rs get the same answers", run: bench::smoke },
     Step { name: "linked", does: "binaries hold only the codecs they use", run: linked::check },
     Step { name: "examples", does: "README's first command, and what needs no server", run: examples },

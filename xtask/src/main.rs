@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod codegen;
 mod e2e;
 mod fuzz;
@@ -24,12 +25,14 @@ usage: cargo xtask <command>
   codegen [--check]    write the generated code, or fail if it is out of date (needs Go)
   fuzz [SECONDS]       run each fuzz target for so long (default 10)
   e2e                  tests and examples against the real kube-apiserver, built if it is not there (needs Go)
+  clients              kubectl, client-go, controller-runtime and kube-rs against the embedded server (needs Go)
   apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
   registry             write the embedded server's table of kinds from what the real one says
   record               record the real server's answers that the embedded one is compared with
   linked               check that a binary holds only the codecs that it uses
   bench [OPTIONS]      compare klient with client-go and kube-rs on the real server (needs Go); options are --job NAME,
                        --size N, --count N, --repetitions N and --json FILE
+  bench-server         compare the embedded server with the real one (needs Go)
   bench-wire           benchmark the wire forms and print the ratios";
 
 fn main() -> ExitCode {
@@ -58,11 +61,13 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["fuzz"] => fuzz::run(&root, 10),
         ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?),
         ["e2e"] => e2e::test(&root),
+        ["clients"] => clients::test(&root),
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),
         ["linked"] => linked::check(&root),
         ["bench", options @ ..] => bench::compare(&root, options),
+        ["bench-server"] => bench::servers(&root),
         ["bench-wire"] => bench::wire(&root),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

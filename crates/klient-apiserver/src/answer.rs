@@ -61,9 +61,9 @@ pub(crate) struct ListHead {
 }
 
 impl ListHead {
-    fn metadata(&self, resource: &Resource) -> Value {
+    fn metadata(&self, resource: &Resource, wanted: Wanted) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
-        if resource.is_custom() {
+        if resource.is_custom() && wanted.projection == Projection::Object {
             metadata["continue"] = json!("");
         }
         if let Some(token) = &self.continue_token {
@@ -90,20 +90,20 @@ pub(crate) fn list(
         objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
     let bytes = match wanted.projection {
         Projection::Table(include) => {
-            encode_value(&tables::table(resource, &items, &head.metadata(resource), include, true), wanted)
+            encode_value(&tables::table(resource, &items, &head.metadata(resource, wanted), include, true), wanted)
         }
         Projection::Metadata => {
             let items: Vec<Value> = items.iter().map(partial).collect();
             // The real server writes no empty list here.
             let items = if items.is_empty() && wanted.form != Form::Protobuf { Value::Null } else { json!(items) };
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                "metadata": head.metadata(resource), "items": items});
+                "metadata": head.metadata(resource, wanted), "items": items});
             encode_metadata_list(&list, wanted)?
         }
         Projection::Object => {
             let kind = json!({"kind": resource.list_kind, "apiVersion": resource.api_version()});
             let mut list = kind;
-            list["metadata"] = head.metadata(resource);
+            list["metadata"] = head.metadata(resource, wanted);
             list["items"] = Value::Array(items.into_iter().map(|item| without_kind(resource, item)).collect());
             match wanted.form {
                 Form::Protobuf => protobuf_list(resource, &list)?,
@@ -120,7 +120,7 @@ fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<St
     let mut out = Vec::with_capacity(size + 256);
     let kind = json!(resource.list_kind);
     out.extend_from_slice(format!("{{\"kind\":{kind},\"apiVersion\":{},", json!(resource.api_version())).as_bytes());
-    out.extend_from_slice(format!("\"metadata\":{},\"items\":[", head.metadata(resource)).as_bytes());
+    out.extend_from_slice(format!("\"metadata\":{},\"items\":[", head.metadata(resource, Wanted::JSON)).as_bytes());
     for (index, stored) in objects.iter().enumerate() {
         if index > 0 {
             out.push(b',');

@@ -54,6 +54,11 @@ fn admit_pod(object: &mut Value) {
     spec.entry("enableServiceLinks").or_insert_with(|| json!(true));
     spec.entry("priority").or_insert_with(|| json!(0));
     spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
+    tolerate(spec);
+}
+
+/// A pod stays for a while on a node that does not answer.
+fn tolerate(spec: &mut serde_json::Map<String, Value>) {
     let mut tolerations = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let is_tolerated = tolerations.iter().any(|known| {
@@ -92,6 +97,11 @@ pub(crate) fn before_update(core: &Core, resource: &Resource, object: &mut Value
             object["spec"] = old["spec"].clone();
             namespaces::label(object);
         }
+        ("", "pods") => {
+            if let Value::Object(spec) = &mut object["spec"] {
+                tolerate(spec);
+            }
+        }
         ("", "services") => services::allocate(core, object, Some(old))?,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::before_update(object, old),
         _ => {}
@@ -99,10 +109,47 @@ pub(crate) fn before_update(core: &Core, resource: &Resource, object: &mut Value
     Ok(())
 }
 
+/// What a new status gets from the server.
+pub(crate) fn on_status(resource: &Resource, object: &mut Value, old: &Value) {
+    if place(resource) != ("", "pods") || !object["status"].is_object() {
+        return;
+    }
+    let status = &mut object["status"];
+    if let Some(class) = old["status"].get("qosClass") {
+        status["qosClass"] = class.clone();
+    }
+    if let Some(address) = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned)
+        && status.get("podIPs").is_none()
+    {
+        status["podIPs"] = json!([{"ip": address}]);
+    }
+    null_times(status);
+}
+
+/// Times of a pod's conditions are there even if they are not known.
+fn null_times(status: &mut Value) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for name in ["lastProbeTime", "lastTransitionTime"] {
+            condition.entry(name).or_insert(Value::Null);
+        }
+    }
+}
+
 /// The status of a new object.
-pub(crate) fn reset_status(resource: &Resource, object: &mut Value) {
+pub(crate) fn reset_status(resource: &Resource, object: &mut Value, now: &str) {
     let status = match place(resource) {
-        ("", "pods") => json!({"phase": "Pending", "qosClass": rules::qos_class(object)}),
+        ("", "pods") => {
+            let mut status = json!({"phase": "Pending", "qosClass": rules::qos_class(object)});
+            if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+                status["conditions"] = json!([{
+                    "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastProbeTime": null, "lastTransitionTime": now,
+                }]);
+            }
+            status
+        }
         ("", "namespaces") => json!({"phase": "Active"}),
         ("", "persistentvolumes" | "persistentvolumeclaims") => json!({"phase": "Pending"}),
         ("", "services") => json!({"loadBalancer": {}}),
@@ -119,6 +166,9 @@ pub(crate) fn reset_status(resource: &Resource, object: &mut Value) {
 
 /// Fields that Go writes as null where there is nothing.
 pub(crate) fn nulls(resource: &Resource, object: &mut Value) {
+    if place(resource) == ("", "pods") {
+        null_times(&mut object["status"]);
+    }
     let names: &[&str] = match place(resource) {
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &["/rules"],
         ("", "events") => &["/eventTime", "/firstTimestamp", "/lastTimestamp"],
@@ -154,6 +204,11 @@ pub(crate) fn before_delete(resource: &Resource, object: &Value) -> Result<()> {
 pub(crate) fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
     if place(resource) != ("", "pods") {
         return 0;
+    }
+    // What is ending already can only be hurried.
+    let before = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    if metadata::is_deleting(object) && before > 0 {
+        return asked.unwrap_or(before);
     }
     // Nobody runs what was never placed or has ended.
     let placed = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());

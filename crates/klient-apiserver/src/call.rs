@@ -8,7 +8,7 @@ use crate::{
     Result,
     auth::Certified,
     decode::FieldValidation,
-    negotiate::{Include, Offered, Projection, Wanted},
+    negotiate::{ALL, Include, Offered, Projection, Wanted},
     registry::Resource,
 };
 
@@ -88,12 +88,30 @@ impl Call {
 
     /// The form in which the answer is wanted.
     pub(crate) fn wanted(&self, resource: &Resource) -> Result<Wanted> {
-        let offered = Offered { protobuf: resource.codec.is_some(), projections: true };
-        let mut wanted = Wanted::of_request(&self.headers, self.param("pretty"), offered)?;
+        self.choose(resource, false)
+    }
+
+    /// The form in which the answer is wanted, where it may be a stream.
+    pub(crate) fn wanted_of_collection(&self, resource: &Resource) -> Result<Wanted> {
+        self.choose(resource, true)
+    }
+
+    fn choose(&self, resource: &Resource, streams: bool) -> Result<Wanted> {
+        let offered = Offered { protobuf: resource.codec.is_some(), projections: true, streams };
+        let mut wanted = Wanted::of_request(&self.headers, self.param("pretty"), offered).map_err(|status| {
+            // The server of custom kinds has words of its own.
+            if resource.is_custom() && !streams { Box::new(Status::not_acceptable(&ALL)) } else { status }
+        })?;
         if let Projection::Table(include) = &mut wanted.projection {
             *include = Include::parse(self.param("includeObject"))?;
         }
         Ok(wanted)
+    }
+
+    /// The form in which a refusal is told.
+    pub(crate) fn wanted_of_failures(&self) -> Wanted {
+        let offered = Offered { protobuf: true, projections: false, streams: true };
+        Wanted::of_request(&self.headers, self.param("pretty"), offered).unwrap_or(Wanted::JSON)
     }
 
     /// What a write asks for; `kind` names its options in errors.
@@ -123,7 +141,7 @@ impl Call {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                causes.push(StatusCause::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+                causes.push(StatusCause::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]));
                 FieldValidation::Warn
             }
         };

@@ -5,7 +5,7 @@ mod validate;
 
 use std::sync::Arc;
 
-use klient_core::StatusCause;
+use klient_core::{Status, StatusCause};
 use serde_json::Value;
 
 use crate::{
@@ -54,13 +54,77 @@ impl CustomSchema {
             prune::prune_root(object, schema, &mut unknown);
             prune::default_root(object, schema);
         }
-        Ok(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
+        let mut problems: Vec<String> = unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect();
+        problems.extend(shape_metadata(object)?);
+        Ok(problems)
+    }
+
+    /// What is wrong with the status of an object, which is looked at by itself.
+    pub(crate) fn validate_status(&self, object: &Value) -> Vec<StatusCause> {
+        let schema = self.schema.as_ref().map(|schema| &schema["properties"]["status"]);
+        let (Some(schema), Some(status)) = (schema.filter(|schema| schema.is_object()), object.get("status")) else {
+            return Vec::new();
+        };
+        let mut causes = validate::validate(status, schema);
+        for cause in &mut causes {
+            cause.field = if cause.field == "<nil>" { "status".to_owned() } else { format!("status.{}", cause.field) };
+        }
+        causes
     }
 
     /// What is wrong with an object.
     pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
-        self.schema.as_ref().map_or_else(Vec::new, |schema| validate::validate(object, schema))
+        let mut causes = self.schema.as_ref().map_or_else(Vec::new, |schema| validate::validate(object, schema));
+        for path in self.scale.iter().flat_map(|scale| [&scale.spec, &scale.status]) {
+            causes.extend(check_replicas(object, path));
+        }
+        causes
     }
+}
+
+/// Brings metadata into the form that it has in every kind; what is there that it does not have is dropped and told.
+fn shape_metadata(object: &mut Value) -> Result<Vec<String>> {
+    let Some(metadata) = object.get_mut("metadata") else { return Ok(Vec::new()) };
+    let types = crate::registry::types().of_kind("", "v1", "ConfigMap");
+    let (Some(codec), Some(types)) = (klient_proto::Codec::find("v1", "ConfigMap"), types) else {
+        return Ok(Vec::new());
+    };
+    let mut alone = serde_json::json!({"metadata": metadata.take()});
+    let problems = crate::decode::normalise(&mut alone, (codec.descriptor)(), types);
+    *metadata = alone["metadata"].take();
+    problems.map_err(|why| {
+        let why = why.replace("Go struct field ConfigMap.metadata of", "Go value of");
+        Box::new(Status::bad_request(why.replace("field ConfigMap.metadata.", "field ObjectMeta.")))
+    })
+}
+
+/// What is wrong with the number of replicas at a path.
+fn check_replicas(object: &Value, path: &str) -> Option<StatusCause> {
+    let mut value = object;
+    for name in path.trim_start_matches('.').split('.') {
+        match value {
+            Value::Object(fields) => value = fields.get(name)?,
+            Value::Null => return None,
+            other => {
+                let kind = match other {
+                    Value::Number(number) if number.is_f64() => "float64",
+                    Value::Number(_) => "int64",
+                    Value::String(_) => "string",
+                    Value::Bool(_) => "bool",
+                    _ => "[]interface {}",
+                };
+                let detail =
+                    format!("{path} accessor error: {other} is of the type {kind}, expected map[string]interface{{}}");
+                return Some(StatusCause::invalid(path, 0, &detail));
+            }
+        }
+    }
+    let replicas = value.as_i64()?;
+    if replicas < 0 {
+        return Some(StatusCause::invalid(path, replicas, "should be a non-negative integer"));
+    }
+    let most = i64::from(i32::MAX);
+    (replicas > most).then(|| StatusCause::invalid(path, replicas, &format!("should be less than or equal to {most}")))
 }
 
 /// The resources that a definition adds, one for each version that it serves.

@@ -42,7 +42,7 @@ pub(crate) fn object(resource: &Resource, form: Form, body: &Bytes) -> Result<De
         Form::Yaml => (parse_yaml(kind, body)?, Vec::new()),
         Form::Protobuf => (parse_protobuf(resource, body)?, Vec::new()),
     };
-    check_kind(resource, &mut object)?;
+    check_kind(resource, &mut object, form, body)?;
     problems.splice(0..0, shape(resource, &mut object)?);
     if form == Form::Json && problems.len() > 1 {
         strict::sort(body, &mut problems);
@@ -123,7 +123,7 @@ fn parse_protobuf(resource: &Resource, body: &Bytes) -> Result<Value> {
 }
 
 /// Checks what an object says it is, and fills it in if it says nothing.
-fn check_kind(resource: &Resource, object: &mut Value) -> Result<()> {
+fn check_kind(resource: &Resource, object: &mut Value, form: Form, body: &Bytes) -> Result<()> {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let (given_version, given_kind) = (text("apiVersion"), text("kind"));
     let (version, kind) = (resource.api_version(), resource.kind.as_str());
@@ -135,6 +135,12 @@ fn check_kind(resource: &Resource, object: &mut Value) -> Result<()> {
             let given = GroupKind::new(resource.group.clone(), given_kind.clone());
             Err(Box::new(Status::invalid(&given, name, vec![cause])))
         } else {
+            if crate::registry::types().of_kind(&resource.group, &resource.version, &given_kind).is_none() {
+                return bad(format!(
+                    "{given_kind} in version \"{}\" cannot be handled as a {kind}: no kind \"{given_kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                    resource.version
+                ));
+            }
             let (short, group) = (&resource.version, if resource.group.is_empty() { "core" } else { &resource.group });
             bad(format!(
                 "{given_kind} in version \"{short}\" cannot be handled as a {kind}: converting ({short}.{given_kind}) to ({group}.{kind}): unknown conversion"
@@ -154,9 +160,16 @@ fn check_kind(resource: &Resource, object: &mut Value) -> Result<()> {
         };
     }
     if resource.is_custom() && given_kind.is_empty() {
-        let text = object.to_string();
+        let is_null = body.trim_ascii() == b"null";
+        let (text, raw) = match form {
+            _ if form == Form::Yaml || is_null => {
+                let raw = body.iter().map(|byte| format!("{byte:02x}")).collect();
+                (String::from_utf8_lossy(body).into_owned(), raw)
+            }
+            _ => (object.to_string(), object.to_string()),
+        };
         return bad(format!(
-            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{text}' ({text})"
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{text}' ({raw})"
         ));
     }
     if let Some(object) = object.as_object_mut() {
@@ -196,7 +209,10 @@ pub(crate) fn go_json_error(body: &[u8], error: &serde_json::Error) -> String {
         .map(<[u8]>::len)
         .sum::<usize>()
         + error.column().saturating_sub(1);
-    let found = body.get(at).map_or("EOF".to_owned(), |byte| format!("'{}'", char::from(*byte)));
+    let found = body.get(at).map_or("EOF".to_owned(), |byte| format!("'{}'", go_quoted(*byte)));
+    if let Some(expected) = in_literal(body, at) {
+        return format!("invalid character {found} {expected}");
+    }
     let before = body[..at.min(body.len())].iter().rev().find(|byte| !byte.is_ascii_whitespace());
     let expected = match before {
         Some(b'{') => "looking for beginning of object key string",
@@ -204,6 +220,31 @@ pub(crate) fn go_json_error(body: &[u8], error: &serde_json::Error) -> String {
         _ => "after top-level value",
     };
     format!("invalid character {found} {expected}")
+}
+
+/// What Go expects where a word begins as `null`, `true` or `false` do, and goes on in another way.
+fn in_literal(body: &[u8], at: usize) -> Option<String> {
+    let start = body[..at.min(body.len())].iter().rposition(|byte| !byte.is_ascii_lowercase()).map_or(0, |at| at + 1);
+    let literal = ["null", "true", "false"].into_iter().find(|word| {
+        let begun = &body[start..at.min(body.len())];
+        !begun.is_empty() && word.as_bytes().starts_with(begun)
+    })?;
+    let expected = char::from(*literal.as_bytes().get(at - start)?);
+    Some(format!("in literal {literal} (expecting '{expected}')"))
+}
+
+/// A byte as Go shows it between quotes.
+fn go_quoted(byte: u8) -> String {
+    match byte {
+        b'\'' => "\\'".to_owned(),
+        b'\n' => "\\n".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b'\\' => "\\\\".to_owned(),
+        ..0x20 | 0x7f => format!("\\x{byte:02x}"),
+        0x80..=0xa0 | 0xad => format!("\\u{byte:04x}"),
+        _ => char::from(byte).to_string(),
+    }
 }
 
 /// What Go calls a JSON value in its errors.

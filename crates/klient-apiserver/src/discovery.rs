@@ -79,8 +79,12 @@ pub(crate) fn page_not_found() -> Response<ResponseBody> {
 }
 
 fn wanted(call: &Call) -> Result<Wanted> {
-    Wanted::of_request(&call.headers, call.param("pretty"), Offered { protobuf: false, projections: false })
-        .or(Ok(Wanted::JSON))
+    Wanted::of_request(
+        &call.headers,
+        call.param("pretty"),
+        Offered { protobuf: false, projections: false, streams: true },
+    )
+    .or(Ok(Wanted::JSON))
 }
 
 fn of_group<'a>(groups: &'a Groups, name: &'a str) -> impl Iterator<Item = &'a GroupVersion> {

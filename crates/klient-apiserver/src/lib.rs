@@ -3,6 +3,22 @@
 //! One generic implementation serves every kind from a table that was made from a real server; custom kinds are added to
 //! it at run time. `store` keeps objects, `registry` knows kinds, `verbs` does what requests ask for.
 //!
+//! # What it does
+//!
+//! All built-in kinds of Kubernetes 1.36 and custom kinds by `CustomResourceDefinition`; create, get, list in pages, watch
+//! with bookmarks and streamed lists, update, JSON, merge and strategic patches, delete in all propagations, status, scale,
+//! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata alone; discovery in both
+//! forms; dry runs, field validation, preconditions; garbage collection and the deletion of namespaces. Objects get the
+//! defaults and keep the rules that controllers rely on. kubectl (with `--validate=false`), client-go, controller-runtime and
+//! kube-rs work with it as they are.
+//!
+//! # What it does not
+//!
+//! No server-side apply and no managed fields: a write that would change nothing else is no write here. No OpenAPI documents,
+//! CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens, logs, exec or
+//! proxies: what asks for them is told so. No controllers besides the garbage collector: nothing makes pods of deployments.
+//! Of the real server's validation, only a part is here; it takes some objects that the real one refuses.
+//!
 //! A loop that labels every `ConfigMap`, tested through a conflict that would be rare on a real server:
 //!
 //! ```

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::{names::generate, rules::check};
+pub(crate) use self::{
+    names::generate,
+    rules::{check, check_label, label_value_problems, qualified_name_problems, warnings},
+};
 
 /// The metadata of an object, which always has some.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
@@ -42,18 +45,11 @@ pub(crate) fn fill_new(object: &mut Value, uid: &str, now: Timestamp, generation
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     metadata.remove("selfLink");
-    for name in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-        "generateName",
-    ] {
+    for name in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"]
+    {
         match old["metadata"].get(name) {
             Some(value) => drop(metadata.insert(name.to_owned(), value.clone())),
-            None if name == "generateName" => {}
             None => drop(metadata.remove(name)),
         }
     }

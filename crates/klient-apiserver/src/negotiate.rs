@@ -50,6 +50,8 @@ pub(crate) struct Offered {
     pub(crate) protobuf: bool,
     /// Tables, and metadata alone.
     pub(crate) projections: bool,
+    /// Streams, as far as refusals tell of them.
+    pub(crate) streams: bool,
 }
 
 impl Form {
@@ -114,7 +116,11 @@ impl Wanted {
         }
         let supported: &[&str] = if offered.protobuf { &ALL } else { &ALL[..2] };
         let streams = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
-        let streams = if offered.protobuf { &streams[..] } else { &streams[..1] };
+        let streams = match (offered.streams, offered.protobuf) {
+            (false, _) => &streams[..0],
+            (true, true) => &streams[..],
+            (true, false) => &streams[..1],
+        };
         let mut status = Status::not_acceptable(supported);
         let all = [supported, streams].concat().join(", ");
         status.message = format!("406: Not Acceptable\n\nAvailable representations: {all}");
@@ -205,7 +211,7 @@ mod tests {
     fn wanted(accept: &str) -> Result<Wanted> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        Wanted::of_request(&headers, None, Offered { protobuf: true, projections: true })
+        Wanted::of_request(&headers, None, Offered { protobuf: true, projections: true, streams: true })
     }
 
     fn of(form: Form, projection: Projection) -> Wanted {

@@ -27,9 +27,8 @@ impl Patch {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         let json = || -> Result<Value> {
             serde_json::from_slice(body).map_err(|error| {
-                Box::new(Status::bad_request(format!(
-                    "error decoding patch: invalid character or end of input: {error}"
-                )))
+                let why = crate::decode::go_json_error(body, &error);
+                Box::new(Status::bad_request(format!("error decoding patch: {why}")))
             })
         };
         match essence {
@@ -41,7 +40,7 @@ impl Patch {
                 501,
                 "server-side apply is not supported by the embedded API server yet",
             ))),
-            media_type::STRATEGIC_MERGE_PATCH => {
+            _ if resource.is_custom() => {
                 let others = [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH];
                 Err(Box::new(Status::unsupported_media_type(&others)))
             }
@@ -63,6 +62,34 @@ impl Patch {
                 Schema::Custom(_) => Err(unsupported()),
             },
         }
+    }
+}
+
+impl Patch {
+    /// What the real server says of a strategic patch that puts a scalar where a struct is: it never gets as far as JSON.
+    pub(crate) fn strategic_problem(&self, why: &str) -> Option<(String, String)> {
+        let Self::Strategic(patch) = self else { return None };
+        let (what, _) = why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field")?;
+        let kind = match what {
+            "number" => "int64",
+            "array" => "slice",
+            other => other,
+        };
+        Some((go_text(patch), format!("cannot restore struct from: {kind}")))
+    }
+}
+
+/// A value as Go prints it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{}", go_text(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

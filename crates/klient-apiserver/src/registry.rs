@@ -250,6 +250,11 @@ impl Resource {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
     }
 
+    /// Whether it is `services`, which the real server keeps in a place of their own.
+    pub(crate) fn is_service(&self) -> bool {
+        self.group.is_empty() && self.plural == "services"
+    }
+
     /// Whether it is a custom resource.
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.schema, Schema::Custom(_))

@@ -1,5 +1,7 @@
 //! Which objects a list, a watch or a delete is about: label and field selectors.
 
+mod label_problem;
+
 use klient_core::{FieldSelector, LabelSelector, Status};
 use serde_json::Value;
 
@@ -21,7 +23,7 @@ impl Selection {
     /// Reads the selectors of a request.
     pub(crate) fn of_call(resource: &Resource, call: &Call) -> Result<Self> {
         let labels: LabelSelector = match call.param("labelSelector") {
-            Some(text) => text.parse().map_err(|_| Box::new(Status::bad_request(label_problem(text))))?,
+            Some(text) => text.parse().map_err(|_| Box::new(Status::bad_request(label_problem::of(text))))?,
             None => LabelSelector::everything(),
         };
         let fields: FieldSelector = match call.param("fieldSelector") {
@@ -161,87 +163,4 @@ fn own_fields(resource: &Resource) -> &'static [&'static str] {
         ("certificates.k8s.io", _) => &["spec.signerName"],
         _ => &[],
     }
-}
-
-/// What is wrong with a label selector, in the real server's words where it is a matter of syntax.
-fn label_problem(text: &str) -> String {
-    let mut tokens = tokens(text).into_iter().peekable();
-    loop {
-        let first = tokens.next().unwrap_or_default();
-        let negated = first == "!";
-        let key = if negated { tokens.next().unwrap_or_default() } else { first };
-        if !is_word(&key) {
-            return match negated {
-                true => format!("found '{key}', expected: identifier"),
-                false => format!("found '{key}', expected: !, identifier, or 'end of string'"),
-            };
-        }
-        let operator = tokens.peek().cloned().unwrap_or_default();
-        if !negated && !operator.is_empty() && operator != "," {
-            tokens.next();
-            match operator.as_str() {
-                "in" | "notin" => {
-                    let open = tokens.next().unwrap_or_default();
-                    if open != "(" {
-                        return format!("unable to parse requirement: found '{open}' expected: '('");
-                    }
-                    loop {
-                        match tokens.next().unwrap_or_default().as_str() {
-                            ")" => break,
-                            "" => return "unable to parse requirement: found '', expected: ',' or ')'".to_owned(),
-                            _ => {}
-                        }
-                    }
-                }
-                "=" | "==" | "!=" | ">" | "<" => {
-                    let value = tokens.next_if(|token| is_word(token)).unwrap_or_default();
-                    if matches!(operator.as_str(), ">" | "<") && value.parse::<i64>().is_err() {
-                        return format!(
-                            "unable to parse requirement: values[0]: Invalid value: {value:?}: \
-                             for 'Gt', 'Lt' operators, the value must be an integer"
-                        );
-                    }
-                }
-                other => {
-                    return format!(
-                        "unable to parse requirement: found '{other}', expected: in, notin, =, ==, !=, gt, lt"
-                    );
-                }
-            }
-        }
-        match tokens.next() {
-            None => return format!("unable to parse requirement: {text:?} is no label selector"),
-            Some(comma) if comma == "," => match tokens.peek() {
-                Some(next) if is_word(next) || next == "!" => {}
-                next => {
-                    let found = next.map(String::as_str).unwrap_or_default();
-                    return format!("found '{found}', expected: identifier after ','");
-                }
-            },
-            Some(other) => return format!("found '{other}', expected: ',' or 'end of string'"),
-        }
-    }
-}
-
-/// Words and signs, as the real server tells them apart.
-fn tokens(text: &str) -> Vec<String> {
-    let mut tokens: Vec<String> = Vec::new();
-    let mut joins = false;
-    for c in text.chars() {
-        let is_sign = "=!(),><".contains(c);
-        match tokens.last_mut() {
-            _ if c.is_whitespace() => joins = false,
-            Some(last) if joins && !is_sign && is_word(last) => last.push(c),
-            Some(last) if joins && c == '=' && (last == "=" || last == "!") => last.push(c),
-            _ => {
-                tokens.push(c.to_string());
-                joins = true;
-            }
-        }
-    }
-    tokens
-}
-
-fn is_word(token: &str) -> bool {
-    token.starts_with(|c: char| !"=!(),><".contains(c))
 }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use klient_core::{Status, StatusReason};
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     Result, answer,
@@ -26,7 +26,7 @@ use crate::{
     clock::{Clock, SystemClock},
     discovery,
     faults::{self, Encounter, Fault, Faults},
-    negotiate::{Offered, Wanted},
+    negotiate::Wanted,
     registry::{self, Registry},
     route::Route,
     store::{OpenError, Store},
@@ -65,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
     pub(crate) authentication: Authentication,
+    /// Told when all watches are to end.
+    pub(crate) watches_end: watch::Sender<()>,
     faults: Faults,
     uids: Box<dyn Fn() -> String + Send + Sync>,
     random: AtomicU64,
@@ -143,11 +145,7 @@ impl ApiServer {
             Err(status) if call.method == Method::HEAD => {
                 answer::failure(&status, Wanted::JSON).map(|_| ResponseBody::whole(Bytes::new()))
             }
-            Err(status) => {
-                let offered = Offered { protobuf: true, projections: false };
-                let wanted = Wanted::of_request(&call.headers, call.param("pretty"), offered).unwrap_or(Wanted::JSON);
-                answer::failure(&status, wanted)
-            }
+            Err(status) => answer::failure(&status, call.wanted_of_failures()),
         }
     }
 
@@ -169,6 +167,12 @@ impl ApiServer {
     /// The newest revision, which is the resource version of the last write.
     pub fn revision(&self) -> u64 {
         self.inner.core.store.revision()
+    }
+
+    /// Ends all watches that are open, as a server does that goes away: clients have to ask again. [`Fault::cut_after`] breaks
+    /// the connection instead.
+    pub fn end_watches(&self) {
+        self.inner.core.watches_end.send_replace(());
     }
 
     /// Forgets what was before the newest revision: watches and pages from before it fail with 410, as after a compaction.
@@ -245,6 +249,7 @@ impl ApiServerBuilder {
             clock: self.clock,
             collector: Arc::default(),
             bookmark_every: self.bookmark_every,
+            watches_end: watch::Sender::new(()),
             faults: Faults::default(),
             authentication: self.authentication,
             uids: self.uids.unwrap_or_else(random_uids),

@@ -5,6 +5,7 @@ mod delete;
 mod get;
 mod list;
 mod modify;
+mod pods;
 mod scale;
 mod watch;
 
@@ -35,6 +36,16 @@ impl Target {
     /// The object's key in the store.
     pub(crate) fn key(&self) -> String {
         self.resource.key(&self.namespace, self.name())
+    }
+
+    /// The object itself, where this is about a part of it.
+    pub(crate) fn whole(&self) -> Self {
+        Self {
+            resource: Arc::clone(&self.resource),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            subresource: None,
+        }
     }
 
     /// What the keys of all objects begin with that are meant.
@@ -81,10 +92,19 @@ impl Core {
             (&Method::GET, true) => "get",
             (&Method::GET, false) => "list",
             (&Method::POST, false) => "create",
+            // Custom kinds are made wherever they are posted to, by the name in the body.
+            (&Method::POST, true) if target.resource.is_custom() => {
+                let collection = Target { name: None, ..target };
+                return self.create(call, &collection).await;
+            }
             (&Method::PUT, true) => "update",
             (&Method::PATCH, true) => "patch",
             (&Method::DELETE, true) => "delete",
             (&Method::DELETE, false) => "deletecollection",
+            // Custom kinds have one handler for all methods, which looks at names first.
+            (&Method::PUT | &Method::PATCH, false) if target.resource.is_custom() => {
+                return Err(Box::new(Status::bad_request("name must be provided")));
+            }
             _ => return Err(self.method_not_allowed(call, &target)),
         };
         // What is made or deleted is in one namespace.
@@ -113,7 +133,8 @@ impl Core {
         target: &Target,
         name: &str,
     ) -> Result<Response<ResponseBody>> {
-        let subresource = target.resource.subresource(name).ok_or_else(not_served)?;
+        let unknown = || if target.resource.is_custom() { target.not_found() } else { not_served() };
+        let subresource = target.resource.subresource(name).ok_or_else(unknown)?;
         let verb = match call.method {
             Method::GET => "get",
             Method::POST => "create",

@@ -1,7 +1,11 @@
 //! Rules about a few built-in kinds that controllers rely on. Others are taken as they come.
 
+mod data;
+mod pods;
+mod services;
+
 use klient_core::StatusCause;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::registry::Resource;
 
@@ -10,8 +14,15 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
     let mut causes = Vec::new();
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") => workload(object, old, &mut causes),
-        ("", "pods") => containers(&object["spec"], "spec", &mut causes),
-        ("", "services") => ports(&object["spec"], &mut causes),
+        ("", "pods") => {
+            pods::containers(&object["spec"], "spec", &mut causes);
+            if let Some(old) = old {
+                pods::update(object, old, &mut causes);
+            }
+        }
+        ("", "services") => services::ports(&object["spec"], &mut causes),
+        ("", "configmaps") => data::validate(false, object, old, &mut causes),
+        ("", "secrets") => data::validate(true, object, old, &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => super::definitions::validate(object, old, &mut causes),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings")
             if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) =>
@@ -37,13 +48,6 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
                 causes.push(StatusCause::invalid("involvedObject.namespace", about, detail));
             }
         }
-        ("", "configmaps" | "secrets") if old.is_some_and(|old| old["immutable"] == true) => {
-            for field in ["data", "binaryData"] {
-                if old.is_some_and(|old| old.get(field) != object.get(field)) {
-                    causes.push(StatusCause::forbidden(field, "field is immutable when `immutable` is set"));
-                }
-            }
-        }
         _ => {}
     }
     causes
@@ -61,55 +65,24 @@ fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) 
             let detail = "empty selector is invalid for deployment";
             causes.push(StatusCause::invalid("spec.selector", selector.clone(), detail));
         }
-    } else {
-        let parsed = serde_json::from_value(selector.clone()).ok();
-        let labels = &spec["template"]["metadata"]["labels"];
-        let lookup = |key: &str| labels[key].as_str().map(str::to_owned);
-        if let Ok(parsed) = klient_core::LabelSelector::from_api(parsed.as_ref())
-            && !parsed.matches(lookup)
-        {
-            let detail = "`selector` does not match template `labels`";
-            let shown = if labels.is_null() { json!({}) } else { labels.clone() };
-            causes.push(StatusCause::invalid("spec.template.metadata.labels", shown, detail));
-        }
     }
-    if let Some(old) = old
-        && old["spec"]["selector"] != *selector
+    let parsed = serde_json::from_value(selector.clone()).ok().flatten();
+    let labels = &spec["template"]["metadata"]["labels"];
+    let lookup = |key: &str| labels[key].as_str().map(str::to_owned);
+    if let Ok(parsed) = klient_core::LabelSelector::from_api(parsed.as_ref())
+        && !parsed.matches(lookup)
     {
-        causes.push(StatusCause::invalid("spec.selector", selector.clone(), "field is immutable"));
+        let detail = "`selector` does not match template `labels`";
+        causes.push(StatusCause::invalid("spec.template.metadata.labels", labels.clone(), detail));
     }
     if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
         causes.push(StatusCause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
     }
-    containers(&spec["template"]["spec"], "spec.template.spec", causes);
-}
-
-fn containers(spec: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    if containers.is_empty() {
-        causes.push(StatusCause::required(format!("{path}.containers"), ""));
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, container) in containers.iter().enumerate() {
-        let at = |field: &str| format!("{path}.containers[{index}].{field}");
-        let name = container["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            causes.push(StatusCause::required(at("name"), ""));
-        } else if seen.contains(&name) {
-            causes.push(StatusCause::duplicate(at("name"), name));
-        }
-        seen.push(name);
-        if container["image"].as_str().is_none_or(str::is_empty) {
-            causes.push(StatusCause::required(at("image"), ""));
-        }
-    }
-}
-
-fn ports(spec: &Value, causes: &mut Vec<StatusCause>) {
-    let headless = spec["clusterIP"] == "None";
-    let ports = spec["ports"].as_array().map_or(0, Vec::len);
-    if ports == 0 && !headless && spec["type"] != "ExternalName" {
-        causes.push(StatusCause::required("spec.ports", ""));
+    pods::containers(&spec["template"]["spec"], "spec.template.spec", causes);
+    if let Some(old) = old
+        && old["spec"]["selector"] != *selector
+    {
+        causes.push(StatusCause::invalid("spec.selector", selector.clone(), "field is immutable"));
     }
 }
 

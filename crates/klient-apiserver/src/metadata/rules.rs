@@ -15,8 +15,24 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     labels(&metadata["labels"], &mut causes);
     annotations(&metadata["annotations"], &mut causes);
     owners(&metadata["ownerReferences"], &mut causes);
-    finalizers(metadata, old, &mut causes);
+    finalizers(resource, metadata, old, &mut causes);
     causes
+}
+
+/// What a writer is told of, although it is allowed.
+pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    let before: Vec<&str> = old.into_iter().flat_map(super::finalizers).collect();
+    let new = super::finalizers(object).filter(|name| !before.contains(name) && !is_good_finalizer(name));
+    let told = new.filter(|_| resource.is_custom()).map(|name| {
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+        )
+    });
+    told.collect()
+}
+
+fn is_good_finalizer(name: &str) -> bool {
+    name.contains('/') || matches!(name, "orphan" | "foregroundDeletion" | "kubernetes")
 }
 
 fn name(resource: &Resource, metadata: &Value, causes: &mut Vec<StatusCause>) {
@@ -40,11 +56,9 @@ fn check_name(rule: NameRule, name: &str) -> Result<(), String> {
         NameRule::Subdomain if name.len() > 253 => Err("must be no more than 253 bytes".to_owned()),
         NameRule::Subdomain if name.split('.').all(label) => Ok(()),
         NameRule::Subdomain => Err(SUBDOMAIN.to_owned()),
-        NameRule::Label | NameRule::Label1035 if name.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
+        NameRule::Label if name.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
         NameRule::Label if label(name) => Ok(()),
         NameRule::Label => Err(LABEL.to_owned()),
-        NameRule::Label1035 if label(name) && name.as_bytes()[0].is_ascii_lowercase() => Ok(()),
-        NameRule::Label1035 => Err(LABEL_1035.to_owned()),
         NameRule::PathSegment if matches!(name, "." | "..") => Err(format!("may not be '{name}'")),
         NameRule::PathSegment => match name.find(['/', '%']) {
             Some(at) => Err(format!("may not contain '{}'", &name[at..=at])),
@@ -53,15 +67,17 @@ fn check_name(rule: NameRule, name: &str) -> Result<(), String> {
     }
 }
 
+/// Whether a text is a DNS label, or why not.
+pub(crate) fn check_label(text: &str) -> Result<(), String> {
+    check_name(NameRule::Label, text)
+}
+
 fn labels(labels: &Value, causes: &mut Vec<StatusCause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         qualified_name("metadata.labels", key, causes);
         let value = value.as_str().unwrap_or_default();
-        if value.len() > MAX_LABEL {
-            causes.push(StatusCause::invalid("metadata.labels", value, "must be no more than 63 bytes"));
-        }
-        if !value.is_empty() && !is_name_part(value) {
-            causes.push(StatusCause::invalid("metadata.labels", value, LABEL_VALUE));
+        for why in label_value_problems(value) {
+            causes.push(StatusCause::invalid("metadata.labels", value, why));
         }
     }
 }
@@ -115,7 +131,7 @@ fn owners(owners: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
-fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+fn finalizers(resource: &Resource, metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let of = |metadata: &Value| -> Vec<String> {
         let list = metadata["finalizers"].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -123,7 +139,7 @@ fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCaus
     let now = of(metadata);
     for (index, name) in now.iter().enumerate() {
         qualified_name("metadata.finalizers", name, causes);
-        if !name.contains('/') && !matches!(name.as_str(), "orphan" | "foregroundDeletion" | "kubernetes") {
+        if !resource.is_custom() && !is_good_finalizer(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
         }
@@ -151,28 +167,53 @@ fn finalizers(metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCaus
 
 /// A name with or without a domain before it: what labels, annotations and finalizers are called.
 fn qualified_name(field: &str, name: &str, causes: &mut Vec<StatusCause>) {
+    for why in qualified_name_problems(name) {
+        causes.push(StatusCause::invalid(field, name, &why));
+    }
+}
+
+/// Why a text is no name with or without a domain before it.
+pub(crate) fn qualified_name_problems(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
     let (prefix, last) = match name.split_once('/') {
+        Some((_, rest)) if rest.contains('/') => {
+            return vec![format!(
+                "a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
         Some((prefix, last)) => (Some(prefix), last),
         None => (None, name),
     };
-    let mut wrong = |detail: &str| causes.push(StatusCause::invalid(field, name, detail));
     match prefix {
-        Some("") => wrong("prefix part must be non-empty"),
+        Some("") => problems.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
             if let Err(why) = check_name(NameRule::Subdomain, prefix) {
-                wrong(&format!("prefix part {why}"));
+                problems.push(format!("prefix part {why}"));
             }
         }
         None => {}
     }
     if last.is_empty() {
-        wrong("name part must be non-empty");
+        problems.push("name part must be non-empty".to_owned());
     } else if last.len() > MAX_LABEL {
-        wrong("name part must be no more than 63 bytes");
+        problems.push("name part must be no more than 63 bytes".to_owned());
     }
     if !is_name_part(last) {
-        wrong(&format!("name part {NAME_PART}"));
+        problems.push(format!("name part {NAME_PART}"));
     }
+    problems
+}
+
+/// Why a text is not the value of a label.
+pub(crate) fn label_value_problems(value: &str) -> Vec<&'static str> {
+    let mut problems = Vec::new();
+    if value.len() > MAX_LABEL {
+        problems.push("must be no more than 63 bytes");
+    }
+    if !value.is_empty() && !is_name_part(value) {
+        problems.push(LABEL_VALUE);
+    }
+    problems
 }
 
 fn is_name_part(text: &str) -> bool {
@@ -198,4 +239,3 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const MAX_ANNOTATIONS: usize = 256 << 10;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";

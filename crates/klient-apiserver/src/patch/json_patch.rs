@@ -25,6 +25,8 @@ enum Action {
     Move(String),
     Copy(String),
     Test(Value),
+    /// Nothing that can be done: found out only when it is its turn.
+    Wrong(String),
 }
 
 impl Operations {
@@ -63,18 +65,26 @@ impl Operations {
 
 impl Operation {
     fn parse(item: &Value) -> Result<Self> {
-        let text = |name: &str| item[name].as_str().map(str::to_owned);
-        let path = text("path").ok_or_else(|| malformed("an operation has no path"))?;
-        let value = || item.get("value").cloned().ok_or_else(|| malformed("an operation has no value"));
-        let from = || text("from").ok_or_else(|| malformed("an operation does not say from where"));
+        if !item.is_object() {
+            let what = crate::decode::type_word(item);
+            return Err(malformed(&format!(
+                "json: cannot unmarshal {what} into Go value of type handlers.jsonPatchOp"
+            )));
+        }
+        let wrong = |why: &str| Action::Wrong(why.to_owned());
+        let Some(path) = item["path"].as_str().map(str::to_owned) else {
+            return Ok(Self { action: wrong("it has no path"), path: String::new() });
+        };
+        let (value, from) = (item.get("value").cloned(), item["from"].as_str().map(str::to_owned));
+        let (no_value, no_from) = (|| wrong("it has no value"), || wrong("it does not say from where"));
         let action = match item["op"].as_str() {
-            Some("add") => Action::Add(value()?),
+            Some("add") => value.map_or_else(no_value, Action::Add),
             Some("remove") => Action::Remove,
-            Some("replace") => Action::Replace(value()?),
-            Some("move") => Action::Move(from()?),
-            Some("copy") => Action::Copy(from()?),
-            Some("test") => Action::Test(item.get("value").cloned().unwrap_or_default()),
-            other => return Err(malformed(&format!("Unexpected kind: {}", other.unwrap_or("unknown")))),
+            Some("replace") => value.map_or_else(no_value, Action::Replace),
+            Some("move") => from.map_or_else(no_from, Action::Move),
+            Some("copy") => from.map_or_else(no_from, Action::Copy),
+            Some("test") => Action::Test(value.unwrap_or_default()),
+            _ => wrong("there is no such operation"),
         };
         Ok(Self { action, path })
     }
@@ -85,9 +95,15 @@ impl Operation {
             return Err("the path is too deep".to_owned());
         }
         match &self.action {
+            Action::Wrong(why) => Err(why.clone()),
             Action::Add(value) => add(object, &self.path, value.clone()),
             Action::Remove => remove(object, &self.path).map(drop),
             Action::Replace(value) => {
+                // The real server takes a key that is not there, if there is something for it to be in.
+                if let Some((Value::Object(fields), key)) = parent(object, &self.path) {
+                    fields.insert(key, value.clone());
+                    return Ok(());
+                }
                 let found = object.pointer_mut(&self.path);
                 *found.ok_or_else(|| missing("replace", &self.path))? = value.clone();
                 Ok(())
@@ -235,14 +251,17 @@ mod tests {
         for patch in [
             json!([{"op": "test", "path": "/a", "value": 2}]),
             json!([{"op": "remove", "path": "/b"}]),
-            json!([{"op": "replace", "path": "/b", "value": 1}]),
+            json!([{"op": "replace", "path": "/l/0", "value": 1}]),
+            json!([{"op": "replace", "path": "/b/c", "value": 1}]),
             json!([{"op": "add", "path": "/l/5", "value": 1}]),
             json!([{"op": "add", "path": "/x/y", "value": 1}]),
+            json!([{"op": "add"}]),
+            json!([{"op": "odd", "path": "/a"}]),
         ] {
             let status = applied(&object, &patch).unwrap_err();
             assert_eq!((status.code, status.is_invalid()), (422, true), "{patch}");
         }
-        for patch in [json!({}), json!([{"op": "add"}]), json!([{"op": "odd", "path": "/a"}]), json!([3])] {
+        for patch in [json!({}), json!([3])] {
             assert_eq!(applied(&object, &patch).unwrap_err().code, 400, "{patch}");
         }
         let many: Vec<_> = (0..=MAX_OPERATIONS).map(|_| json!({"op": "remove", "path": "/a"})).collect();

@@ -26,8 +26,6 @@ pub(crate) enum NameRule {
     Subdomain,
     /// Lower case letters, digits and `-`: up to 63.
     Label,
-    /// The same, beginning with a letter.
-    Label1035,
     /// Anything that can be a part of a path.
     PathSegment,
 }
@@ -109,8 +107,7 @@ impl Strategy {
                 ) | ("storage.k8s.io" | "resource.k8s.io", _)
             ),
             names: match place {
-                ("", "namespaces") => NameRule::Label,
-                ("", "services") => NameRule::Label1035,
+                ("", "namespaces" | "services") => NameRule::Label,
                 ("rbac.authorization.k8s.io" | "certificates.k8s.io", _) => NameRule::PathSegment,
                 _ => NameRule::Subdomain,
             },

@@ -16,21 +16,32 @@ use crate::{
     negotiate::Form,
     registry::{Resource, Schema},
     server::Core,
-    store::{Change, CommitError, Expected, Write},
+    store::{Change, CommitError, Expected, Stored, Write},
 };
 
 impl Core {
     pub(super) async fn create(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
+        if resource.table.as_ref() == "bindings" {
+            return self.bind_named(call, target).await;
+        }
         let wanted = call.wanted(resource)?;
         let form = Form::of_body(&call.headers)?;
         let options = call.write_options("CreateOptions")?;
         let decoded = decode::object(resource, form, &call.body)?;
-        let warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        warnings.extend(metadata::warnings(resource, &decoded.object, None));
         let made = if builtin::reviews::is_review(resource) {
             builtin::reviews::answer(self, call, resource, decoded.object)
         } else {
-            self.create_object(target, decoded.object, options.dry_run).await?
+            match self.create_object(target, decoded.object, options.dry_run).await {
+                Ok(made) => made,
+                // What was wrong with the fields is told all the same.
+                Err(status) => {
+                    let failure = answer::failure(&status, call.wanted_of_failures());
+                    return Ok(answer::with_warnings(failure, &warnings));
+                }
+            }
         };
         let response = answer::object(StatusCode::CREATED, resource, &made, wanted)?;
         Ok(answer::with_warnings(response, &warnings))
@@ -45,14 +56,11 @@ impl Core {
     ) -> Result<Value> {
         let resource = &target.resource;
         check_namespace(target, &mut object)?;
-        if !metadata::text(&object, "resourceVersion").is_empty() {
-            let message = "resourceVersion should not be set on objects to be created";
-            return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
-        }
+        let version = Some(metadata::text(&object, "resourceVersion").to_owned()).filter(|version| !version.is_empty());
         self.check_namespace_is_alive(target)?;
         builtin::before_create(self, resource, &mut object)?;
         if resource.strategy.status && !resource.is_custom() {
-            builtin::reset_status(resource, &mut object);
+            builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.strategy.status
             && let Value::Object(fields) = &mut object
         {
@@ -71,10 +79,18 @@ impl Core {
                 let name = metadata::generate(&generated, || self.random());
                 metadata::of(&mut object).insert("name".to_owned(), Value::from(name));
             }
-            validate(resource, &object, None)?;
+            validate(resource, &object, None, None)?;
+            if version.is_some() && !dry_run {
+                let message = "resourceVersion should not be set on objects to be created";
+                return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
+            }
             let key = resource.key(&target.namespace, metadata::text(&object, "name"));
             if dry_run {
                 if self.store.get(&resource.table, &key).is_none() {
+                    // Nobody looks at it, as nothing is written.
+                    if let Some(version) = version {
+                        metadata::of(&mut object).insert("resourceVersion".to_owned(), Value::from(version));
+                    }
                     return Ok(object);
                 }
             } else {
@@ -88,10 +104,11 @@ impl Core {
                 }
             }
             if !generates {
-                return Err(Box::new(Status::already_exists(
-                    &resource.group_resource(),
+                return Err(already_exists(
+                    resource,
                     metadata::text(&object, "name"),
-                )));
+                    self.store.get(&resource.table, &key),
+                ));
             }
         }
         let name = metadata::text(&object, "name");
@@ -148,17 +165,26 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()>
 }
 
 /// Refuses an object that breaks a rule.
-pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Result<()> {
+pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>, part: Option<&str>) -> Result<()> {
     let mut causes = metadata::check(resource, object, old);
     match &resource.schema {
+        Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object)),
         Schema::Custom(schema) => causes.extend(schema.validate(object)),
-        Schema::BuiltIn(_) => causes.extend(builtin::validate(resource, object, old)),
+        Schema::BuiltIn(_) => causes.extend(builtin::validate(resource, object, old.filter(|_| part.is_none()))),
     }
     if causes.is_empty() {
         return Ok(());
     }
     let kind = GroupKind::new(resource.group.clone(), resource.kind.clone());
     Err(Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes)))
+}
+
+fn already_exists(resource: &Resource, name: &str, found: Option<Arc<Stored>>) -> Box<Status> {
+    let mut status = Status::already_exists(&resource.group_resource(), name);
+    if found.is_some_and(|found| found.raw().deletion_timestamp().is_some()) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    Box::new(status)
 }
 
 pub(super) fn commit_failed(error: &CommitError) -> Box<Status> {

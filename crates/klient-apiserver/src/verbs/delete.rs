@@ -23,10 +23,10 @@ use crate::{
 /// What a delete asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
-    dry_run: bool,
+    pub(super) dry_run: bool,
     grace: Option<i64>,
     uid: Option<String>,
-    version: Option<String>,
+    pub(super) version: Option<String>,
     propagation: Option<Propagation>,
     /// By the old name of the propagation policy.
     orphan_dependents: Option<bool>,
@@ -109,6 +109,7 @@ impl Core {
     /// Deletes one object, or marks it.
     pub(crate) async fn delete_object(self: &Arc<Self>, target: &Target, options: &DeleteOptions) -> Result<Deleted> {
         let resource = &target.resource;
+        let mut options = options.clone();
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = builtin::versions::present(resource, stored.value());
@@ -119,13 +120,22 @@ impl Core {
             let grace = builtin::grace_period(resource, &current, options.grace);
             let waits =
                 metadata::finalizers(&new).next().is_some() || grace > 0 || !builtin::may_vanish(resource, &new);
-            let write = if waits {
+            // Pods are always told that they are to end, even if there is nobody to wait for.
+            let marks = resource.table.as_ref() == "pods" && !waits && !(is_marked(&current));
+            let write = if marks {
+                set_deletion(self, &mut new, 0);
+                if !metadata::is_deleting(&current) {
+                    count_up(&mut new);
+                }
+                Write::Put(new.clone())
+            } else if waits {
                 if !mark_deleting(self, resource, &mut new, &current, grace) {
                     return Ok(Deleted::Waiting(current));
                 }
                 Write::Put(new.clone())
             } else {
-                Write::Delete(new.clone())
+                // Watchers see it as it was last kept.
+                Write::Delete(stored.value())
             };
             if options.dry_run {
                 return Ok(if waits { Deleted::Waiting(new) } else { Deleted::Gone(new) });
@@ -133,6 +143,11 @@ impl Core {
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(change) => {
                     self.after_change(resource, &change).await;
+                    if marks {
+                        // Now nothing is left but to delete it.
+                        options.version = None;
+                        continue;
+                    }
                     let object = builtin::versions::present(resource, change.object.value());
                     return Ok(if waits { Deleted::Waiting(object) } else { Deleted::Gone(object) });
                 }
@@ -156,12 +171,21 @@ fn mark_deleting(core: &Core, resource: &Resource, new: &mut Value, current: &Va
         }
     } else {
         set_deletion(core, new, grace);
-        if let Some(generation) = current["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
-            metadata::of(new).insert("generation".to_owned(), json!(generation + 1));
-        }
+        count_up(new);
         builtin::on_deletion(resource, new);
     }
     true
+}
+
+/// Whether there is nothing left to wait for.
+fn is_marked(object: &Value) -> bool {
+    metadata::is_deleting(object) && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+}
+
+fn count_up(object: &mut Value) {
+    if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
+        metadata::of(object).insert("generation".to_owned(), json!(generation + 1));
+    }
 }
 
 fn set_deletion(core: &Core, object: &mut Value, grace: i64) {
@@ -190,7 +214,11 @@ impl DeleteOptions {
     }
 
     fn of_call(call: &Call) -> Result<Self> {
-        let body = body_options(call)?;
+        Self::read(&body_options(call)?, call)
+    }
+
+    /// What is asked for in a body, or else in parameters.
+    pub(super) fn read(body: &Value, call: &Call) -> Result<Self> {
         let text = |name: &str| body[name].as_str().or_else(|| call.param(name));
         let invalid = |causes| Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", causes));
         let dry_run: Vec<&str> = body["dryRun"]
@@ -239,7 +267,7 @@ impl DeleteOptions {
         })
     }
 
-    fn check(&self, target: &Target, current: &Value) -> Result<()> {
+    pub(super) fn check(&self, target: &Target, current: &Value) -> Result<()> {
         let resource = &target.resource;
         // The real server names the kind here, and not the resource.
         let kind = klient_core::GroupResource::new(resource.group.clone(), resource.kind.clone());

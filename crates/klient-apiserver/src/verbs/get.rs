@@ -1,7 +1,7 @@
 //! Reading one object.
 
 use http::{Response, StatusCode};
-use klient_core::Status;
+use klient_core::{Status, StatusReason};
 
 use super::Target;
 use crate::{Result, answer, body::ResponseBody, call::Call, server::Core};
@@ -10,7 +10,7 @@ impl Core {
     pub(super) async fn get(&self, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let wanted = call.wanted(&target.resource)?;
         if let Some(version) = call.param("resourceVersion") {
-            self.wait_for(parse_version(version)?).await?;
+            self.wait_for(parse_version(version).map_err(|status| blameless(&status))?).await?;
         }
         let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
         answer::stored(StatusCode::OK, &target.resource, &stored, wanted)
@@ -39,6 +39,12 @@ pub(super) fn parse_version(text: &str) -> Result<u64> {
         let message = format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
         Box::new(Status::bad_request(format!("invalid resource version: resourceVersion: {message}")))
     })
+}
+
+/// Other than lists, single objects and watches do not say who is to blame for a bad version.
+pub(super) fn blameless(status: &Status) -> Box<Status> {
+    let message = status.message.trim_start_matches("invalid resource version: ").to_owned();
+    Box::new(Status::failure(StatusReason::Unknown, 500, message))
 }
 
 const FRESHNESS: std::time::Duration = std::time::Duration::from_secs(3);

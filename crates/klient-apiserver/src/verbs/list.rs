@@ -28,7 +28,7 @@ struct Token {
 
 impl Core {
     pub(super) async fn list(&self, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
-        let wanted = call.wanted(&target.resource)?;
+        let wanted = call.wanted_of_collection(&target.resource)?;
         let selection = Selection::of_call(&target.resource, call)?;
         check_options(call)?;
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);

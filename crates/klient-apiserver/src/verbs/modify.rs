@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header::CONTENT_TYPE};
-use klient_core::{GroupKind, Status, StatusCause};
+use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
 use super::{
@@ -37,20 +37,48 @@ impl Core {
         let wanted = call.wanted(resource)?;
         let form = Form::of_body(&call.headers)?;
         let options = call.write_options("UpdateOptions")?;
-        let decoded = decode::object(resource, form, &call.body)?;
-        let warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        let decoded = match decode::object(resource, form, &call.body) {
+            // Whether it is the right kind is asked only of what is there.
+            Err(status) if status.code == 422 && self.store.get(&resource.table, &target.key()).is_none() => {
+                return Err(target.not_found());
+            }
+            decoded => decoded?,
+        };
+        let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let mut object = decoded.object;
+        if resource.is_custom() {
+            let old = self.store.get(&resource.table, &target.key()).map(|stored| stored.value());
+            warnings.extend(metadata::warnings(resource, &object, old.as_ref()));
+        }
+        if metadata::text(&object, "name").is_empty() {
+            let message = format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.name()
+            );
+            return Err(Box::new(Status::bad_request(message)));
+        }
         check_names(target, &mut object)?;
         let modified = self.modify(target, options, false, |_| Ok(object.clone())).await;
         let modified = match modified {
             Err(status)
                 if status.is_not_found() && resource.strategy.create_on_update && target.subresource.is_none() =>
             {
+                // What is not there has no uid, and is nobody's version.
+                let uid = metadata::text(&object, "uid");
+                if !uid.is_empty() {
+                    return Err(uid_conflict(target, uid, "", options.dry_run));
+                }
+                check_number(metadata::text(&object, "resourceVersion"))?;
                 metadata::of(&mut object).remove("resourceVersion");
                 let made = self.create_object(target, object, options.dry_run).await?;
                 Modified { object: made, created: true }
             }
-            outcome => outcome?,
+            Ok(modified) => modified,
+            // What was wrong with the fields is told all the same.
+            Err(status) => {
+                let failure = answer::failure(&status, call.wanted_of_failures());
+                return Ok(answer::with_warnings(failure, &warnings));
+            }
         };
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(answer::with_warnings(answer::object(code, resource, &modified.object, wanted)?, &warnings))
@@ -65,19 +93,33 @@ impl Core {
             return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
         }
         let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let patch = Patch::parse(resource, content_type, &call.body)?;
+        let patch = match Patch::parse(resource, content_type, &call.body) {
+            // It is not read before there is something to change.
+            Err(status) if status.code == 400 && self.store.get(&resource.table, &target.key()).is_none() => {
+                return Err(target.not_found());
+            }
+            patch => patch?,
+        };
         let problems = std::sync::Mutex::new(Vec::new());
+        let told = std::sync::Mutex::new(Vec::new());
         let modified = self
             .modify(target, options, true, |current| {
                 let mut patched = patch.apply(resource, current)?;
-                let found = decode::shape(resource, &mut patched)?;
+                let found = decode::shape(resource, &mut patched).map_err(|status| unfit(&patch, &patched, &status))?;
+                if options.field_validation == decode::FieldValidation::Strict && !found.is_empty() {
+                    let why = format!("strict decoding error: {}", found.join(", "));
+                    return Err(invalid_patch(&patched, &why));
+                }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
+                *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+                    metadata::warnings(resource, &patched, Some(current));
                 check_names(target, &mut patched)?;
                 Ok(patched)
             })
             .await?;
         let problems = problems.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let warnings = decode::enforce(resource, options.field_validation, &problems)?;
+        let warnings = [warnings, told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)].concat();
         Ok(answer::with_warnings(answer::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
     }
 
@@ -94,7 +136,7 @@ impl Core {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = builtin::versions::present(resource, stored.value());
             let asked = change(&current)?;
-            check_version(target, &asked, &stored, is_patch)?;
+            check_version(target, &asked, &stored, is_patch, options.dry_run)?;
             let new = prepare(self, target, &current, asked)?;
             if new == current || options.dry_run {
                 return Ok(Modified { object: new, created: false });
@@ -104,7 +146,8 @@ impl Core {
                 && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
                 && builtin::may_vanish(resource, &new);
             let last = is_done.then(|| new.clone());
-            let write = if is_done { Write::Delete(new) } else { Write::Put(new) };
+            // Watchers see it as it was last kept.
+            let write = if is_done { Write::Delete(stored.value()) } else { Write::Put(new) };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(change) => {
                     self.after_change(resource, &change).await;
@@ -132,22 +175,58 @@ fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     check_namespace(target, object)
 }
 
+/// A patch whose outcome is no object of its kind.
+fn unfit(patch: &Patch, patched: &Value, status: &Status) -> Box<Status> {
+    let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    let why = why.map_or(status.message.as_str(), |(_, why)| why);
+    if let Some((shown, why)) = patch.strategic_problem(why) {
+        let cause = StatusCause::invalid("patch", shown, &why);
+        return Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]));
+    }
+    invalid_patch(patched, why)
+}
+
+fn invalid_patch(patched: &Value, why: &str) -> Box<Status> {
+    let cause = StatusCause::invalid("patch", patched.to_string(), why);
+    Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]))
+}
+
+fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box<Status> {
+    let resource = &target.resource;
+    let place = match &resource.schema {
+        Schema::Custom(_) => format!("{}/{}", resource.group, resource.plural),
+        Schema::BuiltIn(_) if resource.is_service() => "services/specs".to_owned(),
+        Schema::BuiltIn(_) => resource.plural.clone(),
+    };
+    let root = if dry_run { "" } else { "/registry" };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {root}/{place}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}",
+        target.key()
+    );
+    Box::new(Status::conflict(&resource.group_resource(), target.name(), why))
+}
+
+/// A version is a number, if it is given at all.
+fn check_number(version: &str) -> Result<()> {
+    if version.is_empty() || version.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+    Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)))
+}
+
 /// Whether the object is still what the writer has seen.
-fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool) -> Result<()> {
+fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool, dry_run: bool) -> Result<()> {
     let (resource, name) = (&target.resource, target.name());
     let current_uid = stored.raw().uid().unwrap_or_default().into_owned();
     let uid = metadata::text(asked, "uid");
     if !uid.is_empty() && uid != current_uid {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}",
-            resource.plural,
-            target.key()
-        );
-        return Err(Box::new(Status::conflict(&resource.group_resource(), name, why)));
+        return Err(uid_conflict(target, uid, &current_uid, dry_run));
     }
     let version = metadata::text(asked, "resourceVersion");
     if version.is_empty() || version == "0" {
-        if is_patch || resource.strategy.unconditional_update || target.subresource.is_some() {
+        if is_patch || resource.strategy.unconditional_update || (target.subresource.is_some() && !resource.is_custom())
+        {
             return Ok(());
         }
         let cause = StatusCause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
@@ -155,6 +234,7 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
         let kind = GroupKind::new(resource.group.clone(), resource.plural.clone());
         return Err(Box::new(Status::invalid(&kind, name, vec![cause])));
     }
+    check_number(version)?;
     if version != stored.revision.to_string() {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(Box::new(Status::conflict(&resource.group_resource(), name, why)));
@@ -174,6 +254,14 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
                 && let Value::Object(spec) = &mut new["spec"]
             {
                 spec.remove("finalizers");
+            }
+            new
+        }
+        Some("ephemeralcontainers") => {
+            let mut new = current.clone();
+            if let Some(containers) = asked["spec"].get("ephemeralContainers") {
+                new["spec"]["ephemeralContainers"] = containers.clone();
+                builtin::fill(resource, &mut new);
             }
             new
         }
@@ -198,11 +286,15 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     };
     metadata::keep(&mut new, current);
     let counts = resource.strategy.generation && target.subresource.as_deref() != Some("status");
-    if counts && wish(resource, &new) != wish(resource, current) {
+    // Deployments copy their annotations to what they make.
+    let copies = resource.group == "apps" && resource.plural == "deployments";
+    let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| copies).cloned();
+    let wishes = |object: &Value| (wish(resource, object), annotations(object));
+    if counts && wishes(&new) != wishes(current) {
         let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata::of(&mut new).insert("generation".to_owned(), json!(generation));
     }
-    validate(resource, &new, Some(current))?;
+    validate(resource, &new, Some(current), target.subresource.as_deref())?;
     Ok(new)
 }
 
@@ -215,8 +307,13 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
             None => drop(fields.remove("status")),
         }
     }
+    builtin::on_status(resource, &mut new, current);
     if matches!(resource.schema, Schema::BuiltIn(_)) {
-        for name in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_deployment = resource.group == "apps" && resource.plural == "deployments";
+        for name in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
+            if name == "labels" && is_deployment {
+                continue;
+            }
             let metadata = metadata::of(&mut new);
             match asked["metadata"].get(name) {
                 Some(value) => drop(metadata.insert(name.to_owned(), value.clone())),

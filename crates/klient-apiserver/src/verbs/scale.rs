@@ -1,4 +1,4 @@
-//! Replicas, the eviction of pods, and their binding to nodes.
+//! Replicas, of whatever has some.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use http::{Method, Response, StatusCode, header::CONTENT_TYPE};
 use klient_core::{GroupKind, Status, StatusCause};
 use serde_json::{Value, json};
 
-use super::{Target, delete::DeleteOptions};
+use super::Target;
 use crate::{
     Result, answer,
     body::ResponseBody,
@@ -30,7 +30,13 @@ impl Core {
         let wanted = call.wanted(&kind)?;
         if call.method == Method::GET {
             let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-            return answer::object(StatusCode::OK, &kind, &scale_of(&paths, &stored.value()), wanted);
+            let object = stored.value();
+            let spec = paths.spec.trim_start_matches('.').split('.').try_fold(&object, |value, name| value.get(name));
+            if paths.of_custom && spec.is_none() {
+                let why = format!("the spec replicas field {:?} does not exist", paths.spec);
+                return Err(Box::new(Status::internal_error(why)));
+            }
+            return answer::object(StatusCode::OK, &kind, &scale_of(&paths, &object), wanted);
         }
         let options = call.write_options("UpdateOptions")?;
         let change: ScaleChange = if call.method == Method::PUT {
@@ -42,17 +48,12 @@ impl Core {
             let kind = scale_resource();
             Box::new(move |current| patch.apply(&kind, current))
         };
-        let whole = Target {
-            subresource: None,
-            resource: Arc::clone(&target.resource),
-            namespace: target.namespace.clone(),
-            name: target.name.clone(),
-        };
         let modified = self
-            .modify(&whole, options, true, |current| {
+            .modify(&target.whole(), options, true, |current| {
                 let asked = change(&scale_of(&paths, current))?;
                 let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
-                if replicas < 0 {
+                // Custom kinds look at their own field.
+                if replicas < 0 && !paths.of_custom {
                     let detail = "must be greater than or equal to 0";
                     let cause = StatusCause::invalid("spec.replicas", replicas, detail);
                     return Err(Box::new(Status::invalid(
@@ -70,98 +71,6 @@ impl Core {
             .await?;
         answer::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
     }
-
-    /// Puts a pod on a node.
-    pub(super) async fn bind(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
-        let options = call.write_options("CreateOptions")?;
-        let bindings = self.registry.find("", "v1", "bindings").ok_or_else(super::not_served)?;
-        let binding = decode::object(&bindings, Form::of_body(&call.headers)?, &call.body)?.object;
-        let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
-        let pod = Target {
-            subresource: None,
-            resource: Arc::clone(&target.resource),
-            namespace: target.namespace.clone(),
-            name: target.name.clone(),
-        };
-        self.modify(&pod, options, true, |current| {
-            let bound = current["spec"]["nodeName"].as_str().unwrap_or_default();
-            if !bound.is_empty() {
-                let why = format!("pod {} is already assigned to node {bound:?}", target.name());
-                return Err(Box::new(Status::conflict(
-                    &klient_core::GroupResource::new("", "pods/binding"),
-                    target.name(),
-                    why,
-                )));
-            }
-            let mut new = current.clone();
-            new["spec"]["nodeName"] = json!(node);
-            Ok(new)
-        })
-        .await?;
-        let mut status = Status::success();
-        status.code = 201;
-        Ok(answer::status(StatusCode::CREATED, &status, call.wanted(&target.resource)?))
-    }
-
-    /// Deletes a pod, if its disruption budgets allow.
-    pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
-        let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-        let wanted = call.wanted(&target.resource)?;
-        if eviction_name(call)?.is_some_and(|name| name != target.name()) {
-            return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
-        }
-        let prefix = format!("{}/", target.namespace);
-        for budget in self.store.list("poddisruptionbudgets.policy", &prefix).objects {
-            let budget = budget.value();
-            let selector = serde_json::from_value(budget["spec"]["selector"].clone()).ok();
-            let Ok(selector) = klient_core::LabelSelector::from_api(selector.as_ref()) else { continue };
-            if !selector.matches(|key| stored.raw().label(key)) {
-                continue;
-            }
-            if budget["status"]["disruptionsAllowed"].as_i64().unwrap_or_default() > 0 {
-                continue;
-            }
-            let name = metadata::text(&budget, "name");
-            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-            let mut status = Status::too_many_requests(message, 0);
-            let needs = budget["status"]["desiredHealthy"].as_i64().unwrap_or_default();
-            let has = budget["status"]["currentHealthy"].as_i64().unwrap_or_default();
-            let cause = StatusCause::new(
-                "DisruptionBudget",
-                "",
-                format!("The disruption budget {name} needs {needs} healthy pods and has {has} currently"),
-            );
-            if let Some(details) = &mut status.details {
-                details.causes.push(cause);
-            }
-            return Err(Box::new(status));
-        }
-        let pod = Target {
-            subresource: None,
-            resource: Arc::clone(&target.resource),
-            namespace: target.namespace.clone(),
-            name: target.name.clone(),
-        };
-        self.delete_object(&pod, &DeleteOptions::background()).await?;
-        let mut status = Status::success();
-        status.code = 201;
-        Ok(answer::status(StatusCode::CREATED, &status, wanted))
-    }
-}
-
-/// Whom an eviction names, if it names anybody.
-fn eviction_name(call: &Call) -> Result<Option<String>> {
-    let name = match Form::of_body(&call.headers)? {
-        Form::Json => metadata::text(&decode::parse_json("Eviction", &call.body)?.0, "name").to_owned(),
-        Form::Yaml => metadata::text(&decode::parse_yaml("Eviction", &call.body)?, "name").to_owned(),
-        Form::Protobuf => {
-            let wrong = |error: &dyn std::fmt::Display| Box::new(Status::bad_request(error.to_string()));
-            let envelope = klient_proto::Envelope::open(&call.body).map_err(|error| wrong(&error))?;
-            let raw = klient_proto::RawObject::from_protobuf(envelope.raw, klient_proto::ManagedFields::Keep);
-            raw.map_err(|error| wrong(&error))?.name().into_owned()
-        }
-    };
-    Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
 fn body_as_json(call: &Call) -> Result<bytes::Bytes> {

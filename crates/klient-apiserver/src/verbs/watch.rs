@@ -6,14 +6,17 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Response;
-use klient_core::{GroupKind, Status, StatusCause, StatusReason};
+use klient_core::{GroupKind, Status, StatusCause};
 use serde_json::{Value, json};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
 
-use super::{Target, get::parse_version};
+use super::{
+    Target,
+    get::{blameless, parse_version},
+};
 use crate::{
     Result, answer,
     body::ResponseBody,
@@ -34,6 +37,8 @@ struct Watch {
     wanted: Wanted,
     bookmarks: bool,
     deadline: Instant,
+    /// Says when all watches end.
+    end: watch::Receiver<()>,
     /// Whether a table's columns were told.
     columns_told: bool,
     /// Up to which revision everything was told.
@@ -53,7 +58,7 @@ struct Start {
 impl Core {
     pub(super) async fn watch(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let mut wanted = call.wanted(resource)?;
+        let mut wanted = call.wanted_of_collection(resource)?;
         if wanted.form == Form::Yaml {
             return Err(Box::new(Status::not_acceptable(&[
                 "application/json;stream=watch",
@@ -77,6 +82,7 @@ impl Core {
             wanted,
             bookmarks: call.flag("allowWatchBookmarks"),
             deadline: Instant::now() + timeout,
+            end: self.watches_end.subscribe(),
             columns_told: false,
             told: 0,
         };
@@ -102,12 +108,8 @@ impl Core {
 
     /// Where to begin.
     async fn start(&self, call: &Call, target: &Target, initial_events: Option<bool>) -> Result<Start> {
-        let version = call.param("resourceVersion").map(parse_version).transpose();
-        // Other than lists, watches do not say who is to blame.
-        let version = version.map_err(|status| {
-            let message = status.message.trim_start_matches("invalid resource version: ").to_owned();
-            Box::new(Status::failure(StatusReason::Unknown, 500, message))
-        })?;
+        let version =
+            call.param("resourceVersion").map(parse_version).transpose().map_err(|status| blameless(&status))?;
         let version = version.unwrap_or_default();
         let wants_state = initial_events.unwrap_or(version == 0);
         if !wants_state {
@@ -168,6 +170,7 @@ impl Watch {
                     }
                 }
                 () = sender.closed() => return,
+                _ = self.end.changed() => return,
             }
         }
     }

@@ -88,6 +88,18 @@ impl Run {
         out + rest
     }
 
+    /// The request of a step, but for its body.
+    pub fn request(&self, step: &Step) -> http::request::Builder {
+        let mut request = http::Request::builder().method(step.method.as_str()).uri(self.fill(&step.path));
+        for (name, value) in &step.headers {
+            request = request.header(name, self.fill(value));
+        }
+        if step.body.is_some() && !step.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type")) {
+            request = request.header("content-type", "application/json");
+        }
+        request
+    }
+
     /// The body of a step, ready to be sent.
     pub fn body(&self, step: &Step) -> Vec<u8> {
         match &step.body {
@@ -123,6 +135,39 @@ impl Run {
     }
 }
 
+impl Raw {
+    pub fn new(parts: &http::response::Parts, body: Vec<u8>) -> Self {
+        let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        Self {
+            code: parts.status.as_u16(),
+            content_type: parts.headers.get("content-type").map(text).unwrap_or_default(),
+            warnings: parts.headers.get_all("warning").iter().map(text).collect(),
+            body,
+        }
+    }
+}
+
+impl Answer {
+    /// In short: code and body, and what else is not as usual.
+    pub fn to_short(&self) -> Value {
+        if self.content_type == USUAL && self.warnings.is_empty() {
+            return json!([self.code, self.body]);
+        }
+        json!([self.code, self.body, self.content_type, self.warnings])
+    }
+
+    pub fn from_short(id: &str, short: &Value) -> Self {
+        let warnings = short[3].as_array().into_iter().flatten().filter_map(Value::as_str);
+        Self {
+            id: id.to_owned(),
+            code: short[0].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
+            content_type: short[2].as_str().unwrap_or(USUAL).to_owned(),
+            warnings: warnings.map(str::to_owned).collect(),
+            body: short[1].clone(),
+        }
+    }
+}
+
 impl Names {
     fn normalise(&mut self, value: &mut Value, namespace: &str) {
         match value {
@@ -135,6 +180,10 @@ impl Names {
 
     fn object(&mut self, fields: &mut Map<String, Value>, namespace: &str) {
         fields.remove("managedFields");
+        // The real server tells some things as often as it looks at them.
+        if let Some(Value::Array(causes)) = fields.get_mut("causes") {
+            causes.dedup();
+        }
         // How far the server as a whole has come depends on what else it does.
         let of_all = if fields.get("type") == Some(&json!("BOOKMARK")) {
             let object = fields.get_mut("object");
@@ -172,6 +221,9 @@ impl Names {
                 ("eventTime" | "startTime" | "lastTimestamp" | "firstTimestamp", Value::String(_)) => {
                     *value = json!("TIME");
                 }
+                ("disruptedPods", Value::Object(pods)) => {
+                    *value = pods.keys().map(|name| (name.clone(), json!("TIME"))).collect();
+                }
                 ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
                 ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
                 ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
@@ -193,6 +245,21 @@ impl Names {
         // How far the server as a whole has come.
         if let Some((before, _)) = out.split_once(", current: ") {
             out = format!("{before}, current: RV");
+        }
+        // The outcome of a patch, in the order of Go's fields.
+        if let Some((before, rest)) = out
+            .split_once("patch: Invalid value: ")
+            .or_else(|| out.strip_prefix("Invalid value: \"{").map(|rest| ("", rest)))
+            && let Some((_, why)) = rest.rsplit_once("}\": ")
+        {
+            out = format!("{before}patch: Invalid value: PATCHED: {why}");
+        }
+        if let Some((before, _)) = out.split_once(", ResourceVersion in object meta: ") {
+            out = format!("{before}, ResourceVersion in object meta: RV");
+        }
+        // What would change, in the words of Go's own types.
+        if let Some((before, _)) = out.split_once(" (allow it to be set to 1 if it was previously negative)") {
+            out = before.to_owned();
         }
         // A version in a message: `(1369)`.
         for (at, version) in self.versions.iter().enumerate() {
@@ -216,3 +283,5 @@ fn cell(value: &Value, namespace: &str) -> Value {
         _ => json!(text.replace(namespace, "NS")),
     }
 }
+
+const USUAL: &str = "application/json";

@@ -240,3 +240,21 @@ async fn many_at_once_share_the_times_of_a_fault() {
     }
     assert_eq!(failed.load(Ordering::Relaxed), 10);
 }
+
+#[tokio::test]
+async fn all_watches_end_at_once_and_begin_again_where_they_were() {
+    let (server, maps) = started().await;
+    let first = maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+    let version = ResourceVersion::from(first.metadata.resource_version.unwrap());
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(maps.watch(&WatchOptions::after(version.clone())).await.unwrap());
+    }
+    server.end_watches();
+    for watch in &mut watches {
+        assert!(watch.next().await.is_none());
+    }
+    maps.create(&CreateOptions::default(), &map("b")).await.unwrap();
+    let mut again = maps.watch(&WatchOptions::after(version)).await.unwrap();
+    assert!(matches!(again.next().await, Some(Ok(WatchEvent::Added(_)))));
+}

@@ -1,0 +1,163 @@
+//! Loads an API server, whichever `KUBECONFIG` names: one job of `cargo xtask bench-server`, which looks at the servers'
+//! CPU before and after. Prints how much was done, and in how many seconds.
+
+#![allow(clippy::print_stdout, missing_docs)]
+
+use std::{
+    error::Error,
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Instant,
+};
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    CreateOptions, ListOptions, ResourceVersion, UpdateOptions, WatchOptions,
+    client::{Api, Client, Config, KubeconfigFiles, Overrides},
+};
+use klient_apiserver::ApiServer;
+use serde_json::json;
+use tokio::{sync::Barrier, task::JoinSet};
+
+type Outcome = Result<(usize, f64), Failure>;
+type Failure = Box<dyn Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(1);
+    let (done, seconds) = match arguments.first().map(String::as_str) {
+        Some("create") => each(number(1), Write::Create).await?,
+        Some("update") => each(number(1), Write::Update).await?,
+        Some("list") => list(number(1)).await?,
+        Some("watch") => watch(number(1), number(2)).await?,
+        Some("start") => start().await?,
+        Some("start-process") => start_process(&arguments[1..])?,
+        _ => return Err("usage: load create|update|list|watch|start|start-process ...".into()),
+    };
+    println!("{done} {seconds}");
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Write {
+    Create,
+    Update,
+}
+
+fn connect() -> Result<Api<ConfigMap>, Failure> {
+    Ok(Api::namespaced(Client::from_config(&Config::infer()?)?, "default"))
+}
+
+/// An object of a bit more than a kilobyte.
+fn map(index: usize, text: &str) -> Result<ConfigMap, Failure> {
+    Ok(serde_json::from_value(json!({
+        "metadata": {"name": format!("map-{index}"), "labels": {"app": "load", "index": index.to_string()}},
+        "data": {"text": text.repeat(1000)},
+    }))?)
+}
+
+/// Writes so many objects, several at a time.
+async fn each(count: usize, write: Write) -> Outcome {
+    let maps = connect()?;
+    maps.list(&ListOptions::default().limit(1)).await?;
+    let start = Instant::now();
+    let mut workers = JoinSet::new();
+    for worker in 0..WRITERS {
+        let maps = maps.clone();
+        workers.spawn(async move {
+            for index in (worker..count).step_by(WRITERS) {
+                match write {
+                    Write::Create => maps.create(&CreateOptions::default(), &map(index, "a")?).await?,
+                    Write::Update => maps.update(&UpdateOptions::default(), &map(index, "b")?).await?,
+                };
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(ended) = workers.join_next().await {
+        ended??;
+    }
+    Ok((count, start.elapsed().as_secs_f64()))
+}
+
+/// Lists everything, again and again; counts objects.
+async fn list(times: usize) -> Outcome {
+    let maps = connect()?;
+    let start = Instant::now();
+    let mut seen = 0;
+    for _ in 0..times {
+        seen += maps.list(&ListOptions::default()).await?.items.len();
+    }
+    Ok((seen, start.elapsed().as_secs_f64()))
+}
+
+/// So many watchers see so many changes each; counts events.
+async fn watch(watchers: usize, changes: usize) -> Outcome {
+    let maps = connect()?;
+    let list = maps.list(&ListOptions::default().limit(1)).await?;
+    let version = ResourceVersion::from(list.metadata.resource_version.unwrap_or_default());
+    let ready = Arc::new(Barrier::new(watchers + 1));
+    let mut tasks = JoinSet::new();
+    for group in 0..watchers.div_ceil(STREAMS) {
+        // A server has few streams on one connection.
+        let client = connect()?;
+        for _ in 0..STREAMS.min(watchers - group * STREAMS) {
+            let (client, version, ready) = (client.clone(), version.clone(), Arc::clone(&ready));
+            tasks.spawn(async move {
+                let mut events = client.watch(&WatchOptions::after(version)).await?;
+                ready.wait().await;
+                for _ in 0..changes {
+                    events.next().await.ok_or("the watch ended")??;
+                }
+                Ok::<_, Failure>(())
+            });
+        }
+    }
+    ready.wait().await;
+    let start = Instant::now();
+    for index in 0..changes {
+        let text = format!("{index} ");
+        maps.update(&UpdateOptions::default(), &map(index, &text[..1])?).await?;
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok((watchers * changes, start.elapsed().as_secs_f64()))
+}
+
+/// An embedded server, until it has answered.
+async fn start() -> Outcome {
+    let start = Instant::now();
+    let server = ApiServer::start().await?;
+    let request = http::Request::get("/api/v1/namespaces/default").body(Bytes::new())?;
+    let status = server.handle(request).await.status();
+    let seconds = start.elapsed().as_secs_f64();
+    if status == 200 { Ok((1, seconds)) } else { Err(format!("it answered {status}").into()) }
+}
+
+/// `klient serve`, until it has answered over HTTPS.
+fn start_process(arguments: &[String]) -> Outcome {
+    let [program, kubeconfig] = arguments else { return Err("usage: load start-process PROGRAM KUBECONFIG".into()) };
+    let start = Instant::now();
+    let mut child = Command::new(program).args(["serve", "--kubeconfig", kubeconfig]).stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().ok_or("no output")?;
+    let serves =
+        BufReader::new(output).lines().any(|line| line.is_ok_and(|line| line.starts_with("export KUBECONFIG=")));
+    let outcome = tokio::task::block_in_place(|| {
+        tokio::runtime::Handle::current().block_on(async {
+            let files = KubeconfigFiles::explicit(kubeconfig);
+            let client = Client::from_config(&Config::load(&files, &Overrides::default())?)?;
+            client.rest().get().path("/api/v1/namespaces/default").bytes().await?;
+            Ok::<_, Failure>(start.elapsed().as_secs_f64())
+        })
+    });
+    child.kill()?;
+    child.wait()?;
+    if serves { Ok((1, outcome?)) } else { Err("it does not serve".into()) }
+}
+
+const WRITERS: usize = 16;
+const STREAMS: usize = 100;

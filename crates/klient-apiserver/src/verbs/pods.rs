@@ -1,0 +1,325 @@
+//! What is asked of pods only: to be bound to a node, and to be evicted.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use klient_core::{GroupResource, Status, StatusCause, StatusReason};
+use serde_json::{Map, Value, json};
+
+use super::{Target, create::commit_failed, delete::DeleteOptions};
+use crate::{
+    Result, answer,
+    body::ResponseBody,
+    call::Call,
+    decode, metadata,
+    negotiate::Form,
+    server::Core,
+    store::{CommitError, Expected, Write},
+};
+
+impl Core {
+    /// Puts a pod on a node.
+    pub(super) async fn bind(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let options = call.write_options("CreateOptions")?;
+        let bindings = self.registry.find("", "v1", "bindings").ok_or_else(super::not_served)?;
+        let binding = decode::object(&bindings, Form::of_body(&call.headers)?, &call.body)?.object;
+        let named = metadata::text(&binding, "name");
+        if !named.is_empty() && named != target.name() {
+            return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
+        }
+        check_binding(&binding)?;
+        let refused =
+            |why: String| Box::new(Status::conflict(&GroupResource::new("", "pods/binding"), target.name(), why));
+        let pod = target.whole();
+        let now = metadata::time(self.clock.now());
+        let bind = |current: &Value| {
+            check_preconditions(target, &binding, current)?;
+            let name = target.name();
+            let node = current["spec"]["nodeName"].as_str().unwrap_or_default();
+            if metadata::is_deleting(current) {
+                return Err(refused(format!("pod {name} is being deleted, cannot be assigned to a host")));
+            }
+            if !node.is_empty() {
+                return Err(refused(format!("pod {name} is already assigned to node {node:?}")));
+            }
+            if current["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+                return Err(refused(format!("pod {name} has non-empty .spec.schedulingGates")));
+            }
+            let mut new = current.clone();
+            new["spec"]["nodeName"] = binding["target"]["name"].clone();
+            for field in ["annotations", "labels"] {
+                merge(&mut new, field, &binding["metadata"][field]);
+            }
+            let condition = json!({"type": "PodScheduled", "status": "True"});
+            set_condition(&mut new, condition, &now);
+            Ok(new)
+        };
+        self.rewrite(&pod, options.dry_run, bind).await?;
+        done(call, target)
+    }
+
+    /// Puts a pod on a node that the binding names by itself.
+    pub(super) async fn bind_named(self: &Arc<Self>, call: &Call, bindings: &Target) -> Result<Response<ResponseBody>> {
+        let binding = decode::object(&bindings.resource, Form::of_body(&call.headers)?, &call.body)?.object;
+        let pod = Target {
+            resource: self.registry.find("", "v1", "pods").ok_or_else(super::not_served)?,
+            namespace: bindings.namespace.clone(),
+            name: Some(metadata::text(&binding, "name").to_owned()),
+            subresource: Some("binding".to_owned()),
+        };
+        self.bind(call, &pod).await
+    }
+
+    /// Deletes a pod, if its disruption budget allows.
+    pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let pod = target.whole();
+        call.write_options("CreateOptions")?;
+        let eviction = eviction(call)?;
+        let mut options = DeleteOptions::read(&eviction["deleteOptions"], call)?;
+        let stored = self.store.get(&pod.resource.table, &pod.key()).ok_or_else(|| target.not_found())?;
+        let named = metadata::text(&eviction, "name");
+        if !named.is_empty() && named != target.name() {
+            return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
+        }
+        let current = stored.value();
+        let phase = current["status"]["phase"].as_str().unwrap_or_default();
+        // What does not run disrupts nobody.
+        if !matches!(phase, "Succeeded" | "Failed" | "Pending") && !metadata::is_deleting(&current) {
+            self.disrupt(&pod, &current, options.dry_run).await?;
+        }
+        if !options.dry_run {
+            let now = metadata::time(self.clock.now());
+            let mark = |current: &Value| {
+                options.check(&pod, current)?;
+                let mut new = current.clone();
+                let condition = json!({
+                    "type": "DisruptionTarget", "status": "True",
+                    "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+                });
+                set_condition(&mut new, condition, &now);
+                Ok(new)
+            };
+            let marked = self.rewrite(&pod, false, mark).await?;
+            if options.version.is_some() {
+                // It was this server that made it newer.
+                options.version = Some(metadata::text(&marked, "resourceVersion").to_owned());
+            }
+        }
+        self.delete_object(&pod, &options).await?;
+        done(call, target)
+    }
+
+    /// Takes a disruption from the budget that a pod is under.
+    async fn disrupt(self: &Arc<Self>, pod: &Target, current: &Value, dry_run: bool) -> Result<()> {
+        let selects = |budget: &Value| {
+            let selector = serde_json::from_value(budget["spec"]["selector"].clone()).ok().flatten();
+            let selector = klient_core::LabelSelector::from_api(selector.as_ref());
+            let labels = &current["metadata"]["labels"];
+            selector.is_ok_and(|selector| selector.matches(|key| labels.get(key)?.as_str()))
+        };
+        let prefix = format!("{}/", pod.namespace);
+        let budgets = self.store.list("poddisruptionbudgets.policy", &prefix).objects;
+        let budgets: Vec<Value> = budgets.iter().map(|stored| stored.value()).filter(selects).collect();
+        let budget = match budgets.as_slice() {
+            [] => return Ok(()),
+            [budget] => budget,
+            _ => {
+                let message =
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+                return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
+            }
+        };
+        if !is_ready(current) && budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" {
+            return Ok(());
+        }
+        let (healthy, desired) = (number(budget, "currentHealthy"), number(budget, "desiredHealthy"));
+        if !is_ready(current) && healthy >= desired && desired > 0 {
+            return Ok(());
+        }
+        let resource = self.registry.find("policy", "v1", "poddisruptionbudgets").ok_or_else(super::not_served)?;
+        let target = Target {
+            resource,
+            namespace: pod.namespace.clone(),
+            name: Some(metadata::text(budget, "name").to_owned()),
+            subresource: None,
+        };
+        let now = metadata::time(self.clock.now());
+        self.rewrite(&target, dry_run, |budget| spend(budget, pod.name(), &now)).await.map(drop)
+    }
+
+    /// Writes an object as the server itself does: past what clients may change.
+    async fn rewrite(
+        self: &Arc<Self>,
+        target: &Target,
+        dry_run: bool,
+        change: impl Fn(&Value) -> Result<Value>,
+    ) -> Result<Value> {
+        let (table, key) = (&target.resource.table, target.key());
+        loop {
+            let stored = self.store.get(table, &key).ok_or_else(|| target.not_found())?;
+            let current = stored.value();
+            let new = change(&current)?;
+            if dry_run || new == current {
+                return Ok(new);
+            }
+            match self.store.commit(table, &key, Expected::Revision(stored.revision), Write::Put(new)).await {
+                Ok(change) => {
+                    self.after_change(&target.resource, &change).await;
+                    return Ok(change.object.value());
+                }
+                Err(CommitError::Changed(_)) => {}
+                Err(error) => return Err(commit_failed(&error)),
+            }
+        }
+    }
+}
+
+fn done(call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+    let mut status = Status::success();
+    status.code = 201;
+    Ok(answer::status(StatusCode::CREATED, &status, call.wanted(&target.resource)?))
+}
+
+/// An eviction, whatever its form.
+fn eviction(call: &Call) -> Result<Value> {
+    match Form::of_body(&call.headers)? {
+        Form::Json => Ok(decode::parse_json("Eviction", &call.body)?.0),
+        Form::Yaml => decode::parse_yaml("Eviction", &call.body),
+        Form::Protobuf => {
+            let typed: k8s_openapi::api::policy::v1::Eviction = klient_proto::decode_body(&call.body)
+                .map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
+            Ok(serde_json::to_value(typed).unwrap_or_default())
+        }
+    }
+}
+
+fn check_binding(binding: &Value) -> Result<()> {
+    let target = &binding["target"];
+    let mut causes = Vec::new();
+    if let Some(kind) = target["kind"].as_str().filter(|kind| !matches!(*kind, "" | "Node")) {
+        causes.push(StatusCause::not_supported("target.kind", kind, &["Node", "<empty>"]));
+    }
+    if target["name"].as_str().unwrap_or_default().is_empty() {
+        causes.push(StatusCause::required("target.name", ""));
+    }
+    // These are no causes to the real server, but one message.
+    let told: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+    match told.as_slice() {
+        [] => Ok(()),
+        [one] => Err(Box::new(Status::failure(StatusReason::Unknown, 500, one.clone()))),
+        many => Err(Box::new(Status::failure(StatusReason::Unknown, 500, format!("[{}]", many.join(", "))))),
+    }
+}
+
+/// A binding may name the very pod that it means.
+fn check_preconditions(target: &Target, binding: &Value, current: &Value) -> Result<()> {
+    for (field, name) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let (asked, found) = (metadata::text(binding, field), metadata::text(current, field));
+        if !asked.is_empty() && asked != found {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {name} in precondition: {asked}, {name} in object meta: {found}",
+                target.key()
+            );
+            return Err(Box::new(Status::conflict(&target.resource.group_resource(), target.name(), why)));
+        }
+    }
+    Ok(())
+}
+
+/// Adds to labels or annotations.
+fn merge(object: &mut Value, field: &str, added: &Value) {
+    let Value::Object(added) = added else { return };
+    let place = metadata::of(object).entry(field).or_insert_with(|| json!({}));
+    if let Value::Object(place) = place {
+        place.extend(added.clone());
+    }
+}
+
+/// A budget with one disruption less, or why there is none to be had.
+fn spend(budget: &Value, pod: &str, now: &str) -> Result<Value> {
+    let name = metadata::text(budget, "name");
+    let refused = |message: String, retry_after: i32| {
+        let why = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let mut status = Status::too_many_requests(why, retry_after);
+        status.details.get_or_insert_default().causes.push(StatusCause::new("DisruptionBudget", "", message));
+        Err(Box::new(status))
+    };
+    if number(budget, "observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or_default() {
+        return refused(format!("The disruption budget {name} is still being processed by the server."), 10);
+    }
+    let allowed = number(budget, "disruptionsAllowed");
+    if allowed < 0 {
+        let resource = GroupResource::new("policy", "poddisruptionbudget");
+        return Err(Box::new(Status::forbidden(&resource, name, "pdb disruptions allowed is negative")));
+    }
+    if allowed == 0 {
+        return refused(why_not(budget), 0);
+    }
+    let mut new = budget.clone();
+    new["status"]["disruptionsAllowed"] = json!(allowed - 1);
+    if allowed == 1 {
+        let condition = json!({
+            "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
+            "observedGeneration": budget["status"]["observedGeneration"],
+        });
+        set_condition(&mut new, condition, now);
+    }
+    new["status"]["disruptedPods"][pod] = json!(now);
+    Ok(new)
+}
+
+/// Why a budget allows no disruption.
+fn why_not(budget: &Value) -> String {
+    let name = metadata::text(budget, "name");
+    let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
+    let condition = conditions
+        .filter(|condition| condition["type"] == "DisruptionAllowed" && condition["status"] == "False")
+        .find(|condition| condition["message"].as_str().is_some_and(|message| !message.is_empty()));
+    let text = |name: &str| condition.and_then(|condition| condition[name].as_str()).unwrap_or_default();
+    let (healthy, desired) = (number(budget, "currentHealthy"), number(budget, "desiredHealthy"));
+    if text("reason") == "SyncFailed" {
+        let message = text("message");
+        format!("The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}")
+    } else if healthy <= desired {
+        format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+    } else if condition.is_some() {
+        let (reason, message) = (text("reason"), text("message"));
+        format!("The disruption budget {name} does not allow evicting pods currently ({reason}): {message}")
+    } else {
+        format!("The disruption budget {name} does not allow evicting pods currently")
+    }
+}
+
+fn number(object: &Value, name: &str) -> i64 {
+    object["status"][name].as_i64().unwrap_or_default()
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// Sets a condition, which keeps the time of its last transition if there was none.
+fn set_condition(object: &mut Value, condition: Value, now: &str) {
+    let Value::Object(mut condition) = condition else { return };
+    if condition["type"] != "DisruptionAllowed" {
+        condition.insert("lastProbeTime".to_owned(), Value::Null);
+    }
+    let status = &mut object["status"];
+    if !status.is_object() {
+        *status = Value::Object(Map::new());
+    }
+    let conditions = &mut status["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Value::Array(conditions) = conditions else { return };
+    let place = conditions.iter_mut().find(|known| known["type"] == condition["type"]);
+    let same = place.as_ref().filter(|known| known["status"] == condition["status"]);
+    let time = same.map_or_else(|| json!(now), |known| known["lastTransitionTime"].clone());
+    condition.insert("lastTransitionTime".to_owned(), time);
+    match place {
+        Some(place) => *place = Value::Object(condition),
+        None => conditions.push(Value::Object(condition)),
+    }
+}

@@ -1,0 +1,355 @@
+//! Random sequences of requests: the same seed is the same sequence, on any server.
+//!
+//! A sequence knows nothing of the answers but what `${...}` stands for, so that a server that answers differently gets the
+//! same requests. Nothing in it waits for a controller, of which the real server has none here.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{
+    objects::{Kind, Random, object, patch, status},
+    real::{Failure, Real},
+    script::{Answer, Step},
+};
+
+/// What must be there before any sequence: a kind of their own.
+pub fn setup() -> Vec<Step> {
+    let parts = json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {
+            "type": "object", "required": ["name"],
+            "properties": {"name": {"type": "string"}, "count": {"type": "integer", "default": 2}},
+        },
+    });
+    let spec = json!({
+        "type": "object", "required": ["size"],
+        "properties": {
+            "size": {"type": "integer", "minimum": 0, "maximum": 10},
+            "color": {"type": "string", "enum": ["red", "green", "blue"], "default": "blue"},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "parts": parts, "copies": {"type": "integer"},
+        },
+    });
+    let status = json!({"type": "object", "properties": {"phase": {"type": "string"}, "copies": {"type": "integer"}}});
+    let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": status}});
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.copies", "statusReplicasPath": ".status.copies"}},
+        "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+    });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.random.klient.invalid"},
+        "spec": {
+            "group": "random.klient.invalid", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [version],
+        },
+    });
+    let mut served = step("GET", "/apis/random.klient.invalid/v1/namespaces/default/widgets");
+    served.until = Some(200);
+    let made = step("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions").with(definition);
+    vec![made, served]
+}
+
+/// What the real server answers to the sequences of these seeds, several at a time.
+pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Answer>)>, Failure> {
+    let mut recorded = Vec::new();
+    for batch in seeds.chunks(16) {
+        let mut asked = JoinSet::new();
+        for seed in batch.iter().copied() {
+            let real = Arc::clone(real);
+            asked.spawn(async move {
+                let answers = real.answers(&format!("r-{seed}"), &sequence(seed, LENGTH)).await;
+                answers.map(|answers| (seed, answers))
+            });
+        }
+        while let Some(one) = asked.join_next().await {
+            recorded.push(one??);
+        }
+    }
+    recorded.sort_by_key(|(seed, _)| *seed);
+    Ok(recorded)
+}
+
+/// The sequence of a seed.
+pub fn sequence(seed: u64, length: usize) -> Vec<Step> {
+    let mut sequence = Sequence { random: Random::new(seed), steps: Vec::new(), last: HashMap::new() };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${ns}"}});
+    sequence.steps.push(step("POST", "/api/v1/namespaces").with(namespace).saved("ns"));
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    sequence.steps.push(step("POST", "/api/v1/namespaces/${ns}/serviceaccounts").with(account));
+    // A few kinds and names, so that requests meet.
+    let mut kinds = [sequence.random.pick(&Kind::ALL); 2];
+    kinds[1] = sequence.random.pick(&Kind::ALL);
+    while sequence.steps.len() < length {
+        let kind = sequence.random.pick(&kinds);
+        sequence.add(kind);
+    }
+    for kind in kinds {
+        let path =
+            format!("{}?watch=true&timeoutSeconds=1&resourceVersion=${{ns.metadata.resourceVersion}}", kind.path());
+        let selector = sequence.random.pick(&["", "", "&labelSelector=app%3Da", "&labelSelector=app%21%3Da"]);
+        sequence.steps.push(step("GET", &(path + selector)));
+    }
+    for (index, step) in sequence.steps.iter_mut().enumerate() {
+        step.id = format!("{seed}/{index}");
+    }
+    sequence.steps
+}
+
+struct Sequence {
+    random: Random,
+    steps: Vec<Step>,
+    /// The steps that were about an object, by its path.
+    last: HashMap<String, Vec<String>>,
+}
+
+impl Sequence {
+    fn add(&mut self, kind: Kind) {
+        let name = self.random.pick(&["a", "b"]);
+        let path = format!("{}/{name}", kind.path());
+        match self.random.pick(&[0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 9]) {
+            0 => self.create(kind, name),
+            1 => self.read(&path),
+            2 => self.update(kind, name, &path),
+            3 => self.patch(kind, &path),
+            4 => self.delete(&path),
+            5 => self.list(kind),
+            6 => self.delete_collection(kind),
+            7 => self.odd(kind, &path),
+            8 => self.scale(kind, &path),
+            _ => self.status(kind, name, &path),
+        }
+    }
+
+    /// Adds a step; later ones can say what it was answered.
+    fn push(&mut self, about: &str, step: Step) {
+        let name = format!("s{}", self.steps.len());
+        self.last.entry(about.to_owned()).or_default().push(name.clone());
+        self.steps.push(step.saved(&name));
+    }
+
+    /// The version of an object: the last that is known, an earlier one, none, or nonsense.
+    fn version(&mut self, path: &str) -> Option<String> {
+        let known = self.last.get(path).cloned().unwrap_or_default();
+        if known.is_empty() || self.random.chance(30) {
+            return self.random.pick(&[None, None, Some("0".to_owned()), Some("nonsense".to_owned())]);
+        }
+        let chosen = if self.random.chance(70) { known.last().cloned()? } else { self.random.pick(&known) };
+        Some(format!("${{{chosen}.metadata.resourceVersion}}"))
+    }
+
+    fn write_options(&mut self) -> String {
+        let mut options: Vec<&str> = Vec::new();
+        if self.random.chance(12) {
+            options.push(self.random.pick(&["dryRun=All", "dryRun=All", "dryRun=Some"]));
+        }
+        if self.random.chance(12) {
+            options.push(self.random.pick(&[
+                "fieldValidation=Strict",
+                "fieldValidation=Ignore",
+                "fieldValidation=Odd",
+            ]));
+        }
+        if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }
+    }
+
+    fn create(&mut self, kind: Kind, name: &str) {
+        let mut body = object(&mut self.random, kind, name);
+        if self.random.chance(5) {
+            body["metadata"]["resourceVersion"] = json!("5");
+        }
+        if self.random.chance(5) {
+            body["metadata"]["namespace"] = json!("${ns}");
+        }
+        let target = format!("{}{}", kind.path(), self.write_options());
+        let about = format!("{}/{name}", kind.path());
+        self.push(&about, step("POST", &target).with(body));
+    }
+
+    fn read(&mut self, path: &str) {
+        let mut read = step("GET", path);
+        if self.random.chance(25) {
+            read = read.accepting(self.random.pick(&[TABLE, PARTIAL, "application/yaml", "text/csv"]));
+        }
+        if self.random.chance(10) {
+            read.path.push_str(self.random.pick(&["?resourceVersion=0", "?resourceVersion=x", "?pretty=true"]));
+        }
+        self.steps.push(read);
+    }
+
+    fn update(&mut self, kind: Kind, name: &str, path: &str) {
+        let mut body = object(&mut self.random, kind, name);
+        if let Some(version) = self.version(path) {
+            body["metadata"]["resourceVersion"] = json!(version);
+        }
+        if self.random.chance(8) {
+            body["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
+        }
+        let target = format!("{path}{}", self.write_options());
+        self.push(path, step("PUT", &target).with(body));
+    }
+
+    fn patch(&mut self, kind: Kind, path: &str) {
+        let (form, body) = patch(&mut self.random, kind);
+        let target = format!("{path}{}", self.write_options());
+        self.push(path, step("PATCH", &target).with(body).of_type(form));
+    }
+
+    fn delete(&mut self, path: &str) {
+        let known = self.last.get(path).and_then(|steps| steps.last()).cloned().unwrap_or_else(|| "ns".to_owned());
+        let options = self.random.pick(&[
+            Value::Null,
+            Value::Null,
+            json!({}),
+            json!({"propagationPolicy": "Background"}),
+            json!({"propagationPolicy": "Sideways"}),
+            json!({"gracePeriodSeconds": 0}),
+            json!({"gracePeriodSeconds": 3}),
+            json!({"dryRun": ["All"]}),
+            json!({"preconditions": {"uid": format!("${{{known}.metadata.uid}}")}}),
+            json!({"preconditions": {"resourceVersion": format!("${{{known}.metadata.resourceVersion}}")}}),
+            json!({"preconditions": {"uid": "another"}}),
+            json!({"kind": "DeleteOptions", "apiVersion": "v1"}),
+        ]);
+        let delete = step("DELETE", path);
+        self.steps.push(if options.is_null() { delete } else { delete.with(options) });
+    }
+
+    fn list(&mut self, kind: Kind) {
+        let query = self.random.pick(&[
+            "",
+            "?labelSelector=app%3Da",
+            "?labelSelector=app%20in%20(a,b),tier",
+            "?labelSelector=%21app",
+            "?labelSelector=app%3D%3D%3Da",
+            "?labelSelector=app%3Da%3Db",
+            "?labelSelector=-x",
+            "?labelSelector=a/b/c",
+            "?labelSelector=app%20in%20(a,%20-b)",
+            "?labelSelector=app%3Eone",
+            "?fieldSelector=metadata.name%3Da",
+            "?fieldSelector=metadata.name%21%3Da,metadata.namespace%3D${ns}",
+            "?fieldSelector=spec.nonsense%3Da",
+            "?limit=1",
+            "?limit=x",
+            "?resourceVersion=0",
+            "?resourceVersionMatch=Exact",
+            "?continue=nonsense",
+        ]);
+        let list = step("GET", &format!("{}{query}", kind.path()));
+        self.steps.push(if self.random.chance(25) {
+            list.accepting(self.random.pick(&[TABLE, PARTIAL_LIST]))
+        } else {
+            list
+        });
+    }
+
+    fn delete_collection(&mut self, kind: Kind) {
+        let query =
+            self.random.pick(&["", "?labelSelector=app%3Da", "?fieldSelector=metadata.name%3Db", "?dryRun=All"]);
+        self.steps.push(step("DELETE", &format!("{}{query}", kind.path())));
+    }
+
+    fn status(&mut self, kind: Kind, name: &str, path: &str) {
+        if !kind.has_status() {
+            return self.read(path);
+        }
+        let target = format!("{path}/status");
+        // The status of a service that is not there makes one, which is not a service that works.
+        if kind == Kind::Service || self.random.chance(60) {
+            let body = json!({"status": status(&mut self.random, kind)});
+            let form = if kind == Kind::Widget { crate::objects::MERGE } else { crate::objects::STRATEGIC };
+            return self.push(path, step("PATCH", &target).with(body).of_type(form));
+        }
+        let mut body = object(&mut self.random, kind, name);
+        body["status"] = status(&mut self.random, kind);
+        if let Some(version) = self.version(path) {
+            body["metadata"]["resourceVersion"] = json!(version);
+        }
+        self.push(path, step("PUT", &target).with(body));
+    }
+
+    fn scale(&mut self, kind: Kind, path: &str) {
+        if !kind.has_scale() {
+            return self.read(path);
+        }
+        let target = format!("{path}/scale");
+        if self.random.chance(30) {
+            return self.steps.push(step("GET", &target));
+        }
+        let replicas = self.random.pick(&[0, 2, 5, -1]);
+        self.steps.push(if self.random.chance(50) {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let body = json!({
+                "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": "${ns}"},
+                "spec": {"replicas": replicas},
+            });
+            step("PUT", &target).with(body)
+        } else {
+            step("PATCH", &target).with(json!({"spec": {"replicas": replicas}})).of_type(crate::objects::MERGE)
+        });
+    }
+
+    /// Requests that no client sends on purpose.
+    fn odd(&mut self, kind: Kind, path: &str) {
+        let collection = kind.path();
+        let odd = match self.random.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
+            0 => step("POST", path).with(json!({})),
+            1 => step("PUT", collection).with(json!({})),
+            2 => step("POST", collection).with(json!("{\"broken\": ")),
+            3 => step("POST", collection).with(json!("[]")),
+            4 => step("PUT", path).with(json!("null")),
+            5 => step("PATCH", path).with(json!({})).of_type("application/json"),
+            6 => step("PATCH", path).with(json!("not json")).of_type(crate::objects::MERGE),
+            7 => step("GET", &format!("{path}/nonsense")),
+            // A service gets its address before it is seen to have no name.
+            8 if kind != Kind::Service => step("POST", collection).with(json!("a: b")).of_type("application/yaml"),
+            9 => step("POST", collection).with(json!({"metadata": {"name": "n"}})).of_type("text/plain"),
+            _ => step("PATCH", path).with(json!({"spec": 1})).of_type(crate::objects::MERGE),
+        };
+        self.steps.push(odd);
+    }
+}
+
+fn step(method: &str, path: &str) -> Step {
+    Step {
+        id: String::new(),
+        method: method.to_owned(),
+        path: path.to_owned(),
+        headers: std::collections::BTreeMap::new(),
+        body: None,
+        save: None,
+        until: None,
+    }
+}
+
+impl Step {
+    fn with(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    fn saved(mut self, name: &str) -> Self {
+        self.save = Some(name.to_owned());
+        self
+    }
+
+    fn of_type(mut self, content_type: &str) -> Self {
+        self.headers.insert("content-type".to_owned(), content_type.to_owned());
+        self
+    }
+
+    fn accepting(mut self, accept: &str) -> Self {
+        self.headers.insert("accept".to_owned(), accept.to_owned());
+        self
+    }
+}
+
+const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+/// How long a sequence is, without its watches.
+pub const LENGTH: usize = 34;

@@ -1,0 +1,61 @@
+//! The real server, asked over its socket.
+
+use std::{error::Error, time::Duration};
+
+use klient::client::{
+    Client, Config,
+    config::Credentials,
+    transport::{HttpSettings, HttpTransport, Transport as _},
+};
+
+use crate::script::{Answer, Raw, Run, Step};
+
+/// Why it could not be asked.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// A real server that is ready.
+pub struct Real {
+    transport: HttpTransport,
+    token: String,
+}
+
+impl Real {
+    pub async fn connect(config: &Config) -> Result<Self, Failure> {
+        let mut settings = HttpSettings::new(config.server.clone());
+        settings.tls = config.tls.clone();
+        let transport = HttpTransport::new(settings)?;
+        let Credentials::Token(token) = &config.credentials else { return Err("no token".into()) };
+        let token = token.expose().to_owned();
+        let client = Client::from_config(config)?;
+        while client.rest().get().path("/readyz").bytes().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(Self { transport, token })
+    }
+
+    /// What it answers to a script.
+    pub async fn answers(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Answer>, Failure> {
+        let mut run = Run::new(namespace);
+        let mut answers = Vec::new();
+        for step in steps {
+            let mut raw = self.ask(&run, step).await?;
+            for _ in 0..300 {
+                if step.until.is_none_or(|code| code == raw.code) {
+                    break;
+                }
+                // It does this in its own time, and tells nobody.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                raw = self.ask(&run, step).await?;
+            }
+            answers.push(run.note(step, &raw));
+        }
+        Ok(answers)
+    }
+
+    async fn ask(&self, run: &Run, step: &Step) -> Result<Raw, Failure> {
+        let request = run.request(step).header("authorization", format!("Bearer {}", self.token));
+        let response = self.transport.send(request.body(run.body(step).into())?).await?;
+        let (parts, body) = response.into_parts();
+        Ok(Raw::new(&parts, body.collect(64 << 20).await?.to_vec()))
+    }
+}

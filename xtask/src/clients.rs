@@ -1,0 +1,27 @@
+//! Other people's clients against the embedded server: kubectl, and programs of client-go and kube-rs that are built here.
+
+use std::path::Path;
+
+use anyhow::Result;
+use klient_harness::Programs;
+
+use crate::run::run;
+
+/// Builds the clients and runs the tests that start them, none of which may be skipped.
+pub(crate) fn test(root: &Path) -> Result<()> {
+    let kubectl = Programs::find_or_build()?;
+    println!("kubectl is in {}", kubectl.folder().display());
+    let target = root.join("bench/target");
+    let client_go = target.join("client-go");
+    run(&root.join("xtask/clients"), "go", &["build", "-o", &client_go.to_string_lossy(), "."], &[])?;
+    let arguments = ["build", "--locked", "--package", "kube-rs-client", "--target-dir", &target.to_string_lossy()];
+    // This process has the main workspace's Kubernetes version in its environment.
+    run(&root.join("bench"), "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])?;
+    let kube_rs = target.join("debug/kube-rs-client");
+    let environment = [
+        ("KLIENT_E2E", "required"),
+        ("KLIENT_CLIENT_GO", &*client_go.to_string_lossy()),
+        ("KLIENT_CLIENT_KUBE_RS", &*kube_rs.to_string_lossy()),
+    ];
+    run(root, "cargo", &["test", "--locked", "-p", "klient-apiserver", "--test", "clients"], &environment)
+}
