@@ -13,24 +13,24 @@ use serde_json::json;
 use crate::cluster::{config_of, or_skip, programs};
 
 /// A server that a test may kill. Its methods wait in place, which would hold up a client on the same thread.
-struct OwnServer {
+pub(crate) struct OwnServer {
     server: Option<Server>,
     kubeconfig: PathBuf,
 }
 
 impl OwnServer {
-    async fn start(flags: &'static [(&'static str, &'static str)]) -> Option<Self> {
+    pub(crate) async fn start(flags: &'static [(&'static str, &'static str)]) -> Option<Self> {
         let programs = programs()?;
         let start = move || Server::start_with(&programs, flags);
         let server = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
         Some(Self { kubeconfig: server.kubeconfig(), server: Some(server) })
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::from_config(&config_of(&self.kubeconfig, "token")).unwrap()
     }
 
-    async fn with<T: Send + 'static>(&mut self, work: impl FnOnce(&mut Server) -> T + Send + 'static) -> T {
+    pub(crate) async fn with<T: Send + 'static>(&mut self, work: impl FnOnce(&mut Server) -> T + Send + 'static) -> T {
         let mut server = self.server.take().unwrap();
         let work = move || {
             let result = work(&mut server);

@@ -12,6 +12,7 @@ mod events;
 mod every_verb;
 mod faults;
 mod forms;
+mod informer;
 mod kinds;
 mod metadata;
 mod options;
