@@ -190,6 +190,7 @@ async fn play(steps: Vec<Step>, first_read: FirstRead) {
     let mut handlers: Vec<(EventStream<ConfigMap>, Heard)> = vec![(informer.events(), Heard::default())];
     let mut value = 0;
     let mut names = BTreeSet::new();
+    let damaged = steps.iter().any(|step| matches!(step, Step::Trouble(Trouble::Corrupt(_))));
     for step in steps {
         match step {
             Step::Write(name) => {
@@ -231,7 +232,7 @@ async fn play(steps: Vec<Step>, first_read: FirstRead) {
         }
         assert_eq!(events.registration().backlog(), 0, "nothing comes after the end");
     }
-    assert_eq!(informer.status().decode_errors, 0, "{:?}", informer.status());
+    assert!(damaged || informer.status().decode_errors == 0, "{:?}", informer.status());
 }
 
 proptest! {
