@@ -95,7 +95,7 @@ fn oldest(root: &Path) -> Result<()> {
 }
 
 fn examples(root: &Path) -> Result<()> {
-    for example in ["embedded", "wire_objects"] {
+    for example in ["embedded", "informer", "wire_objects"] {
         cargo(root, &["run", "--release", "--locked", "-p", "klient-examples", "--example", example])?;
     }
     Ok(())

@@ -8,6 +8,9 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use klient::client::{Api, Client};
 use klient::{CreateOptions, ListOptions, Patch, PatchOptions, UpdateOptions};
 
+/// How many pods are made at a time.
+const WORKERS: usize = 8;
+
 /// Makes the fleet, each pod as a controller makes it and with the status that a kubelet gives it.
 pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     wait_until_ready(client).await?;
@@ -18,15 +21,26 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     let create = CreateOptions::default().field_manager("kube-controller-manager");
     let update = UpdateOptions::default().field_manager("kubelet");
     let template = arguments.pod()?;
-    for number in 0..arguments.size {
-        let mut pod = template.clone();
-        pod.metadata.name = Some(name(number));
-        let mut made = fleet.create(&create, &pod).await?;
-        made.status.clone_from(&template.status);
-        if let Some(status) = &mut made.status {
-            status.pod_ip = Some(format!("10.1.{}.{}", number / 250, number % 250));
-        }
-        fleet.update_status(&update, &made).await?;
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..WORKERS {
+        let (fleet, create, update, template) = (fleet.clone(), create.clone(), update.clone(), template.clone());
+        let numbers = (worker..arguments.size).step_by(WORKERS);
+        workers.spawn(async move {
+            for number in numbers {
+                let mut pod = template.clone();
+                pod.metadata.name = Some(name(number));
+                let mut made = fleet.create(&create, &pod).await?;
+                made.status.clone_from(&template.status);
+                if let Some(status) = &mut made.status {
+                    status.pod_ip = Some(format!("10.1.{}.{}", number / 250, number % 250));
+                }
+                fleet.update_status(&update, &made).await?;
+            }
+            Ok::<_, klient::Error>(())
+        });
+    }
+    while let Some(worker) = workers.join_next().await {
+        worker??;
     }
     let bytes = serde_json::to_vec(&fleet.get(&name(0), &klient::GetOptions::default()).await?)?.len();
     println!("{}", serde_json::json!({"object_bytes": bytes}));

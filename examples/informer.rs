@@ -1,0 +1,66 @@
+//! A local copy of a kind, always current: handlers, an index, reads that see your own writes, and a watch that breaks.
+//!
+//! On the embedded server; with `Client::infer()` instead it would be any cluster.
+
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    CreateOptions, DeleteOptions, ObjectKey, Patch, PatchOptions,
+    client::{Api, Client, transport::FnTransport},
+    informer::{HandlerFuncs, IndexFunc, InformerFactory},
+};
+use klient_apiserver::ApiServer;
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = ApiServer::start().await?;
+    let client = Client::builder(FnTransport::new({
+        let server = server.clone();
+        move |request| {
+            let server = server.clone();
+            async move { server.handle(request).await }
+        }
+    }))
+    .build();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    for (name, team) in [("menu", "kitchen"), ("prices", "bar"), ("tables", "kitchen")] {
+        let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"team": team}}}))?;
+        maps.create(&CreateOptions::default(), &map).await?;
+    }
+
+    // One watch for everyone in the process who asks for the same objects.
+    let factory = InformerFactory::new(client).namespace("default");
+    let informer = factory.core_v1().config_maps();
+    let by_team = informer.add_index("team", IndexFunc::label("team"))?;
+    let registration = informer.add_handler(
+        HandlerFuncs::new()
+            .on_add(|map, in_initial_list| println!("added {} (first list: {in_initial_list})", map.key()))
+            .on_update(|_, map| println!("changed {} to {}", map.key(), map.resource_version()))
+            .on_delete(|gone| println!("deleted {}", gone.object().key())),
+    );
+    factory.start();
+    registration.wait_for_sync().await?;
+    println!("the kitchen has {:?}", by_team.keys("kitchen"));
+
+    // A write, and the cache that has it.
+    let soup = Patch::Merge(json!({"data": {"today": "soup"}}));
+    let menu = maps.patch("menu", &PatchOptions::default(), &soup).await?;
+    informer.wait_until_seen(&menu.metadata.resource_version.unwrap_or_default().into()).await?;
+    let cached = informer.lister().get(&ObjectKey::namespaced("default", "menu")).ok_or("not in the cache")?;
+    println!("today there is {:?}", cached.decode()?.data.as_ref().and_then(|data| data.get("today")));
+
+    // All watches break; what happens meanwhile is not lost.
+    server.end_watches();
+    maps.delete("prices", &DeleteOptions::default()).await?;
+    let last =
+        maps.create(&CreateOptions::default(), &serde_json::from_value(json!({"metadata": {"name": "wine"}}))?).await?;
+    informer.wait_until_seen(&last.metadata.resource_version.unwrap_or_default().into()).await?;
+    println!("the cache has {:?}", informer.lister().list().keys());
+    factory.shutdown().await;
+    println!("{:?}", informer.status().relists);
+    Ok(())
+}
