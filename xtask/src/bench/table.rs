@@ -71,7 +71,7 @@ pub(super) fn print(measurement: &Measurement) {
                     ratio.median,
                     ratio.min,
                     ratio.max
-                )
+                );
             }
             Err(why) => println!("| {library} | {} | | | | |", why.lines().next().unwrap_or_default()),
         }
