@@ -2,11 +2,13 @@
 
 mod factory;
 mod faults;
+mod fifo;
 mod handlers;
 mod model;
 mod reading;
 mod reflector;
 mod source;
+mod store;
 mod sync;
 
 use std::{collections::BTreeMap, time::Duration};
