@@ -104,8 +104,6 @@ func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since str
 
 // informerEvents have happened; they go through reflector, fifo and store to a handler that takes the key.
 func informerEvents(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	// The list must be one, not the beginning of a watch.
-	os.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	informer, _ := oldInformer(ctx, clientset, arguments.since, false)
 	answer := &answer{}
 	var begun mark
@@ -166,7 +164,6 @@ func index(ctx context.Context, arguments *arguments, clientset *kubernetes.Clie
 
 // relist reads the whole state once more, nothing having changed. Memory is the peak meanwhile, and what is resident before.
 func relist(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	os.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	informer, lists := oldInformer(ctx, clientset, "", true)
 	go informer.RunWithContext(ctx)
 	if err := waitUntil(informer.HasSynced); err != nil {
