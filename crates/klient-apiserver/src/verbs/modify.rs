@@ -69,7 +69,10 @@ impl Core {
                     return Err(uid_conflict(target, uid, "", options.dry_run));
                 }
                 check_number(metadata::text(&object, "resourceVersion"))?;
-                metadata::of(&mut object).remove("resourceVersion");
+                // A dry run shows it all the same, as nothing is written that would have another.
+                if !options.dry_run {
+                    metadata::of(&mut object).remove("resourceVersion");
+                }
                 let made = self.create_object(target, object, options.dry_run).await?;
                 Modified { object: made, created: true }
             }
