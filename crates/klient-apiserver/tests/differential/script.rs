@@ -250,6 +250,7 @@ impl Names {
                 ("disruptedPods", Value::Object(pods)) => {
                     *value = pods.keys().map(|name| (name.clone(), json!("TIME"))).collect();
                 }
+                ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => *value = json!("PORT"),
                 ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
                 ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
                 ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
