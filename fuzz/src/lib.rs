@@ -1,5 +1,7 @@
-//! What the targets share: chunks, and all that can be asked of a raw object.
+//! What the targets share: chunks, all that can be asked of a raw object, and requests.
 
+use bytes::Bytes;
+use http::Request;
 use k8s_openapi::api::core::v1::Pod;
 use klient_core::WatchEvent;
 use klient_proto::{ListEnd, ListSplitter, Problem, RawObject, SplitOptions, WatchSplitter};
@@ -89,3 +91,31 @@ const PATHS: [&str; 8] = [
     "spec.containers[0].resources.limits",
     "status.startTime",
 ];
+
+/// The requests of an input; what is no request is left out.
+pub fn requests(data: &[u8]) -> Vec<Request<Bytes>> {
+    let mut requests: Vec<Vec<&[u8]>> = vec![Vec::new()];
+    for line in data.split(|byte| *byte == b'\n') {
+        match requests.last_mut() {
+            Some(last) if line != b"---" => last.push(line),
+            _ => requests.push(Vec::new()),
+        }
+    }
+    requests.iter().take(MAX_REQUESTS).filter_map(|lines| request(lines)).collect()
+}
+
+fn request(lines: &[&[u8]]) -> Option<Request<Bytes>> {
+    let (first, rest) = lines.split_first()?;
+    let space = first.iter().position(|byte| *byte == b' ')?;
+    let mut request = Request::builder().method(&first[..space]).uri(&first[space + 1..]);
+    let end = rest.iter().position(|line| line.is_empty()).unwrap_or(rest.len());
+    for line in &rest[..end] {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        request = request.header(&line[..colon], line[colon + 1..].trim_ascii());
+    }
+    let body = rest.get(end + 1..).unwrap_or_default().join(&b'\n');
+    request.body(body.into()).ok()
+}
+
+/// More would be slow, and find nothing that fewer do not.
+const MAX_REQUESTS: usize = 8;

@@ -46,16 +46,13 @@ async fn main() -> Result<(), Failure> {
 /// Records the answers to random sequences, one line for each seed.
 async fn sequences(real: &Arc<Real>, folder: &Path) -> Result<(), Failure> {
     real.answers("d-setup", &random::setup()).await?;
-    let seeds: Vec<u64> = (1..=SEEDS).collect();
+    let seeds: Vec<u64> = random::RECORDED.iter().cloned().flatten().collect();
     let mut lines = Vec::new();
     for (seed, answers) in random::record(real, &seeds).await? {
         let answers: Vec<String> = answers.iter().map(|answer| answer.to_short().to_string()).collect();
         lines.push(format!("\"{seed}\":[{}]", answers.join(",")));
     }
     let text = format!("{{\n{}\n}}\n", lines.join(",\n"));
-    println!("random: {SEEDS} sequences, {} bytes", text.len());
+    println!("random: {} sequences, {} bytes", seeds.len(), text.len());
     Ok(std::fs::write(folder.join("random.json"), text)?)
 }
-
-/// How many sequences are recorded.
-const SEEDS: u64 = 48;

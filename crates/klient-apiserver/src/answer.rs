@@ -7,7 +7,7 @@ use http::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use klient_core::{Status, media_type};
-use klient_proto::Envelope;
+use klient_proto::{Codec, Envelope};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -49,7 +49,23 @@ pub(crate) fn stored(
     if as_is {
         return Ok(whole(code, Form::Json, Bytes::copy_from_slice(stored.json())));
     }
+    if let Some(bytes) = stored_message(resource, stored, wanted)? {
+        return Ok(whole(code, Form::Protobuf, bytes));
+    }
     object(code, resource, &crate::builtin::versions::present(resource, stored.value()), wanted)
+}
+
+/// A stored object in protobuf, if that is wanted and it is of the version that is asked for.
+pub(crate) fn stored_message(resource: &Resource, stored: &Stored, wanted: Wanted) -> Result<Option<Bytes>> {
+    let Some(codec) = kept_in_protobuf(resource, wanted) else { return Ok(None) };
+    let message = stored.protobuf(codec).map_err(internal)?;
+    Ok(Some(Envelope::wrap(codec.api_version, codec.kind, &message).into()))
+}
+
+/// How a kind is encoded whose objects are all kept in the version that is asked for, in protobuf.
+fn kept_in_protobuf(resource: &Resource, wanted: Wanted) -> Option<&'static Codec> {
+    let fits = wanted.form == Form::Protobuf && wanted.projection == Projection::Object;
+    resource.codec.filter(|_| fits && !crate::builtin::versions::is_converted(resource))
 }
 
 /// What a list says of itself.
@@ -85,6 +101,12 @@ pub(crate) fn list(
 ) -> Result<Response<ResponseBody>> {
     if wanted == Wanted::JSON && !crate::builtin::versions::is_converted(resource) {
         return Ok(whole(StatusCode::OK, Form::Json, plain_list(resource, head, objects)));
+    }
+    if let Some(codec) = kept_in_protobuf(resource, wanted) {
+        let items: std::result::Result<Vec<Bytes>, _> = objects.iter().map(|stored| stored.protobuf(codec)).collect();
+        let message = list_message(&head.metadata(resource, wanted), &items.map_err(internal)?)?;
+        let bytes = Envelope::wrap(codec.api_version, &resource.list_kind, &message);
+        return Ok(whole(StatusCode::OK, Form::Protobuf, bytes.into()));
     }
     let items: Vec<Value> =
         objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
@@ -261,7 +283,7 @@ fn partial_message(object: &Value) -> Result<Vec<u8>> {
 }
 
 /// A list message: metadata in field 1, items in field 2, for every kind.
-fn list_message(metadata: &Value, items: &[Vec<u8>]) -> Result<Vec<u8>> {
+fn list_message(metadata: &Value, items: &[impl AsRef<[u8]>]) -> Result<Vec<u8>> {
     klient_proto::list_message(metadata, items).map_err(internal)
 }
 

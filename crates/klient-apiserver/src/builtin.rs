@@ -2,7 +2,7 @@
 
 mod collector;
 mod defaults;
-mod definitions;
+pub(crate) mod definitions;
 mod namespaces;
 pub(crate) mod reviews;
 mod rules;
@@ -188,6 +188,14 @@ pub(crate) fn nulls(resource: &Resource, object: &mut Value) {
 /// What is wrong with an object besides its metadata.
 pub(crate) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
     rules::validate(resource, object, old)
+}
+
+/// What a writer is told of, although it is allowed.
+pub(crate) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
+    match place(resource) {
+        ("", "services") => services::warnings(&object["spec"]),
+        _ => Vec::new(),
+    }
 }
 
 /// What may not be deleted at all.

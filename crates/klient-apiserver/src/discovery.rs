@@ -151,10 +151,11 @@ fn aggregated(call: &Call, groups: &Groups, core: bool) -> Response<ResponseBody
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else {
-        Response::new(ResponseBody::whole(text))
+        let mut whole = Response::new(ResponseBody::whole(text));
+        whole.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type::AGGREGATED_DISCOVERY));
+        whole
     };
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type::AGGREGATED_DISCOVERY));
     headers.insert(VARY, HeaderValue::from_static("Accept"));
     if let Ok(value) = HeaderValue::try_from(etag) {
         headers.insert(ETAG, value);

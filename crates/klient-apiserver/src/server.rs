@@ -140,13 +140,23 @@ impl ApiServer {
             let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
             return answer::failure(&status, Wanted::JSON);
         }
-        match core.dispatch(call).await {
+        let response = match core.dispatch(call).await {
+            Ok(response) if call.method == Method::HEAD => response.map(|_| ResponseBody::whole(Bytes::new())),
             Ok(response) => response,
             Err(status) if call.method == Method::HEAD => {
                 answer::failure(&status, Wanted::JSON).map(|_| ResponseBody::whole(Bytes::new()))
             }
             Err(status) => answer::failure(&status, call.wanted_of_failures()),
+        };
+        // Whatever may be asked of endpoints, and whatever comes of it.
+        if call.path.contains("/endpoints")
+            && response.status() != StatusCode::METHOD_NOT_ALLOWED
+            && let Route::Resource(route) = Route::parse(&call.path)
+            && (route.group.as_str(), route.plural.as_str()) == ("", "endpoints")
+        {
+            return answer::with_warnings(response, &[ENDPOINTS.to_owned()]);
         }
+        response
     }
 
     /// Has something go wrong.
@@ -276,20 +286,24 @@ impl Core {
                 }
                 self.on_resource(call, &route).await
             }
-            _ if !reads => Ok(answer::text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")),
-            Route::Core => discovery::groups(call, &groups, true),
+            // These do not look at the method.
             Route::Groups => discovery::groups(call, &groups, false),
             Route::Group(name) => discovery::group(call, &groups, &name),
+            Route::Health { endpoint, check } => Ok(health(call, &endpoint, check.as_deref())),
+            Route::Unknown => Ok(discovery::page_not_found()),
+            Route::Version { group, version } if !groups.has_version(&group, &version) => {
+                discovery::version(call, &groups, &group, &version)
+            }
+            _ if !reads => Err(verbs::method_not_allowed(call, &klient_core::GroupResource::new("", ""))),
+            Route::Core => discovery::groups(call, &groups, true),
             Route::Version { group, version } => discovery::version(call, &groups, &group, &version),
             Route::ServerVersion => Ok(answer::json_value(StatusCode::OK, registry::server_version(), Wanted::JSON)),
-            Route::Health { endpoint, check } => Ok(health(call, &endpoint, check.as_deref())),
             Route::Root => Ok(answer::json_value(StatusCode::OK, &root(&groups), Wanted::JSON)),
             Route::OpenApi => Err(Box::new(Status::failure(
                 StatusReason::NotFound,
                 404,
                 "OpenAPI documents are not served by the embedded API server yet",
             ))),
-            Route::Unknown => Ok(discovery::page_not_found()),
         }
     }
 
@@ -299,7 +313,7 @@ impl Core {
             let definition = stored.value();
             let group = definition["spec"]["group"].as_str().unwrap_or_default();
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-            self.registry.replace_custom(group, plural, crate::custom::resources(&definition));
+            self.registry.replace_custom(group, plural, crate::builtin::definitions::served(&definition));
         }
         for resource in self.registry.groups().preferred() {
             for stored in self.store.list(&resource.table, "").objects {
@@ -404,5 +418,6 @@ impl std::error::Error for StartError {
     }
 }
 
+const ENDPOINTS: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 /// What a real server takes.
 pub(crate) const MAX_BODY: usize = 3 << 20;

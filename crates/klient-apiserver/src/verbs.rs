@@ -14,7 +14,7 @@ pub(crate) use self::delete::DeleteOptions;
 use std::sync::Arc;
 
 use http::{Method, Response};
-use klient_core::Status;
+use klient_core::{GroupResource, Status};
 
 use crate::{Result, body::ResponseBody, call::Call, registry::Resource, route::ResourceRoute, server::Core};
 
@@ -82,8 +82,9 @@ impl Core {
         if let Some(name) = &target.subresource {
             return self.on_subresource(call, &target, name).await;
         }
+        let not_allowed = || method_not_allowed(call, &target.resource.group_resource());
         if route.watch && call.method != Method::GET {
-            return Err(self.method_not_allowed(call, &target));
+            return Err(not_allowed());
         }
         // An object is read, whatever the parameter says.
         let watching = route.watch || (call.flag("watch") && target.name.is_none());
@@ -105,15 +106,15 @@ impl Core {
             (&Method::PUT | &Method::PATCH, false) if target.resource.is_custom() => {
                 return Err(Box::new(Status::bad_request("name must be provided")));
             }
-            _ => return Err(self.method_not_allowed(call, &target)),
+            _ => return Err(not_allowed()),
         };
         // What is made or deleted is in one namespace.
         let everywhere = target.resource.namespaced && target.namespace.is_empty();
         if everywhere && matches!(verb, "create" | "deletecollection") {
-            return Err(self.method_not_allowed(call, &target));
+            return Err(not_allowed());
         }
         if !target.resource.has_verb(verb) {
-            return Err(self.method_not_allowed(call, &target));
+            return Err(not_allowed());
         }
         match verb {
             "watch" => self.watch(call, &target).await,
@@ -141,10 +142,10 @@ impl Core {
             Method::PUT => "update",
             Method::PATCH => "patch",
             Method::DELETE => "delete",
-            _ => return Err(self.method_not_allowed(call, target)),
+            _ => return Err(method_not_allowed(call, &target.resource.group_resource())),
         };
         if !subresource.verbs.iter().any(|known| known == verb) {
-            return Err(self.method_not_allowed(call, target));
+            return Err(method_not_allowed(call, &target.resource.group_resource()));
         }
         match (name, verb) {
             ("scale", _) => self.scale(call, target).await,
@@ -166,13 +167,14 @@ impl Core {
             }
         }
     }
+}
 
-    fn method_not_allowed(&self, call: &Call, target: &Target) -> Box<Status> {
-        let mut status = Status::method_not_supported(&target.resource.group_resource(), call.method.as_str());
-        status.message = "the server does not allow this method on the requested resource".to_owned();
-        status.details = Some(Box::default());
-        Box::new(status)
-    }
+/// What is there is not asked for in this way.
+pub(crate) fn method_not_allowed(call: &Call, resource: &GroupResource) -> Box<Status> {
+    let mut status = Status::method_not_supported(resource, call.method.as_str());
+    status.message = "the server does not allow this method on the requested resource".to_owned();
+    status.details = Some(Box::default());
+    Box::new(status)
 }
 
 /// What is not served has no kind to answer in.

@@ -210,12 +210,12 @@ const MAX_DEPTH: u32 = 100;
 /// # Errors
 ///
 /// If the metadata is none of a list.
-pub fn list_message(metadata: &Value, items: &[Vec<u8>]) -> std::result::Result<Vec<u8>, DecodeError> {
+pub fn list_message(metadata: &Value, items: &[impl AsRef<[u8]>]) -> std::result::Result<Vec<u8>, DecodeError> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
     let metadata = from_value_by(metadata, <ListMeta as crate::runtime::Message>::descriptor())?;
     let mut w = Writer::new();
     for item in items.iter().rev() {
-        w.bytes_field(2, item);
+        w.bytes_field(2, item.as_ref());
     }
     w.bytes_field(1, &metadata);
     Ok(w.finish())

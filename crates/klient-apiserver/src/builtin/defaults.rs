@@ -40,6 +40,7 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
                 metadata.entry("labels").or_insert(labels);
             }
         }
+        ("autoscaling", "horizontalpodautoscalers") => metrics(resource, &mut object["spec"]),
         ("networking.k8s.io", "networkpolicies") => policy_types(&mut object["spec"]),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => subjects(object),
         _ => {}
@@ -189,6 +190,18 @@ fn limits(object: &mut Value) {
     }
 }
 
+/// Who says nothing is scaled by how busy the processors are.
+fn metrics(resource: &Resource, spec: &mut Value) {
+    let Value::Object(fields) = spec else { return };
+    if resource.version == "v1" {
+        fields.entry("targetCPUUtilizationPercentage").or_insert(json!(BUSY));
+    } else if fields.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let target = json!({"type": "Utilization", "averageUtilization": BUSY});
+        let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+        fields.insert("metrics".to_owned(), json!([metric]));
+    }
+}
+
 fn policy_types(spec: &mut Value) {
     if spec.is_object() && spec.get("policyTypes").is_none() {
         let both = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
@@ -203,6 +216,9 @@ fn subjects(object: &mut Value) {
         }
     }
 }
+
+/// Percent.
+const BUSY: u32 = 80;
 
 #[cfg(test)]
 mod tests {

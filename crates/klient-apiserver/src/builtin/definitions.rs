@@ -1,12 +1,13 @@
 //! Custom resource definitions: accepted, served, and ended with all their objects.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
 use crate::{
     custom, metadata,
+    registry::Resource,
     server::Core,
     store::{Change, ChangeKind, CommitError, Expected, Write},
 };
@@ -57,7 +58,6 @@ fn versions(object: &Value) -> &[Value] {
 /// What is wrong with a definition.
 pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let spec = &object["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     if metadata::text(object, "name") != expected {
         let detail = "must be spec.names.plural+\".\"+spec.group";
@@ -136,17 +136,17 @@ pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {
         }
         _ if metadata::is_deleting(&definition) => core.collector.empty_definition(&change.key),
         ChangeKind::Created => accept(core, change).await,
-        ChangeKind::Updated => core.registry.replace_custom(group, plural, custom::resources(&definition)),
+        ChangeKind::Updated => core.registry.replace_custom(group, plural, served(&definition)),
     }
 }
 
 /// Accepts a definition's names and serves its kinds.
 async fn accept(core: &Arc<Core>, change: &Arc<Change>) {
-    let table: Arc<str> = Arc::from("customresourcedefinitions.apiextensions.k8s.io");
+    let table: Arc<str> = Arc::from(TABLE);
     let mut stored = Arc::clone(&change.object);
     loop {
         let mut definition = stored.value();
-        let conflict = conflict(core, &definition);
+        let (accepted, conflict) = accepted_names(core, &change.key, &definition);
         let now = metadata::time(core.clock.now());
         let condition = |kind: &str, status: bool, reason: &str, message: &str| {
             json!({"type": kind, "status": if status { "True" } else { "False" }, "lastTransitionTime": now,
@@ -163,18 +163,14 @@ async fn accept(core: &Arc<Core>, change: &Arc<Change>) {
             ],
         };
         definition["status"]["conditions"] = json!(conditions);
-        if conflict.is_none() {
-            definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
-        }
+        definition["status"]["acceptedNames"] = accepted;
         let write = Write::Put(definition);
         match core.store.commit(&table, &change.key, Expected::Revision(stored.revision), write).await {
             Ok(accepted) => {
-                if conflict.is_none() {
-                    let definition = accepted.object.value();
-                    let group = definition["spec"]["group"].as_str().unwrap_or_default();
-                    let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-                    core.registry.replace_custom(group, plural, custom::resources(&definition));
-                }
+                let definition = accepted.object.value();
+                let group = definition["spec"]["group"].as_str().unwrap_or_default();
+                let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+                core.registry.replace_custom(group, plural, served(&definition));
                 return;
             }
             Err(CommitError::Changed(Some(newer))) => stored = newer,
@@ -183,26 +179,51 @@ async fn accept(core: &Arc<Core>, change: &Arc<Change>) {
     }
 }
 
-/// Which of a definition's names another kind of its group has already.
-fn conflict(core: &Core, definition: &Value) -> Option<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (group, names) = (text(&definition["spec"]["group"]), &definition["spec"]["names"]);
-    let groups = core.registry.groups();
-    let others: Vec<_> = groups
-        .versions
-        .iter()
-        .filter(|version| version.group == group)
-        .flat_map(|version| &version.resources)
-        .filter(|resource| resource.plural != text(&names["plural"]))
-        .collect();
-    let short: Vec<String> = names["shortNames"].as_array().into_iter().flatten().map(text).collect();
-    others.iter().find_map(|other| {
-        if short.iter().any(|name| other.short_names.contains(name)) {
-            Some(("ShortNamesConflict".to_owned(), format!("{:?} is already in use", short[0])))
-        } else if other.kind == text(&names["kind"]) {
-            Some(("KindConflict".to_owned(), format!("{:?} is already in use", other.kind)))
-        } else {
-            None
-        }
-    })
+/// What a definition has served: nothing before its names are accepted.
+pub(crate) fn served(definition: &Value) -> Vec<Arc<Resource>> {
+    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+    let mut holds = conditions.filter(|found| found["type"] == "Established" && found["status"] == "True");
+    if holds.next().is_some() { custom::resources(definition) } else { Vec::new() }
 }
+
+/// The names that a definition gets, and the last conflict: its group's other definitions may have some of them already.
+fn accepted_names(core: &Core, key: &str, definition: &Value) -> (Value, Option<(&'static str, String)>) {
+    let (mut resources, mut kinds) = (HashSet::new(), HashSet::new());
+    for stored in core.store.list(TABLE, "").objects {
+        let other = stored.value();
+        if metadata::text(&other, "name") == key || other["spec"]["group"] != definition["spec"]["group"] {
+            continue;
+        }
+        let names = &other["status"]["acceptedNames"];
+        let short = names["shortNames"].as_array().into_iter().flatten();
+        resources.extend([&names["plural"], &names["singular"]].into_iter().chain(short).map(text));
+        kinds.extend([&names["kind"], &names["listKind"]].map(text));
+    }
+    let names = &definition["spec"]["names"];
+    let mut accepted = json!({"plural": "", "kind": ""});
+    let mut conflict = None;
+    for (field, reason, taken) in [
+        ("plural", "PluralConflict", &resources),
+        ("singular", "SingularConflict", &resources),
+        ("shortNames", "ShortNamesConflict", &resources),
+        ("kind", "KindConflict", &kinds),
+        ("listKind", "ListKindConflict", &kinds),
+    ] {
+        let Some(asked) = names.get(field) else { continue };
+        let all = asked.as_array().map_or(std::slice::from_ref(asked), Vec::as_slice);
+        match all.iter().map(text).find(|name| taken.contains(name)) {
+            Some(name) => conflict = Some((reason, format!("{name:?} is already in use"))),
+            None => accepted[field] = asked.clone(),
+        }
+    }
+    if let Some(categories) = names.get("categories") {
+        accepted["categories"] = categories.clone();
+    }
+    (accepted, conflict)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";

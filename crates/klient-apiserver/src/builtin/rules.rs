@@ -1,6 +1,7 @@
 //! Rules about a few built-in kinds that controllers rely on. Others are taken as they come.
 
 mod data;
+mod events;
 mod pods;
 mod services;
 
@@ -20,7 +21,10 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
                 pods::update(object, old, &mut causes);
             }
         }
-        ("", "services") => services::ports(&object["spec"], &mut causes),
+        ("", "services") => {
+            services::ports(&object["spec"], &mut causes);
+            services::traffic(&object["spec"], &mut causes);
+        }
         ("", "configmaps") => data::validate(false, object, old, &mut causes),
         ("", "secrets") => data::validate(true, object, old, &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => super::definitions::validate(object, old, &mut causes),
@@ -38,15 +42,8 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
                 }
             }
         }
-        ("", "events") if old.is_none() => {
-            let (about, own) = (&object["involvedObject"]["namespace"], &object["metadata"]["namespace"]);
-            // What has no namespace is told of in the default one.
-            let is_elsewhere = if about.is_string() { about != own } else { own != "default" };
-            if is_elsewhere {
-                let about = about.as_str().unwrap_or_default();
-                let detail = "does not match event.namespace";
-                causes.push(StatusCause::invalid("involvedObject.namespace", about, detail));
-            }
+        ("" | "events.k8s.io", "events") if old.is_none() => {
+            events::validate(resource.group == "events.k8s.io", object, &mut causes);
         }
         _ => {}
     }

@@ -1,5 +1,7 @@
 //! Addresses of services.
 
+use std::collections::HashSet;
+
 use klient_core::Status;
 use serde_json::{Value, json};
 
@@ -17,6 +19,16 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
         }
         return Ok(());
     }
+    if is_reached_from_outside(spec) && spec.get("externalTrafficPolicy").is_none() {
+        spec["externalTrafficPolicy"] = json!("Cluster");
+    }
+    if spec["type"] == "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").is_none() {
+        spec["allocateLoadBalancerNodePorts"] = json!(true);
+    }
+    if spec["sessionAffinity"] == "ClientIP" && spec.get("sessionAffinityConfig").is_none() {
+        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+    }
+    allocate_ports(core, spec, old)?;
     let kept = old.map(|old| old["spec"]["clusterIP"].clone()).filter(Value::is_string);
     let asked = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
     let address = match (asked, kept) {
@@ -40,9 +52,67 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     Ok(())
 }
 
+/// Whether a service has a way in from outside of its cluster.
+pub(super) fn is_reached_from_outside(spec: &Value) -> bool {
+    let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
+    matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) || (spec["type"] == "ClusterIP" && has_addresses)
+}
+
+/// What a writer is told of a service, although it is allowed.
+pub(super) fn warnings(spec: &Value) -> Vec<String> {
+    let mut told = Vec::new();
+    let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
+    if has_addresses && spec["clusterIP"] != "None" {
+        told.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+    }
+    if spec["clusterIP"] == "None" {
+        let ignored = [
+            ("spec.loadBalancerIP", spec["loadBalancerIP"].as_str().is_some_and(|address| !address.is_empty())),
+            ("spec.externalIPs", has_addresses),
+            ("spec.SessionAffinity", spec["sessionAffinity"].as_str().is_some_and(|affinity| affinity != "None")),
+        ];
+        let ignored = ignored.iter().filter(|(_, is_set)| *is_set);
+        told.extend(ignored.map(|(field, _)| format!("{field} is ignored for headless services")));
+    }
+    told
+}
+
+/// Gives the ports of a service theirs on all nodes, or lets them keep what they have.
+fn allocate_ports(core: &Core, spec: &mut Value, old: Option<&Value>) -> Result<()> {
+    let wants = spec["type"] == "NodePort"
+        || (spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != json!(false));
+    let missing = |port: &Value| port["nodePort"].as_i64().unwrap_or_default() == 0;
+    let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
+    if !wants || !ports.iter().any(missing) {
+        return Ok(());
+    }
+    let all_ports = |spec: &Value| -> Vec<Value> { spec["ports"].as_array().cloned().unwrap_or_default() };
+    let before = old.map(|old| all_ports(&old["spec"])).unwrap_or_default();
+    let services = core.store.list("services", "").objects;
+    let others = services.iter().flat_map(|stored| all_ports(&stored.value()["spec"]));
+    let mut taken: HashSet<i64> =
+        others.chain(ports.iter().cloned()).filter_map(|port| port["nodePort"].as_i64()).collect();
+    for port in spec["ports"].as_array_mut().into_iter().flatten().filter(|port| missing(port)) {
+        let same = |known: &&Value| known["port"] == port["port"] && known["protocol"] == port["protocol"];
+        let kept = before.iter().find(same).and_then(|known| known["nodePort"].as_i64()).filter(|kept| *kept != 0);
+        let first = (core.random() % NODE_PORTS.1.cast_unsigned()).cast_signed();
+        let free = (0..NODE_PORTS.1).map(|step| NODE_PORTS.0 + (first + step) % NODE_PORTS.1);
+        let number = kept.or_else(|| free.into_iter().find(|number| !taken.contains(number)));
+        let full = || Box::new(Status::internal_error("failed to allocate a nodePort: range is full"));
+        let number = number.ok_or_else(full)?;
+        taken.insert(number);
+        port["nodePort"] = json!(number);
+    }
+    Ok(())
+}
+
+/// The first port that nodes give away, and how many there are.
+const NODE_PORTS: (i64, i64) = (30_000, 2_768);
+const AFFINITY_SECONDS: u32 = 10_800;
+
 /// An address out of 10.96.0.0/16 that no service has.
 fn free_address(core: &Core) -> Result<String> {
-    let taken: std::collections::HashSet<String> = core
+    let taken: HashSet<String> = core
         .store
         .list("services", "")
         .objects

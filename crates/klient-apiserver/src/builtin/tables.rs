@@ -2,6 +2,7 @@
 
 mod cells;
 mod path;
+mod rare;
 
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use klient_proto::{ManagedFields, RawObject};
+use klient_proto::{Codec, DecodeError, ManagedFields, RawObject};
 use serde_json::Value;
 
 use super::{CommitError, Expected, Write};
@@ -13,6 +13,8 @@ use super::{CommitError, Expected, Write};
 pub(crate) struct Stored {
     pub(crate) revision: u64,
     raw: RawObject,
+    /// The same in protobuf, from when it was first asked for: what is read often is not encoded anew for every reader.
+    protobuf: OnceLock<Bytes>,
 }
 
 /// How an object changed.
@@ -51,7 +53,7 @@ impl Stored {
     pub(super) fn from_json(text: &[u8], revision: u64) -> Result<Self, CommitError> {
         let raw =
             RawObject::from_json(text, ManagedFields::Keep).map_err(|error| CommitError::Invalid(error.to_string()))?;
-        Ok(Self { revision, raw })
+        Ok(Self { revision, raw, protobuf: OnceLock::new() })
     }
 
     /// The object's JSON.
@@ -62,6 +64,15 @@ impl Stored {
     /// The object in wire form, for what can be read without parsing it whole.
     pub(crate) fn raw(&self) -> &RawObject {
         &self.raw
+    }
+
+    /// The object as a message of its kind, of which there is one: kinds with several versions are not to be asked for.
+    pub(crate) fn protobuf(&self, codec: &Codec) -> Result<Bytes, DecodeError> {
+        if let Some(known) = self.protobuf.get() {
+            return Ok(known.clone());
+        }
+        let message = Bytes::from(klient_proto::from_value(&self.value(), codec)?);
+        Ok(self.protobuf.get_or_init(|| message).clone())
     }
 
     /// The object, parsed. It was written by us, so that it always parses.

@@ -179,3 +179,20 @@ async fn writes_that_wait_together_are_checked_against_each_other() {
     }
     assert_eq!((done, store.revision()), (1, 1));
 }
+
+#[tokio::test]
+async fn the_message_of_an_object_is_made_once_and_anew_after_a_write() {
+    let store = Store::in_memory(1, 10);
+    let codec = klient_proto::Codec::find("v1", "ConfigMap").unwrap();
+    let table: Arc<str> = Arc::from("configmaps");
+    let object = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"k": text}});
+    let first = store.commit(&table, "n/a", Expected::Absent, Write::Put(object("one"))).await.unwrap();
+    let message = first.object.protobuf(codec).unwrap();
+    assert_eq!(message, klient_proto::from_value(&first.object.value(), codec).unwrap());
+    assert_eq!(first.object.protobuf(codec).unwrap().as_ptr(), message.as_ptr());
+    let expected = Expected::Revision(first.revision);
+    store.commit(&table, "n/a", expected, Write::Put(object("two"))).await.unwrap();
+    let newer = store.get("configmaps", "n/a").unwrap();
+    assert_eq!(newer.protobuf(codec).unwrap(), klient_proto::from_value(&newer.value(), codec).unwrap());
+    assert_ne!(newer.protobuf(codec).unwrap(), message);
+}

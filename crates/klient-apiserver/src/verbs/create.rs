@@ -31,6 +31,7 @@ impl Core {
         let decoded = decode::object(resource, form, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         warnings.extend(metadata::warnings(resource, &decoded.object, None));
+        warnings.extend(builtin::warnings(resource, &decoded.object));
         let made = if builtin::reviews::is_review(resource) {
             builtin::reviews::answer(self, call, resource, decoded.object)
         } else {
@@ -175,7 +176,9 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
     if causes.is_empty() {
         return Ok(());
     }
-    let kind = GroupKind::new(resource.group.clone(), resource.kind.clone());
+    // Of events there is one set of rules, which is the core group's.
+    let group = if resource.plural == "events" { String::new() } else { resource.group.clone() };
+    let kind = GroupKind::new(group, resource.kind.clone());
     Err(Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes)))
 }
 

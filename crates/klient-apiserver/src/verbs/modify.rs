@@ -50,6 +50,7 @@ impl Core {
             let old = self.store.get(&resource.table, &target.key()).map(|stored| stored.value());
             warnings.extend(metadata::warnings(resource, &object, old.as_ref()));
         }
+        warnings.extend(builtin::warnings(resource, &object));
         if metadata::text(&object, "name").is_empty() {
             let message = format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -69,7 +70,10 @@ impl Core {
                     return Err(uid_conflict(target, uid, "", options.dry_run));
                 }
                 check_number(metadata::text(&object, "resourceVersion"))?;
-                metadata::of(&mut object).remove("resourceVersion");
+                // A dry run shows it all the same, as nothing is written that would have another.
+                if !options.dry_run {
+                    metadata::of(&mut object).remove("resourceVersion");
+                }
                 let made = self.create_object(target, object, options.dry_run).await?;
                 Modified { object: made, created: true }
             }
@@ -112,7 +116,8 @@ impl Core {
                 }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
                 *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                    metadata::warnings(resource, &patched, Some(current));
+                    [metadata::warnings(resource, &patched, Some(current)), builtin::warnings(resource, &patched)]
+                        .concat();
                 check_names(target, &mut patched)?;
                 Ok(patched)
             })

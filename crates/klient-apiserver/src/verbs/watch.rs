@@ -131,7 +131,7 @@ impl Watch {
             if !self.selection.matches(stored) {
                 continue;
             }
-            let event = self.event("ADDED", stored.value());
+            let event = self.stored_event("ADDED", stored);
             if sender.send(event).await.is_err() {
                 return;
             }
@@ -203,10 +203,19 @@ impl Watch {
             object["metadata"]["resourceVersion"] = json!(change.revision.to_string());
             return Some(self.event(kind, object));
         }
-        if plain {
-            return Some(json_event(kind, change.object.json()));
+        Some(self.stored_event(kind, &change.object))
+    }
+
+    /// An event of an object as it is stored, which often needs no work at all.
+    fn stored_event(&mut self, kind: &str, stored: &Stored) -> Bytes {
+        if self.wanted == Wanted::JSON && !versions::is_converted(&self.resource) {
+            return json_event(kind, stored.json());
         }
-        Some(self.event(kind, change.object.value()))
+        match answer::stored_message(&self.resource, stored, self.wanted) {
+            Ok(Some(message)) => self.frame(kind, &message),
+            Ok(None) => self.event(kind, stored.value()),
+            Err(status) => self.error(&status),
+        }
     }
 
     fn event(&mut self, kind: &str, object: Value) -> Bytes {

@@ -353,3 +353,7 @@ const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// How long a sequence is, without its watches.
 pub const LENGTH: usize = 34;
+/// The seeds whose answers are recorded: some, and those that have found something since.
+pub const RECORDED: &[std::ops::Range<u64>] = &[1..49, 10_203..10_204];
+/// The seeds that both servers are asked with where there is a real one.
+pub const FIXED: std::ops::Range<u64> = 10_180..10_244;

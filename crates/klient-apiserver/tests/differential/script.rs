@@ -36,6 +36,9 @@ pub struct Answer {
     pub content_type: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// What caches are told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub caching: BTreeMap<String, String>,
     /// The parsed body; a list of events for a watch; text if it is no JSON.
     pub body: Value,
 }
@@ -45,6 +48,7 @@ pub struct Raw {
     pub code: u16,
     pub content_type: String,
     pub warnings: Vec<String>,
+    pub caching: BTreeMap<String, String>,
     pub body: Vec<u8>,
 }
 
@@ -52,6 +56,8 @@ pub struct Raw {
 pub struct Run {
     namespace: String,
     saved: HashMap<String, Value>,
+    /// The tags of saved answers: `${name#etag}`.
+    etags: HashMap<String, String>,
     names: Names,
 }
 
@@ -61,11 +67,13 @@ struct Names {
     uids: HashMap<String, usize>,
     versions: Vec<u64>,
     generated: HashMap<String, usize>,
+    /// What was sent so far: times in it are not of the moment.
+    sent: String,
 }
 
 impl Run {
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), saved: HashMap::new(), names: Names::default() }
+        Self { namespace: namespace.to_owned(), saved: HashMap::new(), etags: HashMap::new(), names: Names::default() }
     }
 
     /// A text with what stands for something else replaced.
@@ -77,6 +85,8 @@ impl Run {
             let Some((name, after)) = after.split_once('}') else { break };
             if name == "ns" {
                 out.push_str(&self.namespace);
+            } else if let Some(name) = name.strip_suffix("#etag") {
+                out.push_str(self.etags.get(name).map_or("UNKNOWN", String::as_str));
             } else {
                 let mut parts = name.split('.');
                 let saved = self.saved.get(parts.next().unwrap_or_default()).unwrap_or(&Value::Null);
@@ -128,10 +138,19 @@ impl Run {
         };
         if let Some(name) = &step.save {
             self.saved.insert(name.clone(), body.clone());
+            self.etags.extend(raw.caching.get("etag").map(|etag| (name.clone(), etag.clone())));
+        }
+        if let Some(body) = &step.body {
+            self.names.sent.push_str(&body.to_string());
         }
         self.names.normalise(&mut body, &self.namespace);
         let warnings = raw.warnings.iter().map(|warning| warning.replace(&self.namespace, "NS")).collect();
-        Answer { id: step.id.clone(), code: raw.code, content_type: raw.content_type.clone(), warnings, body }
+        let mut caching = raw.caching.clone();
+        if let Some(etag) = caching.get_mut("etag") {
+            // Each server makes its own.
+            *etag = "ETAG".to_owned();
+        }
+        Answer { id: step.id.clone(), code: raw.code, content_type: raw.content_type.clone(), warnings, caching, body }
     }
 }
 
@@ -142,6 +161,10 @@ impl Raw {
             code: parts.status.as_u16(),
             content_type: parts.headers.get("content-type").map(text).unwrap_or_default(),
             warnings: parts.headers.get_all("warning").iter().map(text).collect(),
+            caching: ["etag", "vary"]
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), parts.headers.get(*name).map(text)?)))
+                .collect(),
             body,
         }
     }
@@ -163,6 +186,7 @@ impl Answer {
             code: short[0].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
             content_type: short[2].as_str().unwrap_or(USUAL).to_owned(),
             warnings: warnings.map(str::to_owned).collect(),
+            caching: BTreeMap::new(),
             body: short[1].clone(),
         }
     }
@@ -218,12 +242,15 @@ impl Names {
                     *value = json!("TIME");
                 }
                 ("cells", Value::Array(cells)) => *value = cells.iter().map(|value| cell(value, namespace)).collect(),
-                ("eventTime" | "startTime" | "lastTimestamp" | "firstTimestamp", Value::String(_)) => {
+                ("eventTime" | "startTime" | "lastTimestamp" | "firstTimestamp", Value::String(time))
+                    if !self.sent.contains(time.get(..SECONDS).unwrap_or(time)) =>
+                {
                     *value = json!("TIME");
                 }
                 ("disruptedPods", Value::Object(pods)) => {
                     *value = pods.keys().map(|name| (name.clone(), json!("TIME"))).collect();
                 }
+                ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => *value = json!("PORT"),
                 ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
                 ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
                 ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
@@ -285,3 +312,5 @@ fn cell(value: &Value, namespace: &str) -> Value {
 }
 
 const USUAL: &str = "application/json";
+/// How much of a time is there however exact it is.
+const SECONDS: usize = "2026-01-02T03:04:05".len();

@@ -47,4 +47,14 @@ pub(super) fn ports(spec: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
+/// What is wrong with how traffic from outside is led in.
+pub(super) fn traffic(spec: &Value, causes: &mut Vec<StatusCause>) {
+    if let Some(policy) = spec["externalTrafficPolicy"].as_str().filter(|policy| !policy.is_empty())
+        && !crate::builtin::services::is_reached_from_outside(spec)
+    {
+        let detail = "may only be set for externally-accessible services";
+        causes.push(StatusCause::invalid("spec.externalTrafficPolicy", policy, detail));
+    }
+}
+
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];

@@ -3,14 +3,21 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::path;
+use super::{path, rare};
 use crate::registry::{Resource, Schema};
 
 /// The cells of one object.
 pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let Schema::Custom(schema) = &resource.schema else {
-        return resource.columns.iter().map(|column| cell(resource, object, &column.name, now)).collect();
+        return resource
+            .columns
+            .iter()
+            .map(|column| {
+                let of_rare_kind = rare::cell(resource, object, &column.name);
+                of_rare_kind.unwrap_or_else(|| cell(resource, object, &column.name, now))
+            })
+            .collect();
     };
     let mut cells = vec![json!(name)];
     if schema.columns.is_empty() {
@@ -195,7 +202,7 @@ fn cell_of_others(resource: &Resource, object: &Value, column: &str, now: Timest
     }
 }
 
-fn plain(value: &Value) -> &str {
+pub(super) fn plain(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -324,7 +331,7 @@ fn job_duration(job: &Value, now: Timestamp) -> String {
     time("startTime").map_or_else(String::new, |start| klient_core::age(start, time("completionTime").unwrap_or(now)))
 }
 
-fn access_modes(modes: &Value) -> String {
+pub(super) fn access_modes(modes: &Value) -> String {
     let short = |mode: &Value| match mode.as_str() {
         Some("ReadWriteOnce") => "RWO",
         Some("ReadOnlyMany") => "ROX",
@@ -389,12 +396,12 @@ fn size(value: &Value) -> usize {
     value.as_object().map_or(0, serde_json::Map::len)
 }
 
-fn joined(items: &Value, field: &str) -> String {
+pub(super) fn joined(items: &Value, field: &str) -> String {
     let found: Vec<&str> = items.as_array().into_iter().flatten().filter_map(|item| item[field].as_str()).collect();
     found.join(",")
 }
 
-fn pairs(labels: &Value) -> String {
+pub(super) fn pairs(labels: &Value) -> String {
     let found: Vec<String> = labels
         .as_object()
         .into_iter()

@@ -1,0 +1,91 @@
+//! What events must say: those of the new form have a time of their own, and say who tells what.
+
+use klient_core::StatusCause;
+use serde_json::Value;
+
+/// What is wrong with a new event, which was sent to the new group or to the core one.
+pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Vec<StatusCause>) {
+    let names = if is_new_group { NEW } else { CORE };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (about, own) = (text(&event[names.about]["namespace"]), text(&event["metadata"]["namespace"]));
+    let has_time = event["eventTime"].is_string();
+    // What has no namespace is told of in the default one.
+    let is_elsewhere = match (about.as_str(), has_time) {
+        ("", true) => own != "default" && own != "kube-system",
+        ("", false) => own != "default",
+        (_, true) => false,
+        (about, false) => about != own,
+    };
+    if is_elsewhere {
+        let detail = "does not match event.namespace";
+        causes.push(StatusCause::invalid("involvedObject.namespace", about, detail));
+    }
+    if has_time {
+        let controller = text(&event[names.controller]);
+        if controller.is_empty() {
+            causes.push(StatusCause::required(names.controller, ""));
+        }
+        for why in crate::metadata::qualified_name_problems(&controller) {
+            causes.push(StatusCause::invalid(names.controller, controller.as_str(), &why));
+        }
+        for field in ["reportingInstance", "action", "reason"] {
+            let given = text(&event[field]);
+            if given.is_empty() {
+                causes.push(StatusCause::required(field, ""));
+            } else if given.len() > MAX_WORD {
+                causes.push(StatusCause::invalid(field, "", &format!("can have at most {MAX_WORD} characters")));
+            }
+        }
+        if text(&event[names.message]).len() > MAX_MESSAGE {
+            let detail = format!("can have at most {MAX_MESSAGE} characters");
+            causes.push(StatusCause::invalid("message", "", &detail));
+        }
+    }
+    if is_new_group {
+        new_form(event, has_time, causes);
+    }
+}
+
+/// What only the new group asks for. Its messages name the fields as the core group does.
+fn new_form(event: &Value, has_time: bool, causes: &mut Vec<StatusCause>) {
+    if let Some(series) = event.get("series").filter(|series| series.is_object()) {
+        if series["count"].as_i64().unwrap_or_default() < 2 {
+            causes.push(StatusCause::invalid("series.count", "", "should be at least 2"));
+        }
+        if !series["lastObservedTime"].is_string() {
+            causes.push(StatusCause::required("series.lastObservedTime", ""));
+        }
+    }
+    if !has_time {
+        causes.push(StatusCause::required("eventTime", ""));
+    }
+    let kind = event["type"].as_str().unwrap_or_default();
+    if !matches!(kind, "Normal" | "Warning") {
+        causes.push(StatusCause::invalid("type", "", &format!("has invalid value: {kind}")));
+    }
+    let has_source = ["component", "host"]
+        .iter()
+        .any(|part| event["deprecatedSource"][*part].as_str().is_some_and(|text| !text.is_empty()));
+    for (field, is_set) in [
+        ("firstTimestamp", event["deprecatedFirstTimestamp"].is_string()),
+        ("lastTimestamp", event["deprecatedLastTimestamp"].is_string()),
+        ("count", event["deprecatedCount"].as_i64().unwrap_or_default() != 0),
+        ("source", has_source),
+    ] {
+        if is_set {
+            causes.push(StatusCause::invalid(field, "", "needs to be unset"));
+        }
+    }
+}
+
+/// What the fields are called that have two names.
+struct Names {
+    about: &'static str,
+    controller: &'static str,
+    message: &'static str,
+}
+
+const CORE: Names = Names { about: "involvedObject", controller: "reportingComponent", message: "message" };
+const NEW: Names = Names { about: "regarding", controller: "reportingController", message: "note" };
+const MAX_WORD: usize = 128;
+const MAX_MESSAGE: usize = 1024;
