@@ -16,11 +16,13 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     CreateOptions, DeleteOptions, ListOptions, ObjectKey, Patch, PatchOptions, ResourceVersion,
-    client::{Api, Client, transport::FnTransport},
+    client::{Api, Client},
     informer::{Event, EventStream, SharedInformer, Tombstone},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
+
+use crate::embedded;
 
 /// A server of its own, and the config maps in it.
 pub(crate) struct World {
@@ -35,12 +37,7 @@ impl World {
     }
 
     pub(crate) fn of(server: ApiServer) -> Self {
-        let handler = server.clone();
-        let ask = move |request| {
-            let server = handler.clone();
-            async move { server.handle(request).await }
-        };
-        let client = Client::builder(FnTransport::new(ask)).build();
+        let client = embedded::client(&server);
         Self { maps: Api::namespaced(client.clone(), "default"), server, client }
     }
 
@@ -62,6 +59,12 @@ impl World {
 
     pub(crate) async fn delete(&self, name: &str) {
         self.maps.delete(name, &DeleteOptions::default()).await.unwrap();
+    }
+
+    /// How many lists and watches were asked for.
+    pub(crate) fn reads(&self) -> u64 {
+        let requests = self.server.requests();
+        requests.iter().filter(|((method, _), _)| method == "GET").map(|(_, count)| count).sum()
     }
 
     pub(crate) fn informer(&self) -> SharedInformer<ConfigMap> {

@@ -17,10 +17,6 @@ async fn cuttable(world: &World) -> (SharedInformer<ConfigMap>, Cuttable) {
     (informer, source)
 }
 
-fn reads(world: &World) -> u64 {
-    world.server.requests().iter().filter(|((method, _), _)| method == "GET").map(|(_, count)| count).sum()
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_cut_watch_goes_on_without_a_list() {
     let world = World::start().await;
@@ -54,10 +50,10 @@ async fn a_server_that_fails_for_an_hour_is_not_asked_all_the_time() {
     let (informer, source) = cuttable(&world).await;
     world.server.inject(Fault::internal_error().on_method(http::Method::GET));
     source.cut();
-    let before = reads(&world);
+    let before = world.reads();
     tokio::time::sleep(Duration::from_secs(3600)).await;
     // Half a minute to a minute between attempts, each of which the client may repeat by itself.
-    let asked = reads(&world) - before;
+    let asked = world.reads() - before;
     assert!((60..600).contains(&asked), "{asked} requests in an hour");
     assert!(matches!(informer.status().state, InformerState::Stale { since } if since.elapsed().as_secs() > 3500));
     world.server.clear_faults();
