@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use klient_core::{Resource, ResourceVersion};
+use klient_core::{ObjectKey, Resource, ResourceVersion};
 
 #[cfg(feature = "client")]
 pub use self::factory::InformerFactory;
@@ -159,10 +159,31 @@ impl<K: Resource> SharedInformer<K> {
     ///
     /// If the informer is stopped.
     pub async fn wait_until_seen(&self, version: &ResourceVersion) -> Result<(), Error> {
+        self.unless_stopped(self.handle.shared.seen(version)).await
+    }
+
+    /// Waits until the cache has seen a deletion, such as one of yours: until an object is gone, is another one than the one
+    /// with that UID, or waits for its finalizers.
+    ///
+    /// Put a time limit on it.
+    ///
+    /// # Errors
+    ///
+    /// If the informer is stopped.
+    pub async fn wait_until_deleted(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), Error> {
+        let gone = |store: &ThreadSafeStore<CachedObject<K>>| {
+            let Some(object) = store.get(key) else { return true };
+            let another = uid.is_some_and(|uid| object.uid().as_deref() != Some(uid));
+            another || object.deletion_timestamp().is_some()
+        };
+        self.unless_stopped(self.handle.shared.until(gone)).await
+    }
+
+    async fn unless_stopped(&self, waiting: impl Future<Output = ()>) -> Result<(), Error> {
         let mut states = self.handle.shared.board.states();
         tokio::select! {
             biased;
-            () = self.handle.shared.seen(version) => Ok(()),
+            () = waiting => Ok(()),
             _ = states.wait_for(|state| *state == InformerState::Stopped) => Err(stopped()),
         }
     }

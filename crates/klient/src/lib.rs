@@ -6,6 +6,7 @@
 #[cfg(feature = "client")]
 pub mod client;
 pub mod condition;
+pub mod controller;
 #[cfg(feature = "client")]
 pub mod election;
 mod error;
@@ -14,12 +15,16 @@ pub mod events;
 #[cfg(feature = "client")]
 pub mod finalizer;
 pub mod informer;
+#[cfg(feature = "client")]
+pub mod manager;
 pub mod metrics;
 pub mod retry;
+pub mod shutdown;
 mod sync;
 #[cfg(feature = "client")]
 pub mod wait;
 pub mod workqueue;
+mod writes;
 
 pub use error::{BoxError, Error, ErrorKind};
 pub use klient_core::*;

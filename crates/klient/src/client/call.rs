@@ -7,11 +7,14 @@ use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Uri};
-use klient_core::{ApiResource, List, Resource, Status, TypeMeta};
+use klient_core::{ApiResource, GroupResource, List, ObjectKey, Resource, Status, TypeMeta};
 use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 
 use super::{Client, Deleted, ListStream, Watch, answer, answer::Form, body::Body};
-use crate::{Error, ErrorKind};
+use crate::{
+    Error, ErrorKind,
+    writes::{self, Left, Write},
+};
 
 /// A request that is ready to be sent, and what it is about.
 pub(super) struct Call {
@@ -51,7 +54,10 @@ impl Call {
     pub(super) async fn object<K: Resource>(self) -> Result<K, Error> {
         let managed_fields = self.client.managed_fields();
         let (about, (code, form, body)) = self.answer().await?;
-        let decoded = decode(&about, form, &body, managed_fields);
+        let decoded: Result<K, Error> = decode(&about, form, &body, managed_fields);
+        if let Ok(object) = &decoded {
+            about.note_write(object);
+        }
         // Some servers tell a failure with the code of a success. A kind known at run time takes any object for its own.
         if (decoded.is_err() || Codec::of::<K>().is_none()) && answer::is_status(form, &body) {
             let status = answer::status(code, form, &body);
@@ -68,9 +74,15 @@ impl Call {
         let (about, (code, form, body)) = self.answer().await?;
         if answer::is_status(form, &body) {
             let status = answer::status(code, form, &body);
-            return if status.is_success() { Ok(Deleted::Status(status)) } else { Err(status.into()) };
+            if !status.is_success() {
+                return Err(status.into());
+            }
+            about.note_deletion(&status);
+            return Ok(Deleted::Status(status));
         }
-        Ok(Deleted::Object(Box::new(decode(&about, form, &body, managed_fields)?)))
+        let object = decode(&about, form, &body, managed_fields)?;
+        about.note_write(&object);
+        Ok(Deleted::Object(Box::new(object)))
     }
 
     /// A status, whatever else a server may send to say that all is well.
@@ -212,6 +224,53 @@ async fn within<T>(limit: Duration, about: &About, work: impl Future<Output = Re
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
         Err(Error::new(ErrorKind::Timeout, format!("the answer to {about} took over {} s", limit.as_secs_f32())))
     })
+}
+
+impl About {
+    /// Tells whoever waits for caches to show it.
+    fn note_write<K: Resource>(&self, object: &K) {
+        if self.method == Method::GET || self.method == Method::HEAD {
+            return;
+        }
+        writes::note(|| {
+            let (resource, key) = self.object()?;
+            let version = object.metadata().resource_version.as_deref()?;
+            Some(Write { resource, key, left: Left::Version(version.into()) })
+        });
+    }
+
+    fn note_deletion(&self, status: &Status) {
+        writes::note(|| {
+            let (resource, key) = self.object()?;
+            let uid = status.details.as_ref().map(|details| details.uid.clone()).filter(|uid| !uid.is_empty());
+            Some(Write { resource, key, left: Left::Nothing { uid } })
+        });
+    }
+
+    /// Which object the path names, and of which resource; without a name when one is made. Nothing if nothing is to be
+    /// stored.
+    fn object(&self) -> Option<(GroupResource, ObjectKey)> {
+        if self.uri.query().is_some_and(|query| query.contains("dryRun=")) {
+            return None;
+        }
+        let mut parts = self.uri.path().trim_start_matches('/').split('/').peekable();
+        let group = match parts.next()? {
+            "api" => "",
+            "apis" => parts.next()?,
+            _ => return None,
+        };
+        let _version = parts.next()?;
+        let mut resource = parts.next()?;
+        let mut namespace = "";
+        let mut name = parts.next().unwrap_or_default();
+        // A namespace by itself is an object; with something below it that is not a subresource, it is a scope.
+        if resource == "namespaces"
+            && let Some(below) = parts.next_if(|part| !matches!(*part, "status" | "finalize"))
+        {
+            (namespace, resource, name) = (name, below, parts.next().unwrap_or_default());
+        }
+        Some((GroupResource::new(group.to_owned(), resource.to_owned()), ObjectKey::namespaced(namespace, name)))
+    }
 }
 
 impl fmt::Display for About {

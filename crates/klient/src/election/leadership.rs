@@ -72,6 +72,11 @@ impl Leadership {
         }
     }
 
+    /// Whether work may run at all, to come to an end at least: until shortly before another process can lead.
+    pub fn may_run(&self) -> bool {
+        Instant::now() < self.term.borrow().last_moment
+    }
+
     /// Tells this leadership from all others.
     pub fn token(&self) -> &FencingToken {
         &self.token

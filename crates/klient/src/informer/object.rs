@@ -1,6 +1,6 @@
 //! An object in the cache: its key, and its wire form or the decoded one.
 
-use std::{any::Any, borrow::Cow, cmp::Ordering, fmt, sync::Arc};
+use std::{any::Any, borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
 
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -156,7 +156,7 @@ impl<K: Resource> CachedObject<K> {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
-        let typed = |labels: &'_ Option<std::collections::BTreeMap<String, String>>| labels.as_ref()?.get(key).cloned();
+        let typed = |labels: &'_ Option<BTreeMap<String, String>>| labels.as_ref()?.get(key).cloned();
         match &self.inner.form {
             Form::Wire(raw) => raw.label(key),
             Form::Decoded(object) => typed(&object.metadata().labels).map(Cow::Owned),
@@ -166,6 +166,22 @@ impl<K: Resource> CachedObject<K> {
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
         self.metadata(|raw| raw.annotation(key), |metadata| metadata.annotations.as_ref()?.get(key).map(String::as_str))
+    }
+
+    /// All labels.
+    pub fn labels(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.labels().collect(),
+            Form::Decoded(object) => entries(&object.metadata().labels),
+        }
+    }
+
+    /// All annotations.
+    pub fn annotations(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
+        match &self.inner.form {
+            Form::Wire(raw) => raw.annotations().collect(),
+            Form::Decoded(object) => entries(&object.metadata().annotations),
+        }
     }
 
     /// Whether the labels are what a selector asks for.
@@ -299,6 +315,10 @@ impl<K: Resource> IndexFunc<CachedObject<K>> {
         })
         .costly()
     }
+}
+
+fn entries(map: &Option<BTreeMap<String, String>>) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
+    map.iter().flatten().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }
 
 fn add_typed_field<K: Resource>(object: &K, path: &FieldPath, found: &mut IndexValues) {

@@ -141,12 +141,16 @@ impl<K: Resource> Shared<K> {
 
     /// Waits until the store is at a version or a later one.
     pub(super) async fn seen(&self, version: &ResourceVersion) {
+        self.until(|store| store.resource_version().compare(version).is_some_and(Ordering::is_ge)).await;
+    }
+
+    /// Waits until something holds of the store.
+    pub(super) async fn until(&self, holds: impl Fn(&ThreadSafeStore<CachedObject<K>>) -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let order = self.store.resource_version().compare(version);
-            if order.is_some_and(Ordering::is_ge) {
+            if holds(&self.store) {
                 return;
             }
             changed.await;

@@ -7,7 +7,7 @@ mod handlers;
 mod model;
 mod reading;
 mod reflector;
-mod source;
+pub(crate) mod source;
 mod store;
 mod sync;
 

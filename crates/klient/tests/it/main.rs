@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod controller;
 mod discovery;
 mod discovery_cache;
 mod election;
@@ -13,6 +14,7 @@ mod helpers;
 mod http2;
 mod informer;
 mod managed_fields;
+mod manager;
 mod mapper;
 mod offered;
 mod oidc;

@@ -141,7 +141,7 @@ impl ListWatch for Source {
     }
 
     fn describe(&self) -> String {
-        "scripted".to_owned()
+        "configmaps".to_owned()
     }
 
     fn offers_watch_list(&self) -> bool {

@@ -1,0 +1,123 @@
+//! Controllers while the server is in trouble.
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use klient::{
+    ApiResource, CreateOptions, DynamicObject, GroupVersionKind, Patch, PatchOptions, Scope, Target, WatchEvent,
+    client::Api,
+    controller::{Controller, Outcome, Request},
+    informer::{InformerState, SharedInformer},
+    metrics::Registry,
+    wire::{ManagedFields, RawObject},
+};
+use klient_apiserver::Fault;
+use serde_json::json;
+
+use super::{Running, builder, done, factory};
+use crate::informer::{
+    World,
+    source::{Page, Source as Scripted, object},
+    within,
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_for_minutes_delays_reconciles_and_loses_none() {
+    let world = World::start().await;
+    for name in ["a", "b"] {
+        world.create(name).await;
+    }
+    let maps = world.maps.clone();
+    let mut running = Running::start(builder(&world), move |request| {
+        let (maps, name) = (maps.clone(), request.name().to_owned());
+        async move {
+            let seen = Patch::Merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
+            maps.patch(&name, &PatchOptions::default(), &seen).await?;
+            Ok(Outcome::Done)
+        }
+    });
+    while running.controller.status().succeeded < 2 {
+        running.call().await;
+        tokio::task::yield_now().await;
+    }
+    world.server.inject(Fault::internal_error());
+    world.server.end_watches();
+    running.controller.request(super::key("a"));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let status = running.controller.status();
+    assert!(status.failed >= 8 && status.failed < 40, "neither at rest nor spinning: {status:?}");
+    assert!(matches!(status.informers[0].state, InformerState::Stale { .. }), "{status:?}");
+    world.server.clear_faults();
+    world.create("c").await;
+    within(async {
+        loop {
+            let labels = world.maps.get("c", &Default::default()).await.unwrap().metadata.labels;
+            if labels.is_some_and(|labels| labels.contains_key("seen")) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await;
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_waits_for_a_kind_that_is_not_installed_and_says_so() {
+    let world = World::start().await;
+    let resource = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
+    let (sender, mut calls) = tokio::sync::mpsc::unbounded_channel();
+    let controller = Controller::builder("widgets", factory(&world).dynamic(resource.clone()))
+        .registry(Registry::new())
+        .reconcile(move |request: Request<DynamicObject>| {
+            sender.send(request.key().clone()).unwrap();
+            done()
+        });
+    let task = tokio::spawn({
+        let controller = controller.clone();
+        async move { controller.run_until(std::future::pending()).await }
+    });
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(controller.status().informers[0].state, InformerState::NotServed);
+    let definitions: Api<CustomResourceDefinition> = Api::cluster(world.client.clone());
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    definitions.create(&CreateOptions::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    let widgets = Api::dynamic(world.client.clone(), resource, Target::Namespace("default".to_owned()));
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    let widget: DynamicObject = serde_json::from_value(widget).unwrap();
+    within(async {
+        while widgets.create(&CreateOptions::default(), &widget).await.is_err() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await;
+    assert_eq!(within(calls.recv()).await.unwrap(), super::key("w"));
+    task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_decoded_fails_alone() {
+    let source = Scripted::default();
+    let events = source.list(Page::new("5", &[("good", "5")])).watch();
+    let builder = Controller::builder("maps", SharedInformer::new(source)).registry(Registry::new());
+    let mut running = Running::start(builder, |request| {
+        let read = request.object().map(|_| Outcome::Done);
+        async { Ok(read?) }
+    });
+    running.call().await;
+    let text = br#"{"metadata": {"name": "bad", "namespace": "n", "uid": "u", "resourceVersion": "6"}, "data": 5}"#;
+    events.send(Ok(WatchEvent::Added(RawObject::from_json(text, ManagedFields::Drop).unwrap()))).unwrap();
+    let call = running.call().await;
+    assert_eq!(call.object().unwrap_err().to_string(), "ConfigMap n/bad cannot be decoded");
+    assert_eq!(running.call().await.failures(), 1);
+    events.send(Ok(WatchEvent::Modified(object("good", "7")))).unwrap();
+    while running.call().await.name() != "good" {}
+}

@@ -1,0 +1,286 @@
+//! Managers on the embedded server: health over real sockets, everything else with a clock that runs ahead.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use klient::{
+    ErrorKind,
+    controller::{Controller, Outcome, Request},
+    election::{ElectionOptions, LeaderElector, LeaseLock},
+    informer::InformerFactory,
+    manager::Manager,
+    metrics::Registry,
+};
+use klient_apiserver::Fault;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::informer::{World, within};
+
+/// A controller that tells of its calls.
+fn telling(world: &World, name: &str) -> (Controller<ConfigMap>, mpsc::UnboundedReceiver<Request<ConfigMap>>) {
+    let (sender, calls) = mpsc::unbounded_channel();
+    let factory = InformerFactory::new(world.client.clone());
+    let controller = Controller::builder(name, factory.core_v1().config_maps()).registry(Registry::new()).reconcile(
+        move |request: Request<ConfigMap>| {
+            sender.send(request).unwrap();
+            async { Ok::<_, klient::Error>(Outcome::Done) }
+        },
+    );
+    (controller, calls)
+}
+
+fn elector(world: &World, identity: &str) -> LeaderElector<LeaseLock> {
+    let lock = LeaseLock::new(world.client.clone(), "default", "lock");
+    LeaderElector::new(lock, identity, ElectionOptions::default().registry(Registry::new())).unwrap()
+}
+
+fn until() -> (oneshot::Sender<()>, impl Future<Output = ()>) {
+    let (stop, stopped) = oneshot::channel::<()>();
+    (stop, async { drop(stopped.await) })
+}
+
+/// What a GET of a path says: code and body.
+async fn get(manager: std::net::SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(manager).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[tokio::test]
+async fn health_and_metrics_say_how_each_part_stands() {
+    let world = World::start().await;
+    let registry = Registry::new();
+    registry.counter("shop_orders_total", "Orders.", &[]).add(3);
+    let (controller, mut calls) = telling(&world, "maps");
+    let secrets = InformerFactory::new(world.client.clone()).core_v1().secrets();
+    let sick = Arc::new(AtomicBool::new(false));
+    let check = Arc::clone(&sick);
+    let manager = Manager::builder()
+        .serve(([127, 0, 0, 1], 0))
+        .registry(registry)
+        .informer(&secrets)
+        .controller(controller)
+        .max_stale(Duration::ZERO)
+        .alive_if("disk", move || if check.load(Ordering::Relaxed) { Err("full".to_owned()) } else { Ok(()) })
+        .build()
+        .await
+        .unwrap();
+    let address = manager.address().unwrap();
+    let (stop, stopped) = until();
+    let task = tokio::spawn(manager.run_until(stopped));
+    world.create("a").await;
+    within(calls.recv()).await.unwrap();
+    secrets.wait_for_sync().await.unwrap();
+    assert_eq!(get(address, "/readyz").await, (200, "ok".to_owned()));
+    let verbose = "[+]informer-secrets ok\n[+]controller-maps ok\nall is well\n";
+    assert_eq!(get(address, "/readyz?verbose").await, (200, verbose.to_owned()));
+    assert_eq!(get(address, "/healthz").await.0, 200);
+    assert!(get(address, "/metrics").await.1.contains("shop_orders_total 3"));
+    assert_eq!(get(address, "/").await.0, 404);
+
+    sick.store(true, Ordering::Relaxed);
+    assert_eq!(get(address, "/healthz").await, (503, "[-]disk failed: full\n".to_owned()));
+    assert_eq!(get(address, "/healthz?exclude=disk").await.0, 200);
+    assert_eq!(get(address, "/healthz/disk").await.0, 503);
+    assert_eq!(get(address, "/healthz/disc").await, (404, "there is no check \"disc\"\n".to_owned()));
+
+    // A dead watch makes it unready, and does not have it killed.
+    world.server.inject(Fault::internal_error().on_path("/api/v1/secrets"));
+    let mut states = secrets.states();
+    world.server.end_watches();
+    within(states.wait_for(|state| matches!(state, klient::informer::InformerState::Stale { .. }))).await.unwrap();
+    let (code, body) = get(address, "/readyz").await;
+    assert_eq!(code, 503);
+    assert!(body.contains("[-]informer-secrets failed: no news of secrets for "), "{body}");
+    assert!(body.contains("[+]controller-maps ok"), "{body}");
+    assert_eq!(get(address, "/healthz?exclude=disk").await.0, 200);
+    drop(stop);
+    task.await.unwrap().unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_said_before_anything_runs() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = Manager::builder().serve(address).build().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transport);
+    assert_eq!(error.to_string(), format!("health and metrics cannot be served on {address}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_with_one_name_are_refused_and_informers_of_one_kind_are_told_apart() {
+    let world = World::start().await;
+    let twice = Manager::builder().controller(telling(&world, "maps").0).controller(telling(&world, "maps").0);
+    let error = twice.build().await.unwrap_err();
+    assert_eq!(error.to_string(), "two parts of the manager are called \"controller-maps\"");
+    let factory = InformerFactory::new(world.client.clone());
+    let (all, some) = (factory.core_v1().pods(), factory.namespace("default").core_v1().pods());
+    Manager::builder().informer(&all).informer(&some).build().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_reconciles_and_the_next_one_has_warm_caches() {
+    let world = World::start().await;
+    world.create("a").await;
+    let mut managers = Vec::new();
+    for identity in ["anna", "berta"] {
+        let (controller, calls) = telling(&world, identity);
+        let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
+        let manager =
+            Manager::builder().informer(&informer).elected_by(elector(&world, identity)).controller(controller);
+        let (stop, stopped) = until();
+        let task = tokio::spawn(manager.build().await.unwrap().run_until(stopped));
+        if identity == "anna" {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        managers.push((stop, task, calls, informer));
+    }
+    let (stop_berta, berta, mut calls_of_berta, informer) = managers.pop().unwrap();
+    let (stop_anna, anna, mut calls_of_anna, _) = managers.pop().unwrap();
+    let call = within(calls_of_anna.recv()).await.unwrap();
+    assert!(call.leadership().unwrap().is_valid());
+    within(informer.wait_for_sync()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(calls_of_berta.try_recv().is_err(), "two at once");
+    drop(stop_anna);
+    anna.await.unwrap().unwrap();
+    let given_back = Instant::now();
+    let next = within(calls_of_berta.recv()).await.unwrap();
+    assert!(given_back.elapsed() < Duration::from_secs(3), "the lease was not given back: {:?}", given_back.elapsed());
+    let (old, new) = (call.leadership().unwrap(), next.leadership().unwrap());
+    assert!(!old.is_valid() && new.token().transitions > old.token().transitions);
+    drop(stop_berta);
+    berta.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_reconciling_before_another_can_lead() {
+    let world = World::start().await;
+    world.create("a").await;
+    let last_polled = Arc::new(std::sync::Mutex::new(Instant::now()));
+    let polled = Arc::clone(&last_polled);
+    let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
+    let controller =
+        Controller::builder("maps", informer).registry(Registry::new()).reconcile(move |_: Request<ConfigMap>| {
+            let polled = Arc::clone(&polled);
+            async move {
+                loop {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    *polled.lock().unwrap() = Instant::now();
+                }
+                #[expect(unreachable_code, reason = "it says what the type is")]
+                Ok::<_, klient::Error>(Outcome::Done)
+            }
+        });
+    let manager = Manager::builder().elected_by(elector(&world, "anna")).controller(controller).build().await.unwrap();
+    let task = tokio::spawn(manager.run_until(std::future::pending()));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.server.inject(Fault::silence().on_path("/apis/coordination.k8s.io"));
+    let cut_off = Instant::now();
+    let error = within(task).await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "leadership was lost");
+    let acted_for = *last_polled.lock().unwrap() - cut_off;
+    assert!(acted_for < Duration::from_secs(15), "another one can lead after 15 s: {acted_for:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_fails_ends_everything_in_an_orderly_way() {
+    let world = World::start().await;
+    world.create("a").await;
+    let ended = Arc::new(AtomicUsize::new(0));
+    let noted = Arc::clone(&ended);
+    let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
+    let controller =
+        Controller::builder("maps", informer).registry(Registry::new()).reconcile(move |_: Request<ConfigMap>| {
+            let noted = Arc::clone(&noted);
+            async move {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                noted.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, klient::Error>(Outcome::Done)
+            }
+        });
+    let flushed = Arc::new(AtomicBool::new(false));
+    let (after_all, seen) = (Arc::clone(&flushed), Arc::clone(&ended));
+    let manager = Manager::builder()
+        .controller(controller)
+        .task("sync", async |_| {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            Err("the disk is full")
+        })
+        .task("events", async move |stop| {
+            stop.asked().await;
+            // Controllers may record events until they have ended.
+            after_all.store(seen.load(Ordering::SeqCst) == 1, Ordering::SeqCst);
+            Ok::<_, klient::Error>(())
+        })
+        .build()
+        .await
+        .unwrap();
+    let error = within(manager.run_until(std::future::pending())).await.unwrap_err();
+    assert_eq!(error.to_string(), "sync failed");
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the disk is full");
+    assert!(flushed.load(Ordering::SeqCst), "tasks end after controllers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_does_not_end_is_dropped() {
+    let manager = Manager::builder()
+        .drain_for(Duration::from_secs(7))
+        .task("stubborn", async |_| std::future::pending::<Result<(), klient::Error>>().await)
+        .build()
+        .await
+        .unwrap();
+    let began = Instant::now();
+    let error = manager.run_until(std::future::ready(())).await.unwrap_err();
+    assert_eq!((error.kind(), began.elapsed().as_secs()), (ErrorKind::Timeout, 7));
+    assert_eq!(error.to_string(), "1 tasks did not end within 7s and were dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_reconcile_is_what_liveness_is_for() {
+    let world = World::start().await;
+    world.create("a").await;
+    let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
+    let controller = Controller::builder("maps", informer)
+        .registry(Registry::new())
+        .drain_for(Duration::ZERO)
+        .reconcile(|_: Request<ConfigMap>| std::future::pending::<Result<Outcome, klient::Error>>());
+    let manager = Manager::builder()
+        .serve(([127, 0, 0, 1], 0))
+        .controller(controller.clone())
+        .max_reconcile(Duration::from_secs(60))
+        .build()
+        .await
+        .unwrap();
+    let address = manager.address().unwrap();
+    let (stop, stopped) = until();
+    let task = tokio::spawn(manager.run_until(stopped));
+    within(async {
+        while controller.status().queue.in_process == 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let (code, body) = get(address, "/livez").await;
+    assert_eq!(code, 503);
+    assert!(body.starts_with("[-]controller-maps failed: a reconcile has been running for 10"), "{body}");
+    drop(stop);
+    assert_eq!(task.await.unwrap().unwrap_err().to_string(), "controller-maps failed");
+}
