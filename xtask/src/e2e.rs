@@ -17,6 +17,8 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let programs = Programs::find_or_build()?;
     // The tests start their own servers. They are not to be skipped here.
     run(root, "cargo", &["test", "--locked", "-p", "klient", "--test", "e2e"], &[("KLIENT_E2E", "required")])?;
+    let sample = ["test", "--locked", "-p", "klient-examples", "--test", "sample_controller"];
+    run(root, "cargo", &sample, &[("KLIENT_E2E", "required")])?;
     // So does the one that asks both servers what is not recorded.
     let both = ["test", "--locked", "-p", "klient-apiserver", "--test", "differential", "both_answer"];
     run(root, "cargo", &both, &[("KLIENT_E2E", "required")])?;

@@ -51,7 +51,7 @@ use crate::{
 ///         return Ok(Outcome::Done); // It is gone.
 ///     };
 ///     println!("{} because of: {}", request.key(), request.reasons());
-///     println!("{:?} replicas", deployment.spec.as_ref().and_then(|spec| spec.replicas));
+///     println!("{:?} replicas", deployment.spec.replicas);
 ///     Ok(Outcome::Done)
 /// }
 ///

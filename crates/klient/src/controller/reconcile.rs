@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use klient_core::{ApiResource, ObjectKey, Resource, StaticScope};
 
-use super::{permit::Permit, reason::Reasons};
+use super::reason::Reasons;
 use crate::{
     BoxError, Error,
     informer::{CachedObject, Lister},
@@ -104,7 +104,8 @@ pub(super) struct Turn {
     pub(super) key: ObjectKey,
     pub(super) reasons: Reasons,
     pub(super) failures: u32,
-    pub(super) permit: Permit,
+    #[cfg(feature = "client")]
+    pub(super) permit: super::permit::Permit,
 }
 
 impl<K: Resource> Request<K> {
@@ -170,6 +171,12 @@ impl<K: Resource> Request<K> {
         let version = object.metadata().resource_version.as_deref().unwrap_or_default();
         let resource = ApiResource::of::<O>().group_resource();
         self.log.push(Write { resource, key: ObjectKey::of(object), left: Left::Version(version.into()) });
+    }
+
+    /// Notes a deletion of this reconcile, as [`wrote`](Self::wrote) does a write.
+    pub fn deleted<O: Resource<Scope: StaticScope>>(&self, object: &O) {
+        let left = Left::Nothing { uid: object.metadata().uid.clone() };
+        self.log.push(Write { resource: ApiResource::of::<O>().group_resource(), key: ObjectKey::of(object), left });
     }
 }
 

@@ -85,7 +85,13 @@ async fn attempt<K: Resource>(
     if !permit.holds() {
         return Ended::NotAllowed;
     }
-    let turn = Turn { key: item.key().clone(), reasons, failures: item.failures(), permit: permit.clone() };
+    let turn = Turn {
+        key: item.key().clone(),
+        reasons,
+        failures: item.failures(),
+        #[cfg(feature = "client")]
+        permit: permit.clone(),
+    };
     let request = Request::new(turn, shared.lister.clone(), log);
     // A function may panic before there is a future.
     let future = match catch_unwind(AssertUnwindSafe(|| shared.reconciler.call(request))) {

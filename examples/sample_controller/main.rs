@@ -1,0 +1,113 @@
+//! Runs the sample controller: on an embedded API server unless a cluster is named.
+//!
+//! `cargo run -p klient-examples --bin sample-controller -- --help`
+
+#![allow(clippy::disallowed_names, reason = "the kind is called Foo")]
+#![allow(clippy::print_stdout)]
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use klient::{
+    CreateOptions,
+    client::{Api, Client, Config, Kubeconfig, KubeconfigFiles, Overrides},
+    informer::InformerFactory,
+    manager::Manager,
+    wait::{Until, wait_for},
+};
+use klient_apiserver::ApiServer;
+use sample_controller::{Foo, Syncer, builder, events, install};
+use tracing::level_filters::LevelFilter;
+
+/// Reconciles Foos with Deployments
+#[derive(Parser)]
+struct Arguments {
+    /// A kubeconfig: the controller runs on that cluster, and the kind has to be installed (`kubectl apply -f crd.yaml`)
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The URL of a cluster's API server, instead of the one that the kubeconfig names
+    #[arg(long, value_name = "URL")]
+    master: Option<String>,
+    /// Run on the cluster of KUBECONFIG, ~/.kube/config, or the pod that this runs in
+    #[arg(long)]
+    cluster: bool,
+    /// Only Foos of this namespace
+    #[arg(long, default_value = "")]
+    namespace: String,
+    /// Serve /healthz, /readyz and /metrics there
+    #[arg(long, value_name = "ADDRESS")]
+    serve: Option<std::net::SocketAddr>,
+    /// How much is logged: error, warn, info, debug or trace
+    #[arg(long, default_value = "info")]
+    log_level: LevelFilter,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt().with_max_level(arguments.log_level).with_writer(std::io::stderr).init();
+    let named = arguments.cluster || arguments.kubeconfig.is_some() || arguments.master.is_some();
+    if named {
+        let client = Client::from_config(&config(&arguments)?)?;
+        return run(&client, &arguments, klient::shutdown::signal()).await;
+    }
+    let server = ApiServer::start().await?;
+    let listening = server.listen(0).await?;
+    let kubeconfig = Kubeconfig::parse(listening.kubeconfig(None))?;
+    let client = Client::from_config(&Config::from_kubeconfig(&kubeconfig, &Overrides::default())?)?;
+    install(&client).await?;
+    run(&client, &arguments, show(&client)).await
+}
+
+/// How the cluster is found.
+fn config(arguments: &Arguments) -> Result<Config> {
+    let files = match &arguments.kubeconfig {
+        Some(path) => KubeconfigFiles::explicit(path),
+        None => KubeconfigFiles::from_env(),
+    };
+    let overrides = match &arguments.master {
+        Some(master) => Overrides::default().server(master),
+        None => Overrides::default(),
+    };
+    Config::load(&files, &overrides).context("no cluster was found")
+}
+
+/// Runs the controller until the signal comes.
+async fn run(client: &Client, arguments: &Arguments, signal: impl Future<Output = ()> + Send) -> Result<()> {
+    let factory = InformerFactory::new(client.clone()).namespace(&arguments.namespace);
+    let (foos, deployments) = (factory.namespaced::<Foo>(), factory.apps_v1().deployments());
+    let (recorder, sink) = events(client.clone());
+    let syncer = Syncer::new(client.clone(), deployments.lister(), recorder);
+    let mut manager = Manager::builder()
+        .informer(&foos)
+        .informer(&deployments)
+        .controller(builder(foos.clone(), deployments.clone()).reconcile(syncer))
+        .task("events", async move |stop| {
+            sink.run_until(stop.asked()).await;
+            Ok::<(), klient::Error>(())
+        });
+    if let Some(address) = arguments.serve {
+        manager = manager.serve(address);
+    }
+    manager.build().await?.run_until(signal).await?;
+    Ok(())
+}
+
+/// Makes a Foo on the embedded server, and ends when its Deployment is there.
+async fn show(client: &Client) {
+    let shown = async {
+        let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
+        foos.create(&CreateOptions::default(), &Foo::new("example", "example-foo", Some(1))).await?;
+        let deployments = Api::<k8s_openapi::api::apps::v1::Deployment>::namespaced(client.clone(), "default");
+        let made = wait_for(&deployments, "example-foo", &Until::exists(), Duration::from_secs(30)).await?;
+        let status = Until::is(|foo: &Foo| foo.status.is_some());
+        wait_for(&foos, "example", &status, Duration::from_secs(30)).await?;
+        Ok::<_, klient::Error>(made)
+    };
+    match shown.await {
+        Ok(Some(made)) => println!("Foo example has its Deployment: {:?} replicas are wanted", made.spec.replicas),
+        Ok(None) => println!("Foo example has no Deployment"),
+        Err(error) => println!("it did not work: {error}"),
+    }
+}

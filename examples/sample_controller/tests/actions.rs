@@ -1,0 +1,90 @@
+//! Criterion 17: what one look at a Foo writes, and nothing else.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use klient::{CreateOptions, client::Api, controller::Controller, informer::InformerFactory, metrics::Registry};
+use klient_apiserver::ApiServer;
+use sample_controller::{Foo, Syncer, events, install, new_deployment};
+
+use crate::world::client_of;
+
+/// Stores a Foo, and a Deployment that is made of it; then looks at the Foo once. Says what was written, and how it ended.
+async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, Result<(), String>) {
+    let server = ApiServer::start().await.unwrap();
+    let client = client_of(&server);
+    install(&client).await.unwrap();
+    let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
+    let foo = foos.create(&CreateOptions::default(), &Foo::new("test", "test-deployment", Some(1))).await.unwrap();
+    if let Some(deployment) = prepare(&foo) {
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+        deployments.create(&CreateOptions::default(), &deployment).await.unwrap();
+    }
+    let before = server.requests();
+    let factory = InformerFactory::new(client.clone()).namespace("default");
+    let deployments = factory.apps_v1().deployments();
+    // Nobody sends the events: they are not asked about.
+    let (recorder, _sink) = events(client.clone());
+    let syncer = std::sync::Arc::new(Syncer::new(client, deployments.lister(), recorder));
+    let (sender, mut ended) = tokio::sync::mpsc::unbounded_channel();
+    deployments.start();
+    deployments.wait_for_sync().await.unwrap();
+    let controller = Controller::builder("once", factory.namespaced::<Foo>()).registry(Registry::new()).reconcile(
+        move |request: klient::controller::Request<Foo>| {
+            let (syncer, sender) = (syncer.clone(), sender.clone());
+            async move {
+                let outcome = klient::controller::Reconciler::reconcile(&*syncer, request).await;
+                sender.send(outcome.map(drop).map_err(|error| error.to_string())).unwrap();
+                // Whatever comes later is not looked at.
+                std::future::pending::<Result<klient::controller::Outcome, klient::Error>>().await
+            }
+        },
+    );
+    let outcome = tokio::select! {
+        _ = controller.run_until(std::future::pending()) => panic!("it runs for ever"),
+        outcome = ended.recv() => outcome.unwrap(),
+    };
+    let written = server.requests().into_iter().filter_map(|((method, path), count)| {
+        let new = count - before.get(&(method.clone(), path.clone())).copied().unwrap_or_default();
+        (method != "GET" && new > 0).then(|| format!("{method} {path} x{new}"))
+    });
+    (written.collect(), outcome)
+}
+
+const STATUS: &str = "PUT /apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos/test/status x1";
+
+#[tokio::test(start_paused = true)]
+async fn test_creates_deployment() {
+    let (written, outcome) = actions(|_| None).await;
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(written, ["POST /apis/apps/v1/namespaces/default/deployments x1", STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_do_nothing() {
+    let (written, outcome) = actions(|foo| Some(new_deployment(foo).unwrap())).await;
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(written, [STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_update_deployment() {
+    let two = |foo: &Foo| {
+        let mut deployment = new_deployment(foo).unwrap();
+        deployment.spec.replicas = Some(2);
+        Some(deployment)
+    };
+    let (written, outcome) = actions(two).await;
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(written, ["PUT /apis/apps/v1/namespaces/default/deployments/test-deployment x1", STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_not_controlled_by_us() {
+    let foreign = |foo: &Foo| {
+        let mut deployment = new_deployment(foo).unwrap();
+        deployment.metadata.owner_references = None;
+        Some(deployment)
+    };
+    let (written, outcome) = actions(foreign).await;
+    assert_eq!(outcome, Err("Resource \"test-deployment\" already exists and is not managed by Foo".to_owned()));
+    assert_eq!(written, [""; 0]);
+}

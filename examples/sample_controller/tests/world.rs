@@ -1,0 +1,194 @@
+//! A server, a namespace of its own, and the sample controller at work in it.
+
+use std::{
+    io::Write as _,
+    path::PathBuf,
+    sync::{LazyLock, Once},
+    time::Duration,
+};
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Event, core::v1::Namespace};
+use klient::{
+    CreateOptions, ListOptions, Patch, PatchOptions,
+    client::{Api, Client, Config, KubeconfigFiles, Overrides, transport::FnTransport},
+    controller::Controller,
+    informer::InformerFactory,
+    metrics::Registry,
+    wait::{Until, wait_for},
+    wire::ManagedFields,
+};
+use klient_apiserver::ApiServer;
+use klient_harness::{Programs, Server};
+use sample_controller::{Foo, Syncer, builder, events, install};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+pub(crate) struct World {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) foos: Api<Foo>,
+    pub(crate) deployments: Api<Deployment>,
+    /// The embedded one, if it is that.
+    pub(crate) embedded: Option<ApiServer>,
+    pub(crate) controller: Controller<Foo>,
+    pub(crate) registry: Registry,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    /// On an embedded server of its own.
+    pub(crate) async fn embedded() -> Self {
+        let server = ApiServer::start().await.unwrap();
+        Self::on_embedded(server).await
+    }
+
+    pub(crate) async fn on_embedded(server: ApiServer) -> Self {
+        let client = client_of(&server);
+        Self::start(client, Some(server)).await
+    }
+
+    /// On the real server, which all tests share; `None` where there is none.
+    pub(crate) async fn real() -> Option<Self> {
+        let config =
+            Config::load(&KubeconfigFiles::explicit(&real_kubeconfig()?), &Overrides::default().context("token"))
+                .unwrap();
+        let client = Client::builder_from_config(&config).unwrap().managed_fields(ManagedFields::Keep).build();
+        Some(Self::start(client, None).await)
+    }
+
+    async fn start(client: Client, embedded: Option<ApiServer>) -> Self {
+        install(&client).await.unwrap();
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"generateName": "sample-"}})).unwrap();
+        let namespaces: Api<Namespace> = Api::cluster(client.clone());
+        let namespace = namespaces.create(&CreateOptions::default(), &namespace).await.unwrap().metadata.name.unwrap();
+        let factory = InformerFactory::new(client.clone()).namespace(&namespace);
+        let (foos, deployments) = (factory.namespaced::<Foo>(), factory.apps_v1().deployments());
+        let (recorder, sink) = events(client.clone());
+        let syncer = Syncer::new(client.clone(), deployments.lister(), recorder);
+        let registry = Registry::new();
+        let controller = builder(foos, deployments).registry(registry.clone()).reconcile(syncer);
+        let running = controller.clone();
+        let task = tokio::spawn(async move {
+            let sending = sink.run();
+            let running = running.run_until(std::future::pending());
+            let _ = tokio::join!(sending, running);
+        });
+        let foos = Api::namespaced(client.clone(), &namespace);
+        let deployments = Api::namespaced(client.clone(), &namespace);
+        Self { client, namespace, foos, deployments, embedded, controller, registry, task }
+    }
+
+    pub(crate) async fn create(&self, name: &str, deployment: &str, replicas: Option<i32>) -> Foo {
+        self.foos.create(&CreateOptions::default(), &Foo::new(name, deployment, replicas)).await.unwrap()
+    }
+
+    pub(crate) async fn patch_foo(&self, name: &str, patch: Value) -> Foo {
+        self.foos.patch(name, &PatchOptions::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    pub(crate) async fn patch_deployment(&self, name: &str, patch: Value) -> Deployment {
+        self.deployments.patch(name, &PatchOptions::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    /// Waits until something holds of a Deployment.
+    pub(crate) async fn deployment(
+        &self,
+        name: &str,
+        holds: impl Fn(&Deployment) -> bool + Send + Sync + 'static,
+    ) -> Deployment {
+        wait_for(&self.deployments, name, &Until::is(holds), LIMIT).await.unwrap().unwrap()
+    }
+
+    /// Waits until a Foo was looked at: it has a status then.
+    pub(crate) async fn synced(&self, name: &str) -> Foo {
+        let until = Until::is(|foo: &Foo| foo.status.is_some());
+        wait_for(&self.foos, name, &until, LIMIT).await.unwrap().unwrap()
+    }
+
+    /// Waits until something holds of the controller.
+    pub(crate) async fn until(&self, holds: impl Fn(&klient::controller::ControllerStatus) -> bool) {
+        let waiting = async {
+            while !holds(&self.controller.status()) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let status = || self.controller.status();
+        tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("it never holds: {:?}", status()));
+    }
+
+    /// Waits for events about a Foo.
+    pub(crate) async fn events(&self, foo: &str, reason: &str, count: i32) -> Event {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let looking = async {
+            loop {
+                let all = events.list(&ListOptions::default()).await.unwrap().items;
+                let fits = |event: &Event| {
+                    event.involved_object.name.as_deref() == Some(foo) && event.reason.as_deref() == Some(reason)
+                };
+                let of_all = |all: &[Event]| {
+                    all.iter().filter(|event| fits(event)).map(|event| event.count.unwrap_or(1)).sum::<i32>()
+                };
+                if of_all(&all) >= count {
+                    return all.into_iter().find(|event| fits(event)).unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, looking).await.expect("there are no such events")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) fn client_of(server: &ApiServer) -> Client {
+    let server = server.clone();
+    let ask = move |request: http::Request<bytes::Bytes>| {
+        let server = server.clone();
+        async move { server.handle(request).await }
+    };
+    Client::builder(FnTransport::new(ask)).build()
+}
+
+/// The kubeconfig of the real server, started by the first who asks; `None` where it was never built, which is said.
+pub(crate) fn real_kubeconfig() -> Option<PathBuf> {
+    static SERVER: LazyLock<Result<Option<Server>, String>> = LazyLock::new(|| {
+        let programs = Programs::find().map_err(|error| format!("{error:#}"))?;
+        programs.map(|programs| Server::start(&programs)).transpose().map_err(|error| format!("{error:#}"))
+    });
+    let server = SERVER.as_ref().unwrap().as_ref();
+    if server.is_none() {
+        assert!(std::env::var_os("KLIENT_E2E").is_none(), "there is no kube-apiserver");
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            std::io::stderr().write_all(b"no kube-apiserver: skipped (cargo xtask e2e builds it)\n").unwrap();
+        });
+    }
+    server.map(Server::kubeconfig)
+}
+
+/// On the embedded server, and on the real one.
+macro_rules! on_both {
+    ($($name:ident)*) => {
+        mod on_the_embedded_server {
+            $(#[tokio::test(start_paused = true)]
+            async fn $name() {
+                super::$name(&crate::world::World::embedded().await).await;
+            })*
+        }
+        mod on_the_real_server {
+            $(#[tokio::test]
+            async fn $name() {
+                if let Some(world) = crate::world::World::real().await {
+                    super::$name(&world).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_both;
+
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
