@@ -1,6 +1,11 @@
 //! `klient serve`: an API server on the loopback, for kubectl and anything else.
 
-use std::{error::Error, path::PathBuf};
+use std::{
+    error::Error,
+    io::{self, Write as _},
+    path::PathBuf,
+    pin::pin,
+};
 
 use clap::Args;
 use klient_apiserver::ApiServer;
@@ -33,31 +38,18 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         if arguments.http { server.listen(arguments.port).await? } else { server.listen_tls(arguments.port).await? };
     let path = std::path::absolute(&arguments.kubeconfig)?;
     listening.write_kubeconfig(&path, None)?;
-    // Before it is said where: whoever reads that may end it at once.
-    let interrupted = interrupted()?;
-    println!("serving on {}", listening.url());
-    println!("export KUBECONFIG={}", path.display());
-    println!("kubectl get namespaces");
+    let mut interrupted = pin!(klient::shutdown::signal());
+    // Listened for before it is said where to look: whoever reads that may end it at once.
+    tokio::select! {
+        biased;
+        () = &mut interrupted => {}
+        () = std::future::ready(()) => {}
+    }
+    let mut out = io::stdout();
+    writeln!(out, "serving on {}", listening.url())?;
+    writeln!(out, "export KUBECONFIG={}", path.display())?;
+    writeln!(out, "kubectl get namespaces")?;
     interrupted.await;
-    println!("stopped");
+    writeln!(out, "stopped")?;
     Ok(())
-}
-
-/// Ends when the process is asked to: by Ctrl-C, or by whoever started it.
-#[cfg(unix)]
-fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-/// Ends when the process is asked to.
-#[cfg(not(unix))]
-fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }

@@ -401,6 +401,10 @@ impl RestRequest {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
+        // To get what has no name is to list it.
+        if self.verb == Verb::Get && matches!(&self.place, Place::Resource(place) if place.name.is_none()) {
+            self.verb = Verb::List;
+        }
         if let Some(timeout) = self.timeout
             && self.verb != Verb::Watch
         {

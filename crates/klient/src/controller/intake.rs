@@ -37,6 +37,7 @@ impl Intake {
         if self.queue.is_shutting_down() {
             return;
         }
+        tracing::trace!(%key, %reason, ready = self.queue.len(), "a key is queued");
         self.note(key.clone(), reason);
         self.queue.add_with(key, options);
     }

@@ -64,11 +64,15 @@ async fn turn<K: Resource>(shared: &Shared<K>, item: WorkItem<ObjectKey>, permit
     }
     // As late as possible: whatever has happened until now is a reason of this turn.
     let reasons = shared.intake.take(&key);
+    tracing::debug!(controller = &*shared.name, %key, %reasons, failures = item.failures(), "reconciles");
     let span = tracing::debug_span!("reconcile", controller = &*shared.name, %key, %reasons);
     let started = Instant::now();
     let log = WriteLog::default();
     let ended = log.scope(attempt(shared, &item, reasons, log.clone(), permit)).instrument(span).await;
     shared.metrics.time.observe_duration(started.elapsed());
+    if let Ended::Well(outcome) = &ended {
+        tracing::debug!(controller = &*shared.name, %key, ?outcome, took = ?started.elapsed(), "reconciled");
+    }
     if !shared.options.own_writes.is_zero() {
         shared.own_writes.keep(&key, log.take(), &shared.sources);
     }

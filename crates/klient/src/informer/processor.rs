@@ -194,6 +194,13 @@ impl<K: Resource> Shared<K> {
         let mut handlers = self.lock();
         let Some(batch) = self.fifo.try_pop_batch() else { return };
         let first = batch.in_initial_list;
+        tracing::trace!(
+            target: "klient::informer::delta_fifo",
+            resource = self.board.status().resource,
+            keys = batch.deltas.len(),
+            first,
+            "a batch leaves the fifo"
+        );
         let mut news =
             News { events: Vec::with_capacity(batch.deltas.len()), shown: Vec::new(), bytes: handlers.bytes };
         self.store.write(|store| news.apply(store, batch));
@@ -206,6 +213,14 @@ impl<K: Resource> Shared<K> {
         drop(handlers);
         let objects = self.store.len();
         self.board.holds(objects, bytes);
+        tracing::trace!(
+            target: "klient::informer::store",
+            resource = self.board.status().resource,
+            objects,
+            bytes,
+            version = %self.store.resource_version(),
+            "the cache has changed"
+        );
         if let (Some(metrics), Some(started)) = (metrics, started) {
             let version = self.store.resource_version();
             metrics.processed(started.elapsed(), objects, bytes, self.backlog(), &version);

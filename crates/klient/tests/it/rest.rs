@@ -43,6 +43,17 @@ async fn a_request_is_what_its_parts_say() {
 }
 
 #[tokio::test]
+async fn what_is_asked_for_without_a_name_is_a_list_of_one_namespace_or_of_all() {
+    let table = || json_answer(200, &json!({"kind": "Table"}));
+    let script = Script::new([table(), table()]);
+    let rest = script.client().rest();
+    rest.get().resource(&maps()).value::<serde_json::Value>().await.unwrap();
+    rest.get().resource(&maps()).namespace("shop").param("limit", 5).value::<serde_json::Value>().await.unwrap();
+    let seen: Vec<String> = script.played().iter().map(|seen| seen.request.uri().to_string()).collect();
+    assert_eq!(seen, ["/api/v1/configmaps", "/api/v1/namespaces/shop/configmaps?limit=5"]);
+}
+
+#[tokio::test]
 async fn bodies_go_in_the_form_that_is_asked_for() {
     let script = Script::new([map_answer("a"), map_answer("b"), map_answer("c")]);
     let rest = script.client().rest();

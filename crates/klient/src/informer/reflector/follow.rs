@@ -21,7 +21,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     pub(super) async fn watch(&mut self) -> Step<L::Watch> {
         let (options, limit) = self.watch_options(VersionMatch::Exact(self.version.clone()));
         match self.source.watch(options, self.options.managed_fields).await {
-            Ok(watch) => Step::Follow(watch, limit),
+            Ok(watch) => {
+                tracing::debug!(resource = self.source.describe(), version = %self.version, "watches");
+                Step::Follow(watch, limit)
+            }
             Err(error) => self.after_watch_error(&error),
         }
     }
@@ -80,6 +83,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     }
 
     fn take_effect(&mut self, events: u64) {
+        tracing::trace!(resource = self.source.describe(), events, version = %self.version, "events came");
         self.store.flush(&self.version);
         self.board.took(events, &self.version);
     }
@@ -121,6 +125,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     }
 
     fn after(&mut self, ended: Ended, events: u64, opened: Instant) -> Step<L::Watch> {
+        tracing::debug!(resource = self.source.describe(), events, version = %self.version, "the watch has ended");
         let short = events == 0 && opened.elapsed() < SHORT;
         match ended {
             Ended::Normally if short => self.after_fruitless(),

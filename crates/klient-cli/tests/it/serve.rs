@@ -1,60 +1,11 @@
 //! `klient serve`, run as users run it.
 
-#![allow(clippy::unwrap_used)]
-
-use std::{path::Path, process::Stdio, time::Duration};
-
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use klient::{
-    CreateOptions, GetOptions, ListOptions,
-    client::{Api, Client, Config, Kubeconfig, Overrides},
-};
+use klient::{CreateOptions, GetOptions, ListOptions, client::Api};
 use serde_json::json;
-use tokio::{
-    io::{AsyncBufReadExt as _, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
-    time::timeout,
-};
+use tokio::time::timeout;
 
-struct Serving {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    client: Client,
-    url: String,
-}
-
-impl Serving {
-    /// Starts it in a folder, and reads what it says up to how it is used.
-    async fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut child = klient(folder, arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut line = async || timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
-        let url = line().await.strip_prefix("serving on ").unwrap().to_owned();
-        let path = line().await.strip_prefix("export KUBECONFIG=").unwrap().to_owned();
-        assert_eq!(line().await, "kubectl get namespaces");
-        let kubeconfig = Kubeconfig::from_file(path).unwrap();
-        let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap().no_proxy();
-        Self { child, lines, client: Client::from_config(&config).unwrap(), url }
-    }
-
-    /// Ends it as Ctrl-C or a supervisor does.
-    async fn end(mut self, signal: &str) {
-        let id = self.child.id().unwrap().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
-        assert_eq!(timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().as_deref(), Some("stopped"));
-        assert_eq!(timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code(), Some(0));
-    }
-
-    fn maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.client.clone(), "default")
-    }
-}
-
-fn klient(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_klient"));
-    command.args(arguments).current_dir(folder).kill_on_drop(true);
-    command
-}
+use crate::program::{PATIENCE, Serving, klient};
 
 #[tokio::test]
 async fn serves_until_it_is_interrupted() {
@@ -121,6 +72,3 @@ async fn what_it_does_not_understand_is_said_with_code_2() {
     assert_eq!(help.status.code(), Some(0));
     assert!(String::from_utf8(help.stdout).unwrap().contains("--kubeconfig <FILE>"));
 }
-
-/// More than anything here takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,102 @@
+//! Which cluster is meant, and which objects of it.
+
+use std::{error::Error, path::PathBuf};
+
+use clap::Args;
+use klient::{
+    ApiResource, DynamicObject, Target,
+    client::{
+        Api, Client, Config, KubeconfigFiles, Overrides, RestMapper,
+        discovery::{CachedDiscovery, DiscoveryClient},
+    },
+};
+
+/// Which cluster.
+#[derive(Args)]
+pub(crate) struct Cluster {
+    /// The kubeconfig; KUBECONFIG, ~/.kube/config or the pod's service account if not given
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long)]
+    context: Option<String>,
+}
+
+/// Which objects.
+#[derive(Args)]
+pub(crate) struct Selection {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// The kind, by any of its names: pods, po, deployments.apps, deploy/web
+    #[arg(value_name = "KIND[/NAME]")]
+    kind: String,
+    /// The names of objects; all if not given
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// The namespace; the context's if not given
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// All namespaces
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Only objects with these labels
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
+    /// Only objects with these field values
+    #[arg(long, value_name = "SELECTOR")]
+    pub(crate) field_selector: Option<String>,
+}
+
+/// Objects that were found to be meant.
+pub(crate) struct Selected {
+    pub(crate) client: Client,
+    pub(crate) resource: ApiResource,
+    pub(crate) target: Target,
+    pub(crate) names: Vec<String>,
+}
+
+impl Cluster {
+    pub(crate) fn client(&self) -> Result<Client, Box<dyn Error>> {
+        let files = match &self.kubeconfig {
+            Some(path) => KubeconfigFiles::explicit(path),
+            None => KubeconfigFiles::from_env(),
+        };
+        let overrides = match &self.context {
+            Some(context) => Overrides::default().context(context),
+            None => Overrides::default(),
+        };
+        Ok(Client::from_config(&Config::load(&files, &overrides)?)?)
+    }
+}
+
+impl Selection {
+    /// Asks the server what is meant.
+    pub(crate) async fn find(&self) -> Result<Selected, Box<dyn Error>> {
+        let client = self.cluster.client()?;
+        let (kind, name) = match self.kind.split_once('/') {
+            Some((kind, name)) => (kind, Some(name.to_owned())),
+            None => (self.kind.as_str(), None),
+        };
+        let names: Vec<String> = name.into_iter().chain(self.names.iter().cloned()).collect();
+        let mapper = RestMapper::new(CachedDiscovery::in_memory(DiscoveryClient::new(client.clone())));
+        let resource = mapper.resolve(kind).await?.resource;
+        let target = match (resource.is_namespaced(), self.all_namespaces) {
+            (false, _) => Target::Cluster,
+            (true, true) if !names.is_empty() => {
+                return Err("an object has one namespace: name it with --namespace instead of --all-namespaces".into());
+            }
+            (true, true) => Target::AllNamespaces,
+            (true, false) => {
+                let namespace = self.namespace.clone();
+                Target::Namespace(namespace.unwrap_or_else(|| client.default_namespace().to_owned()))
+            }
+        };
+        Ok(Selected { client, resource, target, names })
+    }
+}
+
+impl Selected {
+    pub(crate) fn api(&self) -> Api<DynamicObject> {
+        Api::dynamic(self.client.clone(), self.resource.clone(), self.target.clone())
+    }
+}

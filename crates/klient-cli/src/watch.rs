@@ -1,0 +1,173 @@
+//! `klient watch`: an informer, told line by line. It goes on when the server or the network does not.
+
+use std::{
+    error::Error,
+    io::{self, Write},
+};
+
+use clap::{Args, ValueEnum};
+use klient::{
+    DynamicObject, ObjectKey,
+    informer::{Event, InformerState, SharedInformer, Tombstone},
+};
+use serde_json::{Value, json};
+
+use crate::{cluster::Selection, output};
+
+/// What to follow.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// How it is shown: what changed in a line, or whole objects as one JSON document per line
+    #[arg(long, short, value_enum, default_value_t = Form::Lines)]
+    output: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Form {
+    Lines,
+    Json,
+}
+
+/// Follows them until it is interrupted.
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let selected = arguments.selection.find().await?;
+    let mut builder = SharedInformer::builder(selected.api()).on_error(|error| output::complain(error));
+    if let Some(selector) = &arguments.selection.selector {
+        builder = builder.label_selector(selector);
+    }
+    if let Some(selector) = &arguments.selection.field_selector {
+        builder = builder.field_selector(selector);
+    }
+    let informer = builder.build();
+    let mut events = informer.events();
+    let mut states = informer.states();
+    informer.start();
+    let secret = selected.resource.kind == "Secret";
+    let mut out = io::stdout().lock();
+    let interrupted = klient::shutdown::signal();
+    tokio::pin!(interrupted);
+    loop {
+        tokio::select! {
+            event = events.next() => {
+                let Some(event) = event else { return Ok(()) };
+                if selected.names.is_empty() || selected.names.iter().any(|name| name == event.key().name()) {
+                    show(&mut out, &event, arguments.output, secret)?;
+                }
+            }
+            () = &mut interrupted => return Ok(()),
+            _ = states.changed() => {
+                let state = *states.borrow_and_update();
+                if let Some(trouble) = trouble(state) {
+                    output::complain(&*Box::<dyn Error>::from(format!("{}: {trouble}", selected.resource.group_resource())));
+                }
+            }
+        }
+    }
+}
+
+fn trouble(state: InformerState) -> Option<&'static str> {
+    match state {
+        InformerState::Stale { .. } => Some("no news; what is shown may be old"),
+        InformerState::Denied => Some("the server refuses to show them"),
+        InformerState::NotServed => Some("the server does not have them any more"),
+        _ => None,
+    }
+}
+
+fn show(out: &mut impl Write, event: &Event<DynamicObject>, form: Form, secret: bool) -> Result<(), Box<dyn Error>> {
+    let what = match event {
+        Event::Added { in_initial_list: true, .. } => "FOUND",
+        Event::Added { .. } => "ADDED",
+        Event::Updated { .. } => "CHANGED",
+        Event::Deleted(Tombstone::Final(_)) => "DELETED",
+        Event::Deleted(Tombstone::LastKnown(_)) => "VANISHED",
+    };
+    let object = event.object();
+    if form == Form::Json {
+        let object = serde_json::to_value(&*object.decode()?)?;
+        writeln!(out, "{}", json!({"type": what, "object": object}))?;
+    } else {
+        let key: &ObjectKey = event.key();
+        let changes = match event {
+            Event::Updated { old, new } => {
+                let (old, new) = (serde_json::to_value(&*old.decode()?)?, serde_json::to_value(&*new.decode()?)?);
+                difference(&old, &new, secret)
+            }
+            _ => String::new(),
+        };
+        writeln!(out, "{}", format!("{what:9} {key} {} {changes}", object.resource_version()).trim_end())?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The fields that differ, the first few of them, with their values if these are short and not secret.
+fn difference(old: &Value, new: &Value, secret: bool) -> String {
+    let mut changes = Vec::new();
+    compare("", old, new, &mut changes);
+    changes.retain(|(path, ..)| path != "metadata.resourceVersion" && !path.starts_with("metadata.managedFields"));
+    let more = changes.len().saturating_sub(SHOWN);
+    let mut texts: Vec<String> = changes
+        .iter()
+        .take(SHOWN)
+        .map(|(path, old, new)| {
+            let value = |value: &Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let (old, new) = (value(old), value(new));
+            let plain = !secret && old.len() <= SHORT && new.len() <= SHORT;
+            if plain { format!("{path}: {old} -> {new}") } else { path.clone() }
+        })
+        .collect();
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    texts.join(", ")
+}
+
+fn compare<'a>(
+    path: &str,
+    old: &'a Value,
+    new: &'a Value,
+    changes: &mut Vec<(String, Option<&'a Value>, Option<&'a Value>)>,
+) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            let added = new.keys().filter(|name| !old.contains_key(*name));
+            for name in old.keys().chain(added) {
+                match (old.get(name), new.get(name)) {
+                    (Some(old), Some(new)) => compare(&below(name), old, new, changes),
+                    (old, new) => changes.push((below(name), old, new)),
+                }
+            }
+        }
+        (old, new) if old != new => changes.push((path.to_owned(), Some(old), Some(new))),
+        _ => {}
+    }
+}
+
+/// How many changes of one object are shown.
+const SHOWN: usize = 5;
+/// How long a value may be that is shown.
+const SHORT: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_fields_with_short_values_and_never_those_of_a_secret() {
+        let old =
+            json!({"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 1, "image": "x"}, "data": {"a": "1"}});
+        let new = json!({"metadata": {"resourceVersion": "2"}, "spec": {"replicas": 2}, "data": {"a": "1", "b": "y".repeat(50)}});
+        assert_eq!(difference(&old, &new, false), "data.b, spec.image: \"x\" -> nothing, spec.replicas: 1 -> 2");
+        assert_eq!(difference(&old, &new, true), "data.b, spec.image, spec.replicas");
+    }
+
+    #[test]
+    fn many_changes_are_counted() {
+        let of = |value: i32| (0..9).map(|n| (format!("f{n}"), json!(value))).collect::<serde_json::Map<_, _>>().into();
+        assert!(difference(&of(1), &of(2), false).ends_with("f4: 1 -> 2, and 4 more"));
+    }
+}

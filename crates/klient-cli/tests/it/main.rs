@@ -1,0 +1,8 @@
+//! The `klient` command, run as users run it.
+
+#![allow(clippy::unwrap_used)]
+
+mod demo;
+mod looking;
+mod program;
+mod serve;
