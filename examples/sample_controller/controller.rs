@@ -4,9 +4,9 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    CreateOptions, Error, ErrorKind, ObjectKey, UpdateOptions,
+    BoxError, CreateOptions, Error, ErrorKind, ObjectKey, UpdateOptions,
     client::{Api, Client},
-    controller::{Controller, ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source},
+    controller::{Controller, ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source, Terminal},
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
     informer::{Event as Change, Lister, SharedInformer},
     is_controlled_by, set_controller_ref,
@@ -52,8 +52,9 @@ impl Syncer {
         Self { client, deployments, recorder }
     }
 
-    async fn sync(&self, request: &Request<Foo>) -> Result<(), Error> {
-        let Some(foo) = request.object()? else {
+    async fn sync(&self, request: &Request<Foo>) -> Result<(), BoxError> {
+        // One that is no Foo stays so until somebody changes it.
+        let Some(foo) = request.object().map_err(Terminal::new)? else {
             tracing::info!(foo = %request.key(), "the Foo in the queue is gone");
             return Ok(());
         };
@@ -73,7 +74,7 @@ impl Syncer {
         if !is_controlled_by(&deployment.metadata, foo.metadata.uid.as_deref().unwrap_or_default()) {
             let message = format!("Resource {name:?} already exists and is not managed by Foo");
             self.recorder.record(&*foo, Event::warning("ErrResourceExists", "Sync", message.clone()));
-            return Err(Error::new(ErrorKind::Conflict, message));
+            return Err(message.into());
         }
         let deployment = match foo.spec.replicas {
             Some(replicas) if Some(replicas) != deployment.spec.replicas => {
@@ -99,9 +100,9 @@ impl Syncer {
 }
 
 impl Reconciler<Foo> for Syncer {
-    type Error = Error;
+    type Error = BoxError;
 
-    async fn reconcile(&self, request: Request<Foo>) -> Result<Outcome, Error> {
+    async fn reconcile(&self, request: Request<Foo>) -> Result<Outcome, BoxError> {
         self.sync(&request).await?;
         tracing::info!(foo = %request.key(), "Successfully synced");
         Ok(Outcome::Done)

@@ -96,8 +96,9 @@ fn oldest(root: &Path) -> Result<()> {
 }
 
 fn examples(root: &Path) -> Result<()> {
-    for example in ["embedded", "informer", "wire_objects"] {
+    cargo(root, &["run", "--release", "--locked", "-p", "klient-cli", "--", "demo"])?;
+    for example in ["embedded", "informer", "process_item_loop", "wire_objects"] {
         cargo(root, &["run", "--release", "--locked", "-p", "klient-examples", "--example", example])?;
     }
-    Ok(())
+    cargo(root, &["run", "--release", "--locked", "-p", "klient-examples", "--bin", "sample-controller"])
 }

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use klient::{CreateOptions, DeleteOptions};
+use k8s_openapi::{
+    api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use klient::{
+    ApiResource, CreateOptions, DeleteOptions,
+    client::{Api, DynamicClient},
+};
 use klient_apiserver::{ApiServer, Fault};
 use sample_controller::{Foo, RESYNC, new_deployment};
 
-use crate::world::World;
+use crate::world::{World, client_of};
 
 /// A Deployment that is nobody's.
 fn unowned(name: &str) -> Deployment {
@@ -113,4 +118,34 @@ async fn a_server_that_is_gone_for_minutes_and_watches_that_break_lose_nothing()
     server.clear_faults();
     world.patch_foo("a", serde_json::json!({"spec": {"replicas": 5}})).await;
     world.deployment("web", |deployment| deployment.spec.replicas == Some(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foo_that_is_none_is_an_error_of_its_own_that_waits_for_a_change() {
+    let server = ApiServer::start().await.unwrap();
+    // Somebody else's definition of the kind, which lets anything in.
+    let definition = serde_json::json!({
+        "metadata": {"name": "foos.samplecontroller.k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved"}},
+        "spec": {
+            "group": "samplecontroller.k8s.io", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let definitions: Api<CustomResourceDefinition> = Api::cluster(client_of(&server));
+    definitions.create(&CreateOptions::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    let world = World::on_embedded(server).await;
+    let anything = DynamicClient::new(world.client.clone()).in_namespace(&ApiResource::of::<Foo>(), &world.namespace);
+    let odd = serde_json::json!({
+        "apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "odd"}, "spec": {"replicas": "many"},
+    });
+    anything.create(&CreateOptions::default(), &serde_json::from_value(odd).unwrap()).await.unwrap();
+    world.create("a", "web", Some(1)).await;
+    world.synced("a").await;
+    world.until(|status| status.failed == 1).await;
+    let terminal = "controller_runtime_terminal_reconcile_errors_total{controller=\"sample-controller\"} 1";
+    assert!(world.registry.render().contains(terminal));
+    assert_eq!(world.controller.status().queue.failing, 0);
 }
