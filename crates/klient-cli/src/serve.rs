@@ -45,11 +45,11 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         () = &mut interrupted => {}
         () = std::future::ready(()) => {}
     }
-    let mut out = io::stdout();
-    writeln!(out, "serving on {}", listening.url())?;
-    writeln!(out, "export KUBECONFIG={}", path.display())?;
-    writeln!(out, "kubectl get namespaces")?;
+    // In one piece; and whoever has read enough of it, or nothing, does not end the server.
+    let said =
+        format!("serving on {}\nexport KUBECONFIG={}\nkubectl get namespaces\n", listening.url(), path.display());
+    let _ = io::stdout().write_all(said.as_bytes());
     interrupted.await;
-    writeln!(out, "stopped")?;
+    let _ = io::stdout().write_all(b"stopped\n");
     Ok(())
 }

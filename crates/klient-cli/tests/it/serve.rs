@@ -1,9 +1,14 @@
 //! `klient serve`, run as users run it.
 
+use std::process::Stdio;
+
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use klient::{CreateOptions, GetOptions, ListOptions, client::Api};
+use klient::{
+    CreateOptions, GetOptions, ListOptions,
+    client::{Api, Client, Config, Kubeconfig, Overrides},
+};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::{process::Command, time::timeout};
 
 use crate::program::{PATIENCE, Serving, klient};
 
@@ -19,6 +24,34 @@ async fn serves_until_it_is_interrupted() {
         assert_eq!(namespaces.list(&ListOptions::default()).await.unwrap().items.len(), 4);
         serving.end(signal).await;
     }
+}
+
+#[tokio::test]
+async fn it_goes_on_when_nobody_reads_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child =
+        klient(folder.path(), &["serve", "--http", "--kubeconfig", "k"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let path = folder.path().join("k");
+    let reached = async {
+        loop {
+            if let Ok(kubeconfig) = Kubeconfig::from_file(&path)
+                && let Ok(config) = Config::from_kubeconfig(&kubeconfig, &Overrides::default())
+            {
+                let namespaces: Api<Namespace> = Api::cluster(Client::from_config(&config.no_proxy()).unwrap());
+                if namespaces.list(&ListOptions::default()).await.is_ok() {
+                    return;
+                }
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, reached).await.unwrap();
+    // It has said by now what it had to say.
+    assert!(child.try_wait().unwrap().is_none());
+    let id = child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+    assert_eq!(timeout(PATIENCE, child.wait()).await.unwrap().unwrap().code(), Some(0));
 }
 
 #[tokio::test]

@@ -1,0 +1,185 @@
+//! A whole controller on the embedded server: how soon after a change its reconcile begins, and what it costs to do nothing.
+//!
+//! `reconcile [CHANGES_PER_SECOND] [SECONDS]`: all of it in one process, the server and the one who changes objects included.
+
+#![allow(clippy::print_stdout)]
+
+use std::{
+    num::NonZeroUsize,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bench_jobs::Mark;
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount};
+use klient::{
+    CreateOptions, UpdateOptions,
+    client::{Api, Client, transport::FnTransport},
+    controller::{Controller, Outcome, Request},
+    informer::InformerFactory,
+    manager::Manager,
+    workqueue::{QueueOptions, WorkQueue},
+};
+use klient_apiserver::ApiServer;
+
+/// How many objects are changed in turn.
+const OBJECTS: usize = 1000;
+const WORKERS: NonZeroUsize = NonZeroUsize::new(4).expect("four is not zero");
+/// How long the manager of ten informers is watched while nothing happens.
+const IDLE: Duration = Duration::from_secs(20);
+/// How many keys go through delays and failures at once.
+const KEYS: u32 = 100_000;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().context("a number is needed"));
+    let rate = arguments.next().transpose()?.unwrap_or(10_000);
+    let seconds = arguments.next().transpose()?.unwrap_or(5);
+    ensure!(rate > 0 && seconds > 0, "nothing is to be done");
+    changes(rate, Duration::from_secs(seconds)).await?;
+    delays().await?;
+    idle().await
+}
+
+fn client(server: &ApiServer) -> Client {
+    let server = server.clone();
+    let ask = move |request| {
+        let server = server.clone();
+        async move { server.handle(request).await }
+    };
+    Client::builder(FnTransport::new(ask)).build()
+}
+
+/// Changes objects at a rate, and tells how long after each change it was reconciled.
+async fn changes(rate: u64, time: Duration) -> Result<()> {
+    let server = ApiServer::start().await?;
+    let client = client(&server);
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let mut objects = Vec::new();
+    for number in 0..OBJECTS {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(format!("map-{number}"));
+        objects.push(maps.create(&CreateOptions::default(), &map).await?);
+    }
+    let began = Instant::now();
+    let latencies: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    let noted = Arc::clone(&latencies);
+    let informer = InformerFactory::new(client).core_v1().config_maps();
+    let controller = Controller::builder("bench", informer).workers(WORKERS).reconcile(move |request: Request<ConfigMap>| {
+        let noted = Arc::clone(&noted);
+        async move {
+            let map = request.object()?;
+            let stamp = map.as_ref().and_then(|map| map.data.as_ref()?.get("at")?.parse().ok());
+            if let (Some(stamp), Ok(mut noted)) = (stamp, noted.lock()) {
+                noted.push(began.elapsed().saturating_sub(Duration::from_micros(stamp)));
+            }
+            Ok::<_, klient::Error>(Outcome::Done)
+        }
+    });
+    let running = tokio::spawn({
+        let controller = controller.clone();
+        async move { controller.run_until(std::future::pending()).await }
+    });
+    while controller.status().succeeded < OBJECTS as u64 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (start, mark) = (Instant::now(), Mark::now()?);
+    let mut done: u64 = 0;
+    while start.elapsed() < time {
+        let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
+        while done < due {
+            let map = &mut objects[usize::try_from(done)? % OBJECTS];
+            let stamp = began.elapsed().as_micros().to_string();
+            map.data.get_or_insert_default().insert("at".to_owned(), stamp);
+            map.metadata.resource_version = None;
+            maps.update(&UpdateOptions::default(), map).await?;
+            done += 1;
+        }
+        tokio::time::sleep(Duration::from_micros(200)).await;
+    }
+    let took = start.elapsed();
+    while controller.status().queue.ready + controller.status().queue.in_process > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let cpu = mark.measured()?.cpu_seconds;
+    running.abort();
+    let mut latencies = std::mem::take(&mut *latencies.lock().map_err(|_| anyhow::anyhow!("a reconcile panicked"))?);
+    latencies.sort_unstable();
+    let at = |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or_default();
+    println!(
+        "{:.0} changes per second asked for, {:.0} made in {:.1} s; {} reconciles; change to reconcile: p50 {:.0?}, p99 {:.0?}, longest {:.0?}",
+        rate,
+        done as f64 / took.as_secs_f64(),
+        took.as_secs_f64(),
+        latencies.len(),
+        at(0.5),
+        at(0.99),
+        latencies.last().copied().unwrap_or_default(),
+    );
+    println!("CPU of server, writer and controller together: {:.1} us per change", cpu / done as f64 * 1e6);
+    Ok(())
+}
+
+/// Many keys that are delayed at first and then fail once, through one queue.
+async fn delays() -> Result<()> {
+    let mark = Mark::now()?;
+    let start = Instant::now();
+    let options = QueueOptions::default().rate_limiter(klient::workqueue::ExponentialBackoff::default());
+    let queue = WorkQueue::with_options(options);
+    for key in 0..KEYS {
+        queue.add_after(key, Duration::from_millis(u64::from(key % 100)));
+    }
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..WORKERS.get() {
+        let queue = queue.clone();
+        workers.spawn(async move {
+            while let Some(item) = queue.get().await {
+                if item.failures() == 0 { item.retry() } else { item.forget() }
+                if queue.is_empty() && queue.delayed() == 0 && queue.in_process() == 0 {
+                    queue.shut_down();
+                }
+            }
+        });
+    }
+    while workers.join_next().await.is_some() {}
+    let cpu = mark.measured()?.cpu_seconds;
+    println!(
+        "{KEYS} keys through a delay and a failure each: {:.2} s, {:.2} us CPU per key",
+        start.elapsed().as_secs_f64(),
+        cpu / f64::from(KEYS) * 1e6
+    );
+    Ok(())
+}
+
+/// A manager with ten informers, of which nothing is asked.
+async fn idle() -> Result<()> {
+    let server = ApiServer::start().await?;
+    let client = client(&server);
+    let factory = InformerFactory::new(client);
+    let manager = Manager::builder()
+        .informer(&factory.namespaced::<ConfigMap>())
+        .informer(&factory.namespaced::<Secret>())
+        .informer(&factory.namespaced::<Pod>())
+        .informer(&factory.namespaced::<Service>())
+        .informer(&factory.namespaced::<ServiceAccount>())
+        .informer(&factory.namespaced::<Endpoints>())
+        .informer(&factory.cluster::<Node>())
+        .informer(&factory.cluster::<Namespace>())
+        .informer(&factory.apps_v1().deployments())
+        .informer(&factory.apps_v1().replica_sets())
+        .serve(([127, 0, 0, 1], 0))
+        .build()
+        .await?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(manager.run_until(async { drop(stopped.await) }));
+    factory.wait_for_sync().await?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mark = Mark::now()?;
+    tokio::time::sleep(IDLE).await;
+    let share = mark.measured()?.cpu_seconds / IDLE.as_secs_f64();
+    println!("a manager with ten informers that is idle: {:.3} % of one core, the server included", share * 100.0);
+    drop(stop);
+    running.await??;
+    Ok(())
+}
