@@ -37,6 +37,7 @@ pub struct WorkItem<T> {
 }
 
 impl<T> WorkItem<T> {
+    #[inline]
     pub(super) fn new(queue: Arc<Shared<T>>, key: T, slot: u32, priority: i8, failures: u32) -> Self {
         Self { queue, key, slot, priority, failures, ended: false }
     }
@@ -95,6 +96,7 @@ impl<T> WorkItem<T> {
 }
 
 impl<T> Drop for WorkItem<T> {
+    #[inline]
     fn drop(&mut self) {
         if !self.ended {
             self.queue.note_work(self.queue.core.done(self.slot));
