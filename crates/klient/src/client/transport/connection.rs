@@ -224,8 +224,10 @@ impl Drop for Stream {
 /// It has one user at a time, who waits for nothing else and does this meanwhile. A task of its own would have to be woken for
 /// each chunk of an answer, and wake the user for it, even where many chunks are at hand.
 pub(super) struct Work {
-    future: Option<Pin<Box<dyn Future<Output = Result<(), hyper::Error>> + Send>>>,
+    future: Option<Pin<Box<Connection>>>,
 }
+
+type Connection = dyn Future<Output = Result<(), hyper::Error>> + Send;
 
 impl Work {
     pub(super) fn new(connection: impl Future<Output = Result<(), hyper::Error>> + Send + 'static) -> Self {
