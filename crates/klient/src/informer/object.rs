@@ -336,3 +336,30 @@ pub(super) fn encode<K: Resource>(object: &K, encoding: Encoding) -> Result<RawO
     };
     Ok(made?)
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn at(version: &str) -> CachedObject<ConfigMap> {
+        let mut map = ConfigMap::default();
+        map.metadata.resource_version = Some(version.to_owned());
+        CachedObject::from_object(map)
+    }
+
+    #[test]
+    fn states_compare_as_the_texts_of_their_versions_do() {
+        let large = ["18446744073709551615", "18446744073709551616", "99999999999999999999999"];
+        let versions = ["", "0", "1", "01", "+1", "9", "10", "abc"].into_iter().chain(large);
+        for a in versions.clone() {
+            for b in versions.clone() {
+                let older = ResourceVersion::compare_texts(a, b).is_none_or(Ordering::is_lt);
+                assert_eq!(at(a).is_older_than(&at(b)), older, "{a:?} and {b:?}");
+                assert_eq!(at(a).is_same_state(&at(b)), a == b, "{a:?} and {b:?}");
+                assert_eq!(at(a).is_known_as(&at(b)), a == b && !a.is_empty(), "{a:?} and {b:?}");
+            }
+        }
+    }
+}
