@@ -86,9 +86,22 @@ impl<T> Core<T> {
         self.end_turn(slot, |_| false)
     }
 
-    /// Ends the turn of a slot and makes its key ready later, in one step.
+    /// Ends the turn of a slot and forgets its failures, in one step.
+    pub(super) fn done_and_forgive(&self, slot: u32) -> Option<Duration> {
+        self.end_turn(slot, |state| {
+            state.forgive(slot);
+            false
+        })
+    }
+
+    /// Ends the turn of a slot and makes its key ready later, in one step. Failures are forgotten unless this is due to one.
     pub(super) fn done_and_delay(&self, slot: u32, delay: Delay) -> Option<Duration> {
-        self.end_turn(slot, |state| !state.is_shutting_down() && state.delay(slot, delay))
+        self.end_turn(slot, |state| {
+            if !delay.backoff {
+                state.forgive(slot);
+            }
+            !state.is_shutting_down() && state.delay(slot, delay)
+        })
     }
 
     #[inline]
@@ -113,11 +126,6 @@ impl<T> Core<T> {
     /// Counts a failure of the slot that is in process; says how many there were before.
     pub(super) fn fail(&self, slot: u32) -> u32 {
         self.lock().state.fail(slot)
-    }
-
-    /// Forgets the failures of the slot that is in process.
-    pub(super) fn forgive(&self, slot: u32) {
-        self.lock().state.forgive(slot);
     }
 
     /// Takes back that somebody waits for a key. A wake-up that was meant for it goes to another one.

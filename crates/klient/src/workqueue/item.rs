@@ -60,8 +60,9 @@ impl<T> WorkItem<T> {
 
     /// Ends the turn as a success: failures are forgotten, and so is another try that is due to one.
     #[doc(alias = "Forget")]
-    pub fn forget(self) {
-        self.queue.core.forgive(self.slot);
+    pub fn forget(mut self) {
+        self.ended = true;
+        self.queue.note_work(self.queue.core.done_and_forgive(self.slot));
     }
 
     /// Ends the turn as a failure: the key comes again with the same priority, when the rate limiter says.
@@ -76,13 +77,11 @@ impl<T> WorkItem<T> {
     /// due already.
     #[doc(alias = "RequeueAfter")]
     pub fn retry_after(self, delay: Duration) {
-        self.queue.core.forgive(self.slot);
         self.again(delay, false, false);
     }
 
     /// As [`retry_after`](Self::retry_after), but an earlier time that was due is given up.
     pub fn reschedule(self, delay: Duration) {
-        self.queue.core.forgive(self.slot);
         self.again(delay, false, true);
     }
 
