@@ -13,7 +13,7 @@ use crate::{
     envelope::shorten,
     error::json_reason,
     json::{Members, ValueScanner, skip_whitespace, unquote},
-    raw::Maker,
+    raw::{Maker, encoding_of},
     runtime::{Reader, Result, Writer},
 };
 
@@ -186,11 +186,10 @@ fn json_event(text: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
         return Ok(WatchEvent::Error(status));
     }
     let made = maker.json(object).map_err(|error| error.shifted(start))?;
-    let types = (event_type == "BOOKMARK").then(|| {
+    event(&event_type, made, || {
         let text = |key| Members::of(object).find(key).ok().flatten().and_then(unquote).unwrap_or_default();
         TypeMeta::new(text("apiVersion"), text("kind"))
-    });
-    event(&event_type, made, types)
+    })
 }
 
 fn protobuf_event(frame: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
@@ -218,11 +217,12 @@ fn protobuf_event(frame: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObjec
             crate::decode_body(body).map_err(shifted)?;
         return Ok(WatchEvent::Error(status.into()));
     }
-    let made = maker.protobuf_body(body).map_err(shifted)?;
-    event(event_type, made, Some(TypeMeta::new(envelope.api_version, envelope.kind)))
+    let made = maker.protobuf(envelope.raw, encoding_of(envelope.kind));
+    let made = made.map_err(|error| error.shifted(start + envelope.raw_offset))?;
+    event(event_type, made, || TypeMeta::new(envelope.api_version, envelope.kind))
 }
 
-fn event(event_type: &str, object: RawObject, types: Option<TypeMeta>) -> Result<WatchEvent<RawObject>> {
+fn event(event_type: &str, object: RawObject, types: impl FnOnce() -> TypeMeta) -> Result<WatchEvent<RawObject>> {
     Ok(match event_type {
         "ADDED" => WatchEvent::Added(object),
         "MODIFIED" => WatchEvent::Modified(object),
@@ -230,7 +230,7 @@ fn event(event_type: &str, object: RawObject, types: Option<TypeMeta>) -> Result
         "BOOKMARK" => WatchEvent::Bookmark(Bookmark {
             resource_version: object.resource_version().map(Cow::into_owned).unwrap_or_default().into(),
             initial_events_end: object.annotation("k8s.io/initial-events-end").as_deref() == Some("true"),
-            types: types.filter(|types| *types != TypeMeta::default()),
+            types: Some(types()).filter(|types| *types != TypeMeta::default()),
         }),
         // Not skipped: it may be a change that would then be missed.
         other => {

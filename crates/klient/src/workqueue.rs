@@ -102,6 +102,7 @@ impl<T: Send + 'static> WorkQueue<T> {
 
 impl<T: Eq + Hash> WorkQueue<T> {
     /// Adds a key: it will be processed once more, however often this is called before that begins.
+    #[inline]
     pub fn add(&self, key: T) {
         self.shared.add(key, 0);
     }
@@ -161,6 +162,7 @@ impl<T: Eq + Hash> WorkQueue<T> {
 
 impl<T: Clone> WorkQueue<T> {
     /// Waits for the next key; none when the queue is shut down and nothing is left.
+    #[inline]
     pub fn get(&self) -> Get<'_, T> {
         Get::new(&self.shared)
     }
@@ -237,6 +239,7 @@ impl<T> Shared<T> {
         ready
     }
 
+    #[inline]
     fn hand_out(self: &Arc<Self>, item: Handed<T>) -> WorkItem<T> {
         let Handed { key, slot, priority, failures, queued_for } = item;
         if let (Some(metrics), Some(queued_for)) = (&self.metrics, queued_for) {
@@ -245,12 +248,14 @@ impl<T> Shared<T> {
         WorkItem::new(Arc::clone(self), key, slot, priority, failures)
     }
 
+    #[inline]
     fn note_work(&self, took: Option<Duration>) {
         if let (Some(metrics), Some(took)) = (&self.metrics, took) {
             metrics.done(took);
         }
     }
 
+    #[inline]
     fn count_adds(&self, count: usize) {
         if let Some(metrics) = self.metrics.as_ref().filter(|_| count > 0) {
             metrics.added(count);
@@ -271,6 +276,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Eq + Hash> Shared<T> {
+    #[inline]
     fn add(&self, key: T, priority: i8) {
         let group = self.group.as_ref().map(|group| group(&key));
         let added = self.core.add(self.core.hashed(key, group), priority);

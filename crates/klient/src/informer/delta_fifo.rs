@@ -384,10 +384,12 @@ impl<T: Keyed> State<T> {
     }
 
     fn position(&self, key: &ObjectKey) -> Option<usize> {
-        let found = self
-            .positions
-            .find(self.hasher.hash_one(key), |position| self.at(*position).is_some_and(|deltas| deltas.key == *key));
-        found.map(|position| self.index_of(*position))
+        self.position_by(self.hasher.hash_one(key), key)
+    }
+
+    fn position_by(&self, hash: u64, key: &ObjectKey) -> Option<usize> {
+        let is_key = |position: &u64| self.at(*position).is_some_and(|deltas| deltas.key == *key);
+        self.positions.find(hash, is_key).map(|position| self.index_of(*position))
     }
 
     fn index_of(&self, position: u64) -> usize {
@@ -404,7 +406,8 @@ impl<T: Keyed> State<T> {
             return None;
         }
         let key = delta.object().key();
-        if let Some(position) = self.position(key) {
+        let hash = self.hasher.hash_one(key);
+        if let Some(position) = self.position_by(hash, key) {
             let deltas = &mut self.queue[position];
             match (deltas.newest_mut(), delta) {
                 // Two deletions in a row are one, and the state that the server told is the better one.
@@ -422,7 +425,6 @@ impl<T: Keyed> State<T> {
             return Some(position);
         }
         let key = key.clone();
-        let hash = self.hasher.hash_one(&key);
         let position = self.taken + self.queue.len() as u64;
         self.queue.push_back(Deltas { key, first: delta, rest: Vec::new() });
         let Self { queue, positions, taken, hasher, .. } = self;

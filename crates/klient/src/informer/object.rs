@@ -1,6 +1,6 @@
 //! An object in the cache: its key, and its wire form or the decoded one.
 
-use std::{any::Any, borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
+use std::{any::Any, borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt, num::NonZeroU64, sync::Arc};
 
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -39,6 +39,8 @@ pub struct CachedObject<K> {
 
 struct Inner<K> {
     key: ObjectKey,
+    /// `metadata.resourceVersion`, where it is a number that fits: to compare two states, nothing else of them has to be touched.
+    version: Option<NonZeroU64>,
     form: Form<K>,
     /// What the object is, for kinds known at run time: their lists do not say it of each item.
     types: Option<Arc<TypeMeta>>,
@@ -52,30 +54,31 @@ enum Form<K> {
 impl<K: Resource> CachedObject<K> {
     /// Keeps an object as it arrived.
     pub fn from_wire(object: RawObject) -> Self {
-        Self::new(object.key(), Form::Wire(object), None)
+        Self::with_types(object, None)
     }
 
     /// Keeps a typed object.
     pub fn from_object(object: K) -> Self {
-        Self::new(ObjectKey::of(&object), Form::Decoded(Arc::new(object)), None)
-    }
-
-    pub(super) fn with_key(key: ObjectKey, object: RawObject, types: Option<Arc<TypeMeta>>) -> Self {
-        Self::new(key, Form::Wire(object), types)
+        let version = object.metadata().resource_version.as_deref().and_then(number);
+        Self::new(ObjectKey::of(&object), version, Form::Decoded(Arc::new(object)), None)
     }
 
     pub(super) fn with_types(object: RawObject, types: Option<Arc<TypeMeta>>) -> Self {
-        Self::new(object.key(), Form::Wire(object), types)
+        let identity = object.identity();
+        let key = ObjectKey::namespaced(&identity.namespace, &identity.name);
+        Self::new(key, number(&identity.resource_version), Form::Wire(object), types)
     }
 
-    fn new(key: ObjectKey, form: Form<K>, types: Option<Arc<TypeMeta>>) -> Self {
-        Self { inner: Arc::new(Inner { key, form, types }) }
+    fn new(key: ObjectKey, version: Option<NonZeroU64>, form: Form<K>, types: Option<Arc<TypeMeta>>) -> Self {
+        Self { inner: Arc::new(Inner { key, version, form, types }) }
     }
 
     /// The same object, decoded once for all; as it is, if it cannot be decoded.
     pub(super) fn into_decoded(self) -> Self {
         match (&self.inner.form, self.decode()) {
-            (Form::Wire(_), Ok(object)) => Self::new(self.inner.key.clone(), Form::Decoded(object), None),
+            (Form::Wire(_), Ok(object)) => {
+                Self::new(self.inner.key.clone(), self.inner.version, Form::Decoded(object), None)
+            }
             _ => self,
         }
     }
@@ -207,18 +210,20 @@ impl<K: Resource> CachedObject<K> {
 
     /// Whether both are the same state of the same object.
     pub fn is_same_state(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner) || self.version_and_uid() == other.version_and_uid()
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || self.inner.version == other.inner.version && self.version_and_uid() == other.version_and_uid()
     }
 
-    /// Whether the wire form that just arrived is the state that is kept here.
-    pub(super) fn has_state_of(&self, raw: &RawObject) -> bool {
-        let (version, uid) = self.version_and_uid();
-        let identity = raw.identity();
-        !version.is_empty() && version == identity.resource_version && uid == identity.uid
+    /// Whether both are the same state of the same object, and have a version to tell by.
+    pub(super) fn is_known_as(&self, known: &Self) -> bool {
+        self.is_same_state(known) && (self.inner.version.is_some() || !self.version_and_uid().0.is_empty())
     }
 
     /// Whether this state certainly came before the other: versions of one kind can be compared, where they are numbers.
     pub(super) fn is_older_than(&self, other: &Self) -> bool {
+        if let (Some(this), Some(other)) = (self.inner.version, other.inner.version) {
+            return this < other;
+        }
         let order = ResourceVersion::compare_texts(&self.version_and_uid().0, &other.version_and_uid().0);
         // What cannot be compared is believed.
         order.is_none_or(Ordering::is_lt)
@@ -321,6 +326,12 @@ fn entries(map: &Option<BTreeMap<String, String>>) -> BTreeMap<Cow<'_, str>, Cow
     map.iter().flatten().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }
 
+/// A version as a number, if it is one as [`ResourceVersion::compare`] has them, and not a very large one.
+fn number(version: &str) -> Option<NonZeroU64> {
+    let is_number = version.bytes().all(|byte| byte.is_ascii_digit()) && !version.starts_with('0');
+    if is_number { version.parse().ok() } else { None }
+}
+
 fn add_typed_field<K: Resource>(object: &K, path: &FieldPath, found: &mut IndexValues) {
     let Ok(text) = serde_json::to_vec(object) else { return };
     let Ok(raw) = RawObject::from_json(&text, ManagedFields::Drop) else { return };
@@ -344,4 +355,31 @@ pub(super) fn encode<K: Resource>(object: &K, encoding: Encoding) -> Result<RawO
         }
     };
     Ok(made?)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn at(version: &str) -> CachedObject<ConfigMap> {
+        let mut map = ConfigMap::default();
+        map.metadata.resource_version = Some(version.to_owned());
+        CachedObject::from_object(map)
+    }
+
+    #[test]
+    fn states_compare_as_the_texts_of_their_versions_do() {
+        let large = ["18446744073709551615", "18446744073709551616", "99999999999999999999999"];
+        let versions = ["", "0", "1", "01", "+1", "9", "10", "abc"].into_iter().chain(large);
+        for a in versions.clone() {
+            for b in versions.clone() {
+                let older = ResourceVersion::compare_texts(a, b).is_none_or(Ordering::is_lt);
+                assert_eq!(at(a).is_older_than(&at(b)), older, "{a:?} and {b:?}");
+                assert_eq!(at(a).is_same_state(&at(b)), a == b, "{a:?} and {b:?}");
+                assert_eq!(at(a).is_known_as(&at(b)), a == b && !a.is_empty(), "{a:?} and {b:?}");
+            }
+        }
+    }
 }

@@ -232,6 +232,15 @@ impl<K: Resource> Shared<K> {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is kept of an object that has arrived.
+    fn kept(&self, arrived: CachedObject<K>) -> Result<CachedObject<K>, Error> {
+        match (&self.transform, arrived.wire(), self.form) {
+            (Some(transform), Some(raw), _) => self.transformed(transform, raw),
+            (_, _, Form::Wire) => Ok(arrived),
+            (_, _, Form::Decoded) => Ok(arrived.into_decoded()),
+        }
+    }
+
     fn transformed(&self, transform: &Transform<K>, raw: &RawObject) -> Result<CachedObject<K>, Error> {
         let mut object = raw.decode::<K>()?;
         let key = raw.key();
@@ -246,9 +255,14 @@ impl<K: Resource> Shared<K> {
 
 impl<K: Resource> Handlers<K> {
     fn tell(&mut self, news: News<K>, first: bool) {
-        let News { events, shown, .. } = news;
-        for handler in &mut self.list {
-            handler.listener.buffer.extend(events.iter().cloned());
+        let News { mut events, shown, .. } = news;
+        let last = self.list.len().saturating_sub(1);
+        for (place, handler) in self.list.iter_mut().enumerate() {
+            if place == last {
+                handler.listener.buffer.extend(std::mem::take(&mut events).into_iter());
+            } else {
+                handler.listener.buffer.extend(events.iter().cloned());
+            }
             if std::mem::take(&mut handler.syncing) {
                 let again = |object: &CachedObject<K>| Event::Updated { old: object.clone(), new: object.clone() };
                 handler.listener.buffer.extend(shown.iter().map(again));
@@ -323,23 +337,16 @@ impl<K: Resource> ReflectorStore for Feed<K> {
 
     fn ingest(&mut self, object: RawObject) -> Result<CachedObject<K>, Error> {
         let shared = &*self.0;
-        let key = object.key();
+        let arrived = CachedObject::with_types(object, shared.types.clone());
         // On a new list, what has not changed keeps its place in memory.
-        let known = shared.store.get(&key);
-        if let Some(known) = &known
-            && known.has_state_of(&object)
-        {
-            return Ok(known.clone());
+        match shared.store.get(arrived.key()) {
+            Some(known) if arrived.is_known_as(&known) => Ok(known),
+            _ => shared.kept(arrived),
         }
-        if let Some(transform) = &shared.transform {
-            return shared.transformed(transform, &object);
-        }
-        let key = known.map_or(key, |known| known.key().clone());
-        let cached = CachedObject::with_key(key, object, shared.types.clone());
-        Ok(match shared.form {
-            Form::Wire => cached,
-            Form::Decoded => cached.into_decoded(),
-        })
+    }
+
+    fn ingest_change(&mut self, object: RawObject) -> Result<CachedObject<K>, Error> {
+        self.0.kept(CachedObject::with_types(object, self.0.types.clone()))
     }
 
     fn replace(&mut self, objects: Vec<CachedObject<K>>, version: &ResourceVersion) {
@@ -365,8 +372,9 @@ impl<K: Resource> ReflectorStore for ThreadSafeStore<CachedObject<K>> {
     type Object = CachedObject<K>;
 
     fn ingest(&mut self, object: RawObject) -> Result<CachedObject<K>, Error> {
-        let known = self.get(&object.key()).filter(|known| known.has_state_of(&object));
-        Ok(known.unwrap_or_else(|| CachedObject::from_wire(object)))
+        let arrived = CachedObject::from_wire(object);
+        let known = self.get(arrived.key()).filter(|known| arrived.is_known_as(known));
+        Ok(known.unwrap_or(arrived))
     }
 
     fn replace(&mut self, objects: Vec<CachedObject<K>>, version: &ResourceVersion) {

@@ -37,6 +37,15 @@ pub trait ReflectorStore: Send {
     /// If the object cannot be kept. It is counted and left out; the others go on.
     fn ingest(&mut self, object: RawObject) -> Result<Self::Object, Error>;
 
+    /// As [`ingest`](Self::ingest), for the object of a change: there is no need to look whether the store has that state.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ingest`](Self::ingest).
+    fn ingest_change(&mut self, object: RawObject) -> Result<Self::Object, Error> {
+        self.ingest(object)
+    }
+
     /// These are all objects, at a version.
     fn replace(&mut self, objects: Vec<Self::Object>, version: &ResourceVersion);
 

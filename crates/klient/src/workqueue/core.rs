@@ -65,11 +65,13 @@ impl<T> Core<T> {
         Self { inner: Mutex::new(inner), hasher: foldhash::fast::RandomState::default(), clock, timed }
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
         // Whatever panicked was a key's `Eq` or `Clone`, before anything was changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[inline]
     fn now_if_timed(&self) -> Option<Instant> {
         self.timed.then(self.clock)
     }
@@ -79,15 +81,30 @@ impl<T> Core<T> {
     }
 
     /// Ends the turn of a slot; says how long it took.
+    #[inline]
     pub(super) fn done(&self, slot: u32) -> Option<Duration> {
         self.end_turn(slot, |_| false)
     }
 
-    /// Ends the turn of a slot and makes its key ready later, in one step.
-    pub(super) fn done_and_delay(&self, slot: u32, delay: Delay) -> Option<Duration> {
-        self.end_turn(slot, |state| !state.is_shutting_down() && state.delay(slot, delay))
+    /// Ends the turn of a slot and forgets its failures, in one step.
+    pub(super) fn done_and_forgive(&self, slot: u32) -> Option<Duration> {
+        self.end_turn(slot, |state| {
+            state.forgive(slot);
+            false
+        })
     }
 
+    /// Ends the turn of a slot and makes its key ready later, in one step. Failures are forgotten unless this is due to one.
+    pub(super) fn done_and_delay(&self, slot: u32, delay: Delay) -> Option<Duration> {
+        self.end_turn(slot, |state| {
+            if !delay.backoff {
+                state.forgive(slot);
+            }
+            !state.is_shutting_down() && state.delay(slot, delay)
+        })
+    }
+
+    #[inline]
     fn end_turn(&self, slot: u32, before: impl FnOnce(&mut State<T>) -> bool) -> Option<Duration> {
         let now = self.now_if_timed();
         let mut inner = self.lock();
@@ -95,12 +112,14 @@ impl<T> Core<T> {
         let is_first = before(&mut inner.state);
         let is_ready = inner.state.done(slot);
         let getter = inner.getters.next_if(is_ready);
-        let timekeeper = if is_first { inner.getters.look_at_time() } else { None };
-        let over = if inner.state.is_shutting_down() { inner.over() } else { Vec::new() };
+        let others = match (is_first, inner.state.is_shutting_down()) {
+            (false, false) => Vec::new(),
+            (_, true) => inner.over(),
+            (true, false) => inner.getters.look_at_time(),
+        };
         drop(inner);
         wake(getter);
-        wake(timekeeper);
-        wake_all(over);
+        wake_all(others);
         took
     }
 
@@ -109,19 +128,15 @@ impl<T> Core<T> {
         self.lock().state.fail(slot)
     }
 
-    /// Forgets the failures of the slot that is in process.
-    pub(super) fn forgive(&self, slot: u32) {
-        self.lock().state.forgive(slot);
-    }
-
     /// Takes back that somebody waits for a key. A wake-up that was meant for it goes to another one.
+    #[inline]
     pub(super) fn stop_getting(&self, getter: &mut Getter) {
         let Some(id) = getter.id.take() else { return };
         let mut inner = self.lock();
-        let [getter, timekeeper] = inner.leave(id);
+        inner.getters.leave(id);
+        let getter = inner.next_getter();
         drop(inner);
         wake(getter);
-        wake(timekeeper);
     }
 
     /// Ends the intake.
@@ -194,6 +209,7 @@ impl<T> Core<T> {
 
 impl<T: Clone> Core<T> {
     /// Looks for a key; says how many have become ready by waiting. Whoever finds none stands in line.
+    #[inline]
     pub(super) fn look(&self, getter: &mut Getter, context: Option<&Context<'_>>) -> (Looked<T>, usize) {
         let mut inner = self.lock();
         let promoted = inner.promote(self);
@@ -204,17 +220,16 @@ impl<T: Clone> Core<T> {
             None => Looked::Wait(None),
         };
         if let (Looked::Wait(_), Some(context)) = (&looked, context) {
-            let deadline = inner.wait(getter, context.waker());
-            return (Looked::Wait(deadline), promoted);
+            inner.getters.join(&mut getter.id, context.waker());
+            return (Looked::Wait(inner.state.next_deadline()), promoted);
         }
         // More than one may have become ready at once, and only one of those who wait has been told.
-        let [next, timekeeper] = match getter.id.take() {
-            Some(id) => inner.leave(id),
-            None => [inner.next_getter(), None],
-        };
+        if let Some(id) = getter.id.take() {
+            inner.getters.leave(id);
+        }
+        let next = inner.next_getter();
         drop(inner);
         wake(next);
-        wake(timekeeper);
         (looked, promoted)
     }
 
@@ -224,12 +239,14 @@ impl<T: Clone> Core<T> {
 }
 
 impl<T: Eq + Hash> Core<T> {
+    #[inline]
     pub(super) fn hashed(&self, key: T, group: Option<u64>) -> Hashed<T> {
         let hash = self.hasher.hash_one(&key);
         Hashed { key, hash, group }
     }
 
     /// Makes a key ready; says whether that is news.
+    #[inline]
     pub(super) fn add(&self, key: Hashed<T>, priority: i8) -> bool {
         let now = self.now_if_timed();
         let mut inner = self.lock();
@@ -261,9 +278,9 @@ impl<T: Eq + Hash> Core<T> {
         let place = inner.state.place(key);
         note(&mut inner.state, place);
         let is_first = inner.state.delay(place, delay);
-        let woken = if is_first { inner.getters.look_at_time() } else { None };
+        let woken = if is_first { inner.getters.look_at_time() } else { Vec::new() };
         drop(inner);
-        wake(woken);
+        wake_all(woken);
     }
 
     pub(super) fn cancel(&self, key: &T) -> bool {
@@ -283,6 +300,7 @@ impl<T: Eq + Hash> Core<T> {
 }
 
 impl<T> Inner<T> {
+    #[inline]
     fn promote(&mut self, core: &Core<T>) -> usize {
         if self.state.delayed() == 0 {
             return 0;
@@ -292,22 +310,10 @@ impl<T> Inner<T> {
     }
 
     /// Whoever is next in line, if there is something to find.
+    #[inline]
     fn next_getter(&mut self) -> Option<Waker> {
         let is_ready = self.state.ready() > 0;
         self.getters.next_if(is_ready)
-    }
-
-    /// Stands in line; says until when at most, for one of those who do.
-    fn wait(&mut self, getter: &mut Getter, waker: &Waker) -> Option<Instant> {
-        self.getters.join(&mut getter.id, waker);
-        let deadline = self.state.next_deadline()?;
-        getter.id.filter(|id| self.getters.keep_time(*id)).map(|_| deadline)
-    }
-
-    /// Somebody waits no longer, with or without a key: others do what was to be done.
-    fn leave(&mut self, id: u64) -> [Option<Waker>; 2] {
-        let kept_time = self.getters.leave(id) && self.state.delayed() > 0;
-        [self.next_getter(), if kept_time { self.getters.look_at_time() } else { None }]
     }
 
     fn is_drained(&self) -> bool {
@@ -327,6 +333,7 @@ impl<T> Inner<T> {
     }
 }
 
+#[inline]
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();

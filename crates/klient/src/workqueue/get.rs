@@ -16,7 +16,8 @@ use super::{
 
 /// The next key of a [`WorkQueue`](super::WorkQueue).
 ///
-/// One of the futures that wait keeps the time of delayed keys for all; no task and no timer runs while nobody waits.
+/// Each of the futures that wait looks again when the first of the delayed keys is due; no task and no timer runs while nobody
+/// waits.
 ///
 /// # Cancel safety
 ///
@@ -40,6 +41,7 @@ pub struct Drain<'a, T> {
 }
 
 impl<'a, T> Get<'a, T> {
+    #[inline]
     pub(super) fn new(queue: &'a Arc<Shared<T>>) -> Self {
         Self { queue, getter: Getter::default(), timer: None }
     }
@@ -54,6 +56,7 @@ impl<'a, T> Drain<'a, T> {
 impl<T: Clone> Future for Get<'_, T> {
     type Output = Option<WorkItem<T>>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             let this = &mut *self;
@@ -103,7 +106,7 @@ impl<T> Drop for Drain<'_, T> {
 
 impl<T> fmt::Debug for Get<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Get").field("keeps_time", &self.timer.is_some()).finish()
+        f.debug_struct("Get").field("timed", &self.timer.is_some()).finish()
     }
 }
 

@@ -37,6 +37,7 @@ pub struct WorkItem<T> {
 }
 
 impl<T> WorkItem<T> {
+    #[inline]
     pub(super) fn new(queue: Arc<Shared<T>>, key: T, slot: u32, priority: i8, failures: u32) -> Self {
         Self { queue, key, slot, priority, failures, ended: false }
     }
@@ -59,8 +60,9 @@ impl<T> WorkItem<T> {
 
     /// Ends the turn as a success: failures are forgotten, and so is another try that is due to one.
     #[doc(alias = "Forget")]
-    pub fn forget(self) {
-        self.queue.core.forgive(self.slot);
+    pub fn forget(mut self) {
+        self.ended = true;
+        self.queue.note_work(self.queue.core.done_and_forgive(self.slot));
     }
 
     /// Ends the turn as a failure: the key comes again with the same priority, when the rate limiter says.
@@ -75,13 +77,11 @@ impl<T> WorkItem<T> {
     /// due already.
     #[doc(alias = "RequeueAfter")]
     pub fn retry_after(self, delay: Duration) {
-        self.queue.core.forgive(self.slot);
         self.again(delay, false, false);
     }
 
     /// As [`retry_after`](Self::retry_after), but an earlier time that was due is given up.
     pub fn reschedule(self, delay: Duration) {
-        self.queue.core.forgive(self.slot);
         self.again(delay, false, true);
     }
 
@@ -95,6 +95,7 @@ impl<T> WorkItem<T> {
 }
 
 impl<T> Drop for WorkItem<T> {
+    #[inline]
     fn drop(&mut self) {
         if !self.ended {
             self.queue.note_work(self.queue.core.done(self.slot));

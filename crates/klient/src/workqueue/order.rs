@@ -48,11 +48,13 @@ struct Lanes {
 
 impl Order {
     /// How many keys are ready.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.live
     }
 
     /// Puts a slot at the end of its level, and of its group where there are groups.
+    #[inline]
     pub(super) fn push(&mut self, priority: i8, group: Option<u64>, entry: Entry) {
         let place = self.level(priority);
         let level = &mut self.levels[place];
@@ -75,6 +77,7 @@ impl Order {
     }
 
     /// Takes the next one that is not stale.
+    #[inline]
     pub(super) fn pop(&mut self, is_live: impl Fn(Entry) -> bool) -> Option<Entry> {
         if self.live == 0 {
             return None;
@@ -105,6 +108,7 @@ impl Order {
         Some(chosen)
     }
 
+    #[inline]
     fn level(&mut self, priority: i8) -> usize {
         match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
             Ok(place) => place,
@@ -117,6 +121,7 @@ impl Order {
 }
 
 impl Lanes {
+    #[inline]
     fn push(&mut self, group: Option<u64>, entry: Entry) {
         let Some(group) = group else {
             self.single.push_back(entry);
@@ -129,6 +134,7 @@ impl Lanes {
         line.push_back(entry);
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<Entry> {
         if let Some(entry) = self.single.pop_front() {
             return Some(entry);

@@ -170,6 +170,7 @@ impl<T> State<T> {
     }
 
     /// Makes the slot's key ready, now or after the turn in process.
+    #[inline]
     fn enqueue(&mut self, place: u32, priority: i8, now: Option<Instant>) -> Added {
         let slot = &mut self.slots[place as usize];
         if slot.processing {
@@ -195,6 +196,7 @@ impl<T> State<T> {
         Added::Nothing
     }
 
+    #[inline]
     fn push(&mut self, place: u32, priority: i8) {
         let slot = &mut self.slots[place as usize];
         slot.stamp = slot.stamp.wrapping_add(1);
@@ -246,6 +248,7 @@ impl<T> State<T> {
     }
 
     /// Ends a turn; says whether the key is ready for another one.
+    #[inline]
     pub(super) fn done(&mut self, place: u32) -> bool {
         let slot = &mut self.slots[place as usize];
         slot.processing = false;
@@ -301,6 +304,7 @@ impl<T> State<T> {
     }
 
     /// Frees the slot if nothing is left to know; failures alone are kept for a while.
+    #[inline]
     fn settle(&mut self, place: u32) {
         let slot = &mut self.slots[place as usize];
         if slot.queued || slot.processing || slot.wait.is_some() || slot.key.is_none() {
@@ -313,6 +317,7 @@ impl<T> State<T> {
         self.release(place);
     }
 
+    #[inline]
     fn release(&mut self, place: u32) {
         let slot = &mut self.slots[place as usize];
         (slot.key, slot.failures) = (None, 0);
@@ -343,6 +348,7 @@ impl<T> State<T> {
 
 impl<T: Clone> State<T> {
     /// Hands out the next key.
+    #[inline]
     pub(super) fn take(&mut self, now: Option<Instant>) -> Option<Handed<T>> {
         let slots = &self.slots;
         let entry = self.order.pop(|entry| is_live(slots, entry))?;
@@ -363,6 +369,7 @@ impl<T: Clone> State<T> {
 
 impl<T: Eq> State<T> {
     /// Makes a key ready.
+    #[inline]
     pub(super) fn add(&mut self, key: Hashed<T>, priority: i8, now: Option<Instant>) -> Added {
         if self.shutting_down {
             return Added::Nothing;
@@ -372,6 +379,7 @@ impl<T: Eq> State<T> {
     }
 
     /// The slot of a key, a new one if need be.
+    #[inline]
     pub(super) fn place(&mut self, key: Hashed<T>) -> u32 {
         let Hashed { key, hash, group } = key;
         let slots = &self.slots;
@@ -432,6 +440,7 @@ impl<T> Slot<T> {
     }
 }
 
+#[inline]
 fn is_live<T>(slots: &[Slot<T>], entry: order::Entry) -> bool {
     slots.get(entry.slot as usize).is_some_and(|slot| slot.queued && slot.stamp == entry.stamp)
 }

@@ -2,10 +2,12 @@
 
 use std::{
     collections::BTreeMap,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -135,6 +137,26 @@ async fn a_list_or_watch_cut_short_is_an_error() {
     assert_eq!(watch.next().await.unwrap().unwrap_err().kind(), ErrorKind::Transport);
     assert!(watch.next().await.is_none());
     server.maps().list(&ListOptions::default()).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn events_that_arrive_together_are_read_without_waiting_for_another_task() {
+    let server = Server::start(|mut stream, _| async move {
+        request(&mut stream).await;
+        let event = json!({"type": "ADDED", "object": map_json("web")}).to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        let chunk = format!("{:x}\r\n{event}\r\n", event.len());
+        stream.write_all(format!("{head}{}", chunk.repeat(20)).as_bytes()).await.unwrap();
+        request(&mut stream).await;
+    })
+    .await;
+    let mut watch = server.maps().watch(&WatchOptions::default()).await.unwrap();
+    watch.next().await.unwrap().unwrap();
+    for number in 1..20 {
+        // Nothing else runs on this thread in between.
+        let polled = pin!(watch.next()).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_ready(), "event {number} is there, and was not read");
+    }
 }
 
 #[tokio::test]

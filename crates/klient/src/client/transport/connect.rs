@@ -16,10 +16,11 @@ use hyper::{
     rt::{Read, Write},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::BufReader;
 
 use super::{
     HttpSettings, broken,
-    connection::{Driver, FIRST_STREAMS, Http1, Http2},
+    connection::{Driver, FIRST_STREAMS, Http1, Http2, Work},
     dial::{KeepAlive, dial},
     lane::LaneSettings,
     proxy::ProxyConnector,
@@ -122,6 +123,8 @@ impl Connector {
         let Some(tls) = &self.tls else {
             return self.http1(TokioIo::new(stream), 0).await;
         };
+        // rustls reads some 4 KB at a time: less than one event, each of them a system call.
+        let stream = BufReader::with_capacity(READ_AHEAD, stream);
         let limit = self.settings.handshake_timeout;
         let generation = tls.generation();
         let stream = match tokio::time::timeout(limit, tls.handshake(stream)).await {
@@ -164,8 +167,7 @@ impl Connector {
         T: Read + Write + Send + Unpin + 'static,
     {
         let (sender, connection) = http1::handshake(io).await.map_err(|error| self.no_http(error))?;
-        let driver = Driver::spawn(connection);
-        Ok(Connected::Http1(Http1::new(sender, driver, generation, self.settings.max_connection_age)))
+        Ok(Connected::Http1(Http1::new(sender, Work::new(connection), generation, self.settings.max_connection_age)))
     }
 
     async fn http2<T>(&self, io: T, lane: LaneSettings, generation: u64) -> Result<Connected, Error>
@@ -199,6 +201,9 @@ fn too_slow(what: &str, peer: &str, limit: Duration) -> Error {
 fn path_of(uri: &http::Uri) -> PathAndQuery {
     uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
+
+/// How much of what has arrived is taken from the kernel at once, below TLS.
+const READ_AHEAD: usize = 64 << 10;
 
 /// So that the connector can be shared by all lanes.
 const _: fn() = || {

@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -62,7 +62,7 @@ fn is_undone(error: &hyper::Error) -> bool {
 /// The bytes of a body that nobody has read from.
 fn take_bytes(body: Full<Bytes>) -> Bytes {
     let mut body = std::pin::pin!(body);
-    match body.as_mut().poll_frame(&mut Context::from_waker(std::task::Waker::noop())) {
+    match body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         _ => Bytes::new(),
     }
@@ -219,33 +219,66 @@ impl Drop for Stream {
     }
 }
 
+/// What an HTTP/1.1 connection has to do, until it ends.
+///
+/// It has one user at a time, who waits for nothing else and does this meanwhile. A task of its own would have to be woken for
+/// each chunk of an answer, and wake the user for it, even where many chunks are at hand.
+pub(super) struct Work {
+    future: Option<Pin<Box<Connection>>>,
+}
+
+type Connection = dyn Future<Output = Result<(), hyper::Error>> + Send;
+
+impl Work {
+    pub(super) fn new(connection: impl Future<Output = Result<(), hyper::Error>> + Send + 'static) -> Self {
+        Self { future: Some(Box::pin(connection)) }
+    }
+
+    /// Does what can be done now.
+    fn go_on(&mut self, context: &mut Context<'_>) {
+        let Some(future) = &mut self.future else { return };
+        let Poll::Ready(ended) = future.as_mut().poll(context) else { return };
+        if let Err(error) = ended {
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection ended");
+        }
+        self.future = None;
+    }
+
+    /// Goes on until what is wanted of the connection is there.
+    async fn until<F: Future>(&mut self, wanted: F) -> F::Output {
+        let mut wanted = std::pin::pin!(wanted);
+        std::future::poll_fn(|context| {
+            self.go_on(context);
+            wanted.as_mut().poll(context)
+        })
+        .await
+    }
+}
+
 /// A connection for one request at a time.
 pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
     generation: u64,
     idle_since: Instant,
     retire_at: Instant,
-    _driver: Driver,
+    work: Work,
 }
 
 impl Http1 {
-    pub(super) fn new(
-        sender: http1::SendRequest<Full<Bytes>>,
-        driver: Driver,
-        generation: u64,
-        max_age: Duration,
-    ) -> Self {
+    pub(super) fn new(sender: http1::SendRequest<Full<Bytes>>, work: Work, generation: u64, max_age: Duration) -> Self {
         let now = Instant::now();
-        Self { sender, generation, idle_since: now, retire_at: now + max_age, _driver: driver }
+        Self { sender, generation, idle_since: now, retire_at: now + max_age, work }
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_open(&mut self) -> bool {
+        // Nobody has looked since the last answer whether the server has closed it.
+        self.work.go_on(&mut Context::from_waker(Waker::noop()));
         let now = Instant::now();
         !self.sender.is_closed() && now < self.retire_at && now < self.idle_since + MAX_IDLE_TIME
     }
 
     /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
-    pub(super) fn is_usable(&self, generation: u64) -> bool {
+    pub(super) fn is_usable(&mut self, generation: u64) -> bool {
         self.is_open() && self.generation == generation
     }
 
@@ -255,10 +288,11 @@ impl Http1 {
         idle: Arc<IdleHttp1>,
     ) -> Result<http::Response<Body>, Refused> {
         // The answer before was read to its end, so this takes a moment at most, or fails.
-        if self.sender.ready().await.is_err() {
+        if self.work.until(self.sender.ready()).await.is_err() {
             return Err(Refused::Undone(Box::new(request.map(take_bytes))));
         }
-        let response = self.sender.try_send_request(request).await.map_err(Refused::from_error)?;
+        let sent = self.sender.try_send_request(request);
+        let response = self.work.until(sent).await.map_err(Refused::from_error)?;
         let hold = Hold::Connection { connection: Box::new(self), idle };
         Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(hold) })))
     }
@@ -292,6 +326,9 @@ impl HttpBody for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        if let Some(Hold::Connection { connection, .. }) = &mut self.hold {
+            connection.work.go_on(context);
+        }
         let polled = Pin::new(&mut self.incoming).poll_frame(context);
         if let Poll::Ready(None) = polled
             && let Some(Hold::Connection { mut connection, idle }) = self.hold.take()

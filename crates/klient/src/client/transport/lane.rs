@@ -221,12 +221,12 @@ impl IdleHttp1 {
     /// The connection that was used last: the others get the chance to be closed.
     fn take(&self, generation: u64) -> Option<Http1> {
         let mut connections = lock(&self.connections);
-        connections.retain(|connection| connection.is_usable(generation));
+        connections.retain_mut(|connection| connection.is_usable(generation));
         connections.pop()
     }
 
     /// Keeps a connection whose answer was read to the end.
-    pub(super) fn put(&self, connection: Http1) {
+    pub(super) fn put(&self, mut connection: Http1) {
         let mut connections = lock(&self.connections);
         if connections.len() < MAX_IDLE && connection.is_open() {
             connections.push(connection);

@@ -13,8 +13,9 @@ use crate::{Error, ErrorKind, informer::list_watch::WatchEvents};
 const SHORT: Duration = Duration::from_secs(1);
 /// How long after its time a watch may end.
 const GRACE: Duration = Duration::from_secs(30);
-/// How many events are taken before they take effect, even if there are more at hand.
-const BATCH: u64 = 1000;
+/// How many events are taken before they take effect, even if there are more at hand. Few enough that they, and the states that
+/// they replace, are still in the processor's cache when handlers see them.
+const BATCH: u64 = 32;
 
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Asks for the changes after the last version.
@@ -47,6 +48,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 () = std::future::ready(()), if fresh > 0 => {
                     last = Instant::now();
                     self.take_effect(fresh);
+                    if fresh >= BATCH {
+                        // Handlers go first. Otherwise old states pile up in front of them for as long as more is at hand.
+                        tokio::task::yield_now().await;
+                    }
                     fresh = 0;
                     // The first bookmark of all says that silence means something.
                     let dead = self.dead_at(last, end);
@@ -108,7 +113,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             }
         };
         let version: ResourceVersion = object.resource_version().as_deref().unwrap_or_default().into();
-        match self.store.ingest(object) {
+        match self.store.ingest_change(object) {
             Ok(object) => self.store.change(change(object)),
             Err(error) => self.report_unreadable(&error),
         }

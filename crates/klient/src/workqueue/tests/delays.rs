@@ -196,3 +196,25 @@ async fn a_hundred_thousand_keys_go_through_delays_and_rate_limits() {
     assert!(turns.iter().all(|turns| *turns == 3));
     assert_eq!(queue.stats(), QueueStats::default());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_getter_that_is_not_polled_keeps_no_delayed_key_from_others() {
+    let queue = queue();
+    let started = Instant::now();
+    // Waits first, and is looked at no more: as in a loop that selects among several things and works on another one.
+    let mut idle = pin!(queue.get());
+    assert!(poll_once(idle.as_mut()).is_pending());
+    queue.add_after(1, secs(20));
+    assert!(poll_once(idle.as_mut()).is_pending());
+    let other = tokio::spawn({
+        let queue = queue.clone();
+        async move { timeout(secs(100), queue.get()).await.ok().flatten().map(|item| *item) }
+    });
+    tokio::task::yield_now().await;
+    // An earlier one, of which the one that is not polled could not tell the others.
+    queue.add_after(2, secs(10));
+    assert_eq!(other.await.unwrap(), Some(2));
+    assert_eq!(started.elapsed().as_secs(), 10);
+    assert_eq!(queue.get().await.map(|item| *item), Some(1));
+    assert_eq!(started.elapsed().as_secs(), 20);
+}

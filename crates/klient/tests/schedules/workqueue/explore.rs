@@ -200,7 +200,7 @@ fn a_shutdown_reaches_everybody_whenever_it_comes() {
 }
 
 #[test]
-fn delayed_keys_reach_somebody_even_if_the_timekeeper_goes_away() {
+fn delayed_keys_reach_somebody_even_if_another_getter_goes_away() {
     explore(|| {
         let queue = queue();
         // Its time has come already: whoever is told to look at the time finds it.
