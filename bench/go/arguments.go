@@ -21,6 +21,8 @@ type arguments struct {
 	concurrency int
 	// since is the version after which a watch begins.
 	since string
+	// replay is where the replay server is, for the jobs that are about it.
+	replay string
 }
 
 func parse(words []string) (*arguments, error) {
@@ -35,6 +37,7 @@ func parse(words []string) (*arguments, error) {
 	flags.IntVar(&parsed.size, "size", 1, "")
 	flags.IntVar(&parsed.concurrency, "concurrency", 1, "")
 	flags.StringVar(&parsed.since, "since", "", "")
+	flags.StringVar(&parsed.replay, "replay", "", "")
 	return parsed, flags.Parse(words[1:])
 }
 

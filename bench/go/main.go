@@ -40,6 +40,8 @@ var jobs = map[string]job{
 	"sync":            syncInformer,
 	"sync-decoded":    syncInformer,
 	"informer-events": informerEvents,
+	"events":          replayKeys,
+	"events-typed":    replayTyped,
 	"index":           index,
 	"relist":          relist,
 }
@@ -102,5 +104,5 @@ func pods(clientset *kubernetes.Clientset) typed.PodInterface {
 
 // name is that of an object by its number.
 func name(number int) string {
-	return fmt.Sprintf("web-%05d", number)
+	return fmt.Sprintf("web-%06d", number)
 }

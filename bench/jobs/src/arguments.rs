@@ -1,4 +1,5 @@
-//! `JOB --kubeconfig FILE --object FILE [--count N] [--size N] [--concurrency N] [--since VERSION]`.
+//! `JOB --kubeconfig FILE --object FILE [--count N] [--size N] [--concurrency N] [--since VERSION] [--replay ADDRESS]
+//! [--recording FOLDER]`.
 
 use std::path::PathBuf;
 
@@ -19,6 +20,10 @@ pub struct Arguments {
     pub concurrency: usize,
     /// The version after which a watch begins.
     pub since: String,
+    /// Where the replay server is, for the jobs that are about it.
+    pub replay: String,
+    /// Where to put what is recorded for it.
+    pub recording: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub enum Job {
     Fill,
     /// Changes objects of the fleet, for watches to see. Not measured; only klient's program does it.
     Touch,
+    /// Writes down what the server answers, for the replay server. Not measured; only klient's program does it.
+    Record,
     Get,
     Create,
     List,
@@ -43,6 +50,10 @@ pub enum Job {
     SyncDecoded,
     /// Events on their way through an informer to a handler that takes the key.
     InformerEvents,
+    /// Events of the replay server on their way through an informer to a handler that takes the key.
+    Events,
+    /// The same, with a handler that uses the object.
+    EventsTyped,
     /// Lookups of 20 objects by an index value.
     Index,
     /// The whole state read again, nothing having changed.
@@ -54,9 +65,10 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 19] = [
         Self::Fill,
         Self::Touch,
+        Self::Record,
         Self::Get,
         Self::Create,
         Self::List,
@@ -67,6 +79,8 @@ impl Job {
         Self::Sync,
         Self::SyncDecoded,
         Self::InformerEvents,
+        Self::Events,
+        Self::EventsTyped,
         Self::Index,
         Self::Relist,
         Self::Queue,
@@ -77,6 +91,7 @@ impl Job {
         match self {
             Self::Fill => "fill",
             Self::Touch => "touch",
+            Self::Record => "record",
             Self::Get => "get",
             Self::Create => "create",
             Self::List => "list",
@@ -87,6 +102,8 @@ impl Job {
             Self::Sync => "sync",
             Self::SyncDecoded => "sync-decoded",
             Self::InformerEvents => "informer-events",
+            Self::Events => "events",
+            Self::EventsTyped => "events-typed",
             Self::Index => "index",
             Self::Relist => "relist",
             Self::Queue => "queue",
@@ -109,6 +126,8 @@ impl Arguments {
             size: 1,
             concurrency: 1,
             since: String::new(),
+            replay: String::new(),
+            recording: PathBuf::new(),
         };
         while let Some(flag) = words.next() {
             let value = words.next().with_context(|| format!("{flag} has no value"))?;
@@ -119,6 +138,8 @@ impl Arguments {
                 "--size" => arguments.size = value.parse()?,
                 "--concurrency" => arguments.concurrency = value.parse()?,
                 "--since" => arguments.since = value,
+                "--replay" => arguments.replay = value,
+                "--recording" => arguments.recording = value.into(),
                 _ => bail!("no option {flag}"),
             }
         }

@@ -7,6 +7,7 @@
 mod answer;
 mod arguments;
 mod mark;
+mod replay;
 mod spread;
 
 use anyhow::{Result, ensure};
@@ -17,6 +18,7 @@ pub use self::{
     answer::Answer,
     arguments::{Arguments, Job},
     mark::{Mark, Measured, forget_peak, peak, resident},
+    replay::replay_changes,
     spread::spread,
 };
 
@@ -27,7 +29,7 @@ pub const MADE: &str = "made";
 
 /// The name of an object by its number.
 pub fn name(number: usize) -> String {
-    format!("web-{number:05}")
+    format!("web-{number:06}")
 }
 
 /// The objects that are made, in order.

@@ -4,6 +4,8 @@ mod fill;
 mod informer;
 mod queue;
 mod read;
+mod record;
+mod replay;
 mod watch;
 mod write;
 
@@ -11,8 +13,8 @@ use anyhow::Result;
 use bench_jobs::{Arguments, FLEET, Job, WARM_UP, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::GetOptions;
-use klient::informer::Form;
 use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
+use klient::informer::Form;
 use klient::wire::ManagedFields;
 
 const LIBRARY: &str = "klient";
@@ -34,6 +36,7 @@ async fn main() -> Result<()> {
     match arguments.job {
         Job::Fill => return fill::fill(&arguments, &client).await,
         Job::Touch => return fill::touch(&arguments, &client).await,
+        Job::Record => return record::record(&arguments, &client).await,
         _ => {}
     }
     let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
@@ -53,6 +56,8 @@ async fn main() -> Result<()> {
         Job::Sync => informer::sync(&arguments, fleet, Form::Wire).await?,
         Job::SyncDecoded => informer::sync(&arguments, fleet, Form::Decoded).await?,
         Job::InformerEvents => informer::events(&arguments, fleet).await?,
+        Job::Events => replay::events(&arguments, fleet, replay::take_key).await?,
+        Job::EventsTyped => replay::events(&arguments, fleet, replay::take_object).await?,
         Job::Index => informer::index(&arguments, fleet).await?,
         Job::Relist => informer::relist(&arguments, fleet).await?,
         _ => watch::typed(&arguments, &fleet).await?,

@@ -36,9 +36,10 @@ async fn main() -> Result<()> {
         // There is no form of an event other than the typed one.
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
         Job::Sync | Job::SyncDecoded => informer::sync(&arguments, fleet).await?,
+        Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
         // There are no indices, and no way to begin at a version or to list again on demand.
         Job::InformerEvents | Job::Index | Job::Relist | Job::Queue | Job::QueueBurst => bail!("not offered"),
-        Job::Fill | Job::Touch => bail!("klient's program does this"),
+        Job::Fill | Job::Touch | Job::Record => bail!("klient's program does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);
     Ok(())

@@ -8,8 +8,8 @@ use super::job::Job;
 
 pub(super) struct Options {
     pub(super) jobs: Vec<Job>,
-    /// How many pods there are.
-    pub(super) size: usize,
+    /// How many pods there are; the servers have numbers of their own otherwise.
+    pub(super) size: Option<usize>,
     /// How many operations are measured; each job has a number of its own otherwise.
     pub(super) count: Option<usize>,
     pub(super) repetitions: usize,
@@ -28,7 +28,7 @@ pub(super) enum Profile {
 impl Default for Options {
     fn default() -> Self {
         let jobs = Job::ALL.to_vec();
-        Self { jobs, size: 500, count: None, repetitions: 5, json: None, profile: Profile::Release }
+        Self { jobs, size: None, count: None, repetitions: 5, json: None, profile: Profile::Release }
     }
 }
 
@@ -42,7 +42,7 @@ impl Options {
             let positive = || number().with_context(|| format!("{flag} {value}: not a positive number"));
             match flag {
                 "--job" => named.push(value),
-                "--size" => options.size = positive()?,
+                "--size" => options.size = Some(positive()?),
                 "--count" => options.count = Some(positive()?),
                 "--repetitions" => options.repetitions = positive()?,
                 "--json" => options.json = Some(value.into()),
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(Options::parse(&[]).unwrap().jobs.len(), Job::ALL.len());
         let options = Options::parse(&["--job", "list", "--size", "20", "--json", "out.json"]).unwrap();
         assert_eq!(options.jobs.len(), 1);
-        assert_eq!((options.size, options.count), (20, None));
+        assert_eq!((options.size, options.count), (Some(20), None));
     }
 
     #[test]

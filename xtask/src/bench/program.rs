@@ -51,7 +51,7 @@ impl Program {
 }
 
 /// What is measured is built by itself, so that it does not get the features that another one's dependencies ask for.
-fn build_rust(bench: &Path, package: &str, profile: Profile) -> Result<PathBuf> {
+pub(super) fn build_rust(bench: &Path, package: &str, profile: Profile) -> Result<PathBuf> {
     let (name, folder) = match profile {
         Profile::Release => ("release", "release"),
         Profile::Dev => ("dev", "debug"),

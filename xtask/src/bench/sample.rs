@@ -9,6 +9,7 @@ use super::{job::Job, program::Library};
 use crate::run::output;
 
 /// What a program is asked to do.
+#[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) job: &'a str,
     pub(super) kubeconfig: &'a Path,
@@ -17,12 +18,26 @@ pub(super) struct Call<'a> {
     pub(super) size: usize,
     pub(super) concurrency: usize,
     pub(super) since: &'a str,
+    /// The address of the replay server.
+    pub(super) replay: &'a str,
+    /// Where recorded answers go.
+    pub(super) recording: &'a Path,
 }
 
 impl Default for Call<'_> {
     fn default() -> Self {
         let nowhere = Path::new("");
-        Self { job: "", kubeconfig: nowhere, object: nowhere, count: 1, size: 1, concurrency: 1, since: "" }
+        Self {
+            job: "",
+            kubeconfig: nowhere,
+            object: nowhere,
+            count: 1,
+            size: 1,
+            concurrency: 1,
+            since: "",
+            replay: "",
+            recording: nowhere,
+        }
     }
 }
 
@@ -60,13 +75,15 @@ impl Sample {
 pub(super) struct Measurement {
     pub(super) job: Job,
     pub(super) count: usize,
+    /// How many objects there were.
+    pub(super) size: usize,
     /// The samples of each library in the order of repetitions, or why there are none.
     pub(super) samples: Vec<(Library, Result<Vec<Sample>, String>)>,
 }
 
 impl Measurement {
-    pub(super) fn new(job: Job, count: usize) -> Self {
-        Self { job, count, samples: Library::ALL.map(|library| (library, Ok(Vec::new()))).into() }
+    pub(super) fn new(job: Job, count: usize, size: usize) -> Self {
+        Self { job, count, size, samples: Library::ALL.map(|library| (library, Ok(Vec::new()))).into() }
     }
 
     pub(super) fn add(&mut self, library: Library, sample: Sample) {
@@ -89,7 +106,8 @@ impl Measurement {
 pub(super) fn run(program: &Path, call: &Call<'_>) -> Result<Value> {
     let (kubeconfig, object) = (call.kubeconfig.to_string_lossy(), call.object.to_string_lossy());
     let (count, size, concurrency) = (call.count.to_string(), call.size.to_string(), call.concurrency.to_string());
-    let arguments = [
+    let recording = call.recording.to_string_lossy();
+    let mut arguments = vec![
         call.job,
         "--kubeconfig",
         &kubeconfig,
@@ -104,6 +122,12 @@ pub(super) fn run(program: &Path, call: &Call<'_>) -> Result<Value> {
         "--since",
         call.since,
     ];
+    if !call.replay.is_empty() {
+        arguments.extend(["--replay", call.replay]);
+    }
+    if !recording.is_empty() {
+        arguments.extend(["--recording", &recording]);
+    }
     let printed = output(Path::new("."), &program.to_string_lossy(), &arguments)?;
     serde_json::from_str(&printed).with_context(|| format!("{} printed {printed:?}", program.display()))
 }

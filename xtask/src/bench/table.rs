@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    job::Place,
     options::Options,
     sample::{Measurement, Sample},
 };
@@ -54,7 +55,9 @@ impl Row {
 
 /// Prints the rows of one job.
 pub(super) fn print(measurement: &Measurement) {
-    println!("\n{}, {} times", measurement.job.operation, measurement.count);
+    let Measurement { job, count, size, .. } = measurement;
+    let objects = if job.place == Place::Process { String::new() } else { format!(", {size} objects") };
+    println!("\n{}: {}{objects}, {count} times", job.name, job.operation);
     println!("| library | CPU us (min-max) | per second | peak RSS MB | RSS MB | CPU / klient's (min-max) |");
     println!("|---|---|---|---|---|---|");
     for (library, row) in rows(measurement) {
@@ -90,10 +93,16 @@ pub(super) fn to_json(measurements: &[Measurement], options: &Options) -> Value 
                 })
                 .collect();
             let job = measurement.job;
-            json!({"job": job.name, "concurrency": job.concurrency, "count": measurement.count, "libraries": libraries})
+            json!({
+                "job": job.name,
+                "concurrency": job.concurrency,
+                "count": measurement.count,
+                "size": measurement.size,
+                "libraries": libraries,
+            })
         })
         .collect();
-    json!({"size": options.size, "repetitions": options.repetitions, "jobs": jobs})
+    json!({"repetitions": options.repetitions, "jobs": jobs})
 }
 
 fn row_to_json(row: &Row) -> Value {

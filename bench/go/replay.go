@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+func replayKeys(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return replay(ctx, arguments, clientset, func(answer *answer, object any) {
+		key, _ := cache.MetaNamespaceKeyFunc(object)
+		namespace, name, _ := strings.Cut(key, "/")
+		answer.addKey(namespace, name)
+	})
+}
+
+func replayTyped(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return replay(ctx, arguments, clientset, func(answer *answer, object any) { answer.addPod(object.(*corev1.Pod)) })
+}
+
+// replay has the server tell an informer that is complete of changes, which go through reflector, fifo and store to a handler.
+func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset, take func(*answer, any)) (measured, *answer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	answer := &answer{}
+	done := make(chan struct{})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
+		take(answer, object)
+		if int(answer.count) == arguments.count {
+			close(done)
+		}
+	}})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(registration.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	asked, err := http.Post("http://"+arguments.replay+"/replay/change", "", nil)
+	if err != nil {
+		return measured{}, nil, err
+	}
+	asked.Body.Close()
+	if asked.StatusCode != http.StatusOK {
+		return measured{}, nil, fmt.Errorf("the replay server answers %s", asked.Status)
+	}
+	<-done
+	return mark.measured(), answer, nil
+}
