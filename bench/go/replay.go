@@ -44,14 +44,22 @@ func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Cli
 		return measured{}, nil, err
 	}
 	mark := now()
-	asked, err := http.Post("http://"+arguments.replay+"/replay/change", "", nil)
-	if err != nil {
+	if err := replayChanges(arguments); err != nil {
 		return measured{}, nil, err
-	}
-	asked.Body.Close()
-	if asked.StatusCode != http.StatusOK {
-		return measured{}, nil, fmt.Errorf("the replay server answers %s", asked.Status)
 	}
 	<-done
 	return mark.measured(), answer, nil
+}
+
+// replayChanges has one watch, now or as soon as there is one, be told of the changes.
+func replayChanges(arguments *arguments) error {
+	asked, err := http.Post("http://"+arguments.replay+"/replay/change", "", nil)
+	if err != nil {
+		return err
+	}
+	asked.Body.Close()
+	if asked.StatusCode != http.StatusOK {
+		return fmt.Errorf("the replay server answers %s", asked.Status)
+	}
+	return nil
 }

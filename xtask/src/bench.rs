@@ -1,25 +1,35 @@
 //! Benchmarks: of the wire forms by themselves, and of whole programs beside client-go and kube-rs on the real server.
 
+mod child;
+mod footprint;
 mod job;
+mod memory;
 mod options;
+mod plot;
 mod program;
 mod replay;
 mod sample;
 mod server;
 mod table;
+mod turns;
 mod wire;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use self::{
+    child::Limits,
     job::{Job, Place},
     options::{Options, Profile},
     program::{Library, Program},
     replay::Replay,
-    sample::{Call, Measurement, Sample},
+    sample::{Call, Measurement},
+    turns::Turns,
 };
 pub(crate) use self::{server::compare as servers, wire::wire};
 use crate::e2e;
@@ -47,7 +57,13 @@ pub(crate) fn smoke(root: &Path) -> Result<()> {
 fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
     let programs: Vec<Program> =
         Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
+    for program in &programs {
+        if let Err(why) = program.path() {
+            println!("no numbers of {}: {why}", program.library.name());
+        }
+    }
     let object = root.join("bench/pod.json");
+    let bench = Bench { root, options, programs: &programs, object: &object };
     let mut measurements = Vec::new();
     // Each server is there for its own jobs alone.
     for place in [Place::Real, Place::Replay, Place::Process] {
@@ -55,18 +71,36 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
         if jobs.is_empty() {
             continue;
         }
-        let bench = Bench { root, options, programs: &programs, object: &object };
         measurements.extend(match place {
             Place::Real => bench.on_real_server(&jobs)?,
             Place::Replay => bench.on_replay_server(&jobs)?,
             Place::Process => bench.in_process(&jobs)?,
         });
     }
+    let footprints = footprint::measure(root, &programs, options.build_times)?;
+    footprint::print(&footprints);
+    // Nothing is written before everything is measured: what is there is of one whole run.
     if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&table::to_json(&measurements, options))?;
-        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        let mut all = table::to_json(&measurements, options);
+        all["programs"] = footprint::to_json(&footprints);
+        write(path, &(serde_json::to_string_pretty(&all)? + "\n"))?;
+    }
+    if let Some(folder) = &options.plots {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        for (name, svg) in plot::plots(&measurements) {
+            write(&folder.join(name), &svg)?;
+        }
     }
     Ok(measurements)
+}
+
+/// Writes a file whole or not at all.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    fs::write(&new, text).with_context(|| new.display().to_string())?;
+    fs::rename(&new, path).with_context(|| path.display().to_string())
 }
 
 /// What all jobs need.
@@ -86,35 +120,48 @@ impl Bench<'_> {
         let size = self.size(jobs[0]);
         let call = Call { kubeconfig: &kubeconfig, object: self.object, size, ..Call::default() };
         let filled = sample::run(klient, &Call { job: "fill", ..call }).context("filling the server")?;
-        println!("\n{size} pods of {} bytes as JSON", filled["object_bytes"]);
+        println!("\n{size} pods of {} bytes as JSON, without their managed fields", filled["object_bytes"]);
+        if jobs.iter().any(|job| job.needs_custom()) {
+            let filled =
+                sample::run(klient, &Call { job: "fill-custom", ..call }).context("making custom resources")?;
+            println!("{size} custom resources of {} bytes", filled["object_bytes"]);
+        }
         let mut measurements = Vec::new();
         for job in jobs {
             let call = Call { count: job.count(self.options.count, size), ..call };
             let touched =
                 if job.needs_events() { sample::run(klient, &Call { job: "touch", ..call })? } else { json!({}) };
             let since = touched["since"].as_str().unwrap_or_default();
-            measurements.push(self.in_turns(*job, &Call { since, ..call })?);
+            measurements.push(self.in_turns(*job, &Call { since, ..call }, None)?);
         }
         Ok(measurements)
     }
 
     fn on_replay_server(&self, jobs: &[Job]) -> Result<Vec<Measurement>> {
-        let size = self.size(jobs[0]);
-        let replay = Replay::record(self.root, self.options.profile, self.klient()?, size)?;
-        let mut measurements = Vec::new();
+        let replay = Replay::record(self.root, self.options.profile, self.klient()?, self.size(jobs[0]))?;
+        let mut measurements: Vec<Measurement> = Vec::new();
         for job in jobs {
-            let count = job.count(self.options.count, size);
-            let server = replay.serve(size, count)?;
-            let (kubeconfig, address) = (&server.kubeconfig, &server.address);
-            let call = Call { kubeconfig, object: self.object, count, size, replay: address, ..Call::default() };
-            measurements.push(self.in_turns(*job, &call)?);
+            let usual = [self.size(*job)];
+            let sizes = if job.grows() && !self.options.sizes.is_empty() { &self.options.sizes[..] } else { &usual };
+            let first = measurements.len();
+            for size in sizes {
+                let (size, count) = (*size, job.count(self.options.count, *size));
+                let server = replay.serve(size, count, job.pace, self.options.replay_port)?;
+                let (kubeconfig, address) = (&server.kubeconfig, &server.address);
+                let call = Call { kubeconfig, object: self.object, count, size, replay: address, ..Call::default() };
+                let measurement = self.in_turns(*job, &call, measurements[first..].last())?;
+                measurements.push(measurement);
+            }
         }
         Ok(measurements)
     }
 
     fn in_process(&self, jobs: &[Job]) -> Result<Vec<Measurement>> {
-        let call = |job: &Job| Call { count: job.count(self.options.count, 1), ..Call::default() };
-        jobs.iter().map(|job| self.in_turns(*job, &call(job))).collect()
+        let call = |job: &Job| {
+            let size = self.size(*job);
+            Call { object: self.object, count: job.count(self.options.count, size), size, ..Call::default() }
+        };
+        jobs.iter().map(|job| self.in_turns(*job, &call(job), None)).collect()
     }
 
     fn klient(&self) -> Result<&Path> {
@@ -125,41 +172,11 @@ impl Bench<'_> {
         self.options.size.unwrap_or_else(|| job.default_size())
     }
 
-    fn in_turns(&self, job: Job, call: &Call<'_>) -> Result<Measurement> {
+    fn in_turns(&self, job: Job, call: &Call<'_>, smaller: Option<&Measurement>) -> Result<Measurement> {
         let call = Call { job: job.task, concurrency: job.concurrency, ..*call };
-        let measurement = run_in_turns(self.programs, job, &call, self.options.repetitions)?;
+        let turns = Turns { programs: self.programs, job, call, smaller, options: self.options };
+        let measurement = turns.run(Limits::default())?;
         table::print(&measurement);
         Ok(measurement)
     }
-}
-
-/// Runs one job with each library, again and again, so that what the machine does besides hits all of them.
-fn run_in_turns(programs: &[Program], job: Job, call: &Call<'_>, repetitions: usize) -> Result<Measurement> {
-    let mut measurement = Measurement::new(job, call.count, call.size);
-    let mut expected: Option<String> = None;
-    for repetition in 0..repetitions {
-        for turn in 0..programs.len() {
-            // Nobody is always the first.
-            let program = &programs[(repetition + turn) % programs.len()];
-            let Ok(path) = program.path() else { continue };
-            let library = program.library;
-            if !job.is_offered_by(library) {
-                continue;
-            }
-            let sample = Sample::read(&sample::run(path, call).with_context(|| library.name())?)?;
-            let right = expected.get_or_insert_with(|| sample.answer.clone());
-            ensure!(sample.answer == *right, "{} {}: {}, not {right}", library.name(), job.name, sample.answer);
-            let objects = job.objects(call);
-            ensure!(sample.objects() == Some(objects), "{} {}: not {objects} objects", library.name(), job.name);
-            measurement.add(library, sample);
-        }
-    }
-    for program in programs {
-        if !job.is_offered_by(program.library) {
-            measurement.missing(program.library, "not offered");
-        } else if let Err(why) = program.path() {
-            measurement.missing(program.library, why);
-        }
-    }
-    Ok(measurement)
 }

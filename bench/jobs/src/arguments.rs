@@ -1,10 +1,12 @@
 //! `JOB --kubeconfig FILE --object FILE [--count N] [--size N] [--concurrency N] [--since VERSION] [--replay ADDRESS]
-//! [--recording FOLDER]`.
+//! [--recording FOLDER] [--started NANOSECONDS] [--slow PERCENT] [--attached yes]`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Pod;
+
+use crate::mark;
 
 /// What a program is asked to do.
 pub struct Arguments {
@@ -24,12 +26,16 @@ pub struct Arguments {
     pub replay: String,
     /// Where to put what is recorded for it.
     pub recording: PathBuf,
+    /// When this process was started, in nanoseconds of Unix time.
+    pub started: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     /// Makes the fleet. Not measured; only klient's program does it.
     Fill,
+    /// Makes a kind, and custom resources of it. Not measured; only klient's program does it.
+    FillCustom,
     /// Changes objects of the fleet, for watches to see. Not measured; only klient's program does it.
     Touch,
     /// Writes down what the server answers, for the replay server. Not measured; only klient's program does it.
@@ -48,12 +54,26 @@ pub enum Job {
     Sync,
     /// The same, with every object decoded.
     SyncDecoded,
+    /// A cache of all custom resources, until it is complete.
+    SyncCustom,
     /// Events on their way through an informer to a handler that takes the key.
     InformerEvents,
     /// Events of the replay server on their way through an informer to a handler that takes the key.
     Events,
     /// The same, with a handler that uses the object.
     EventsTyped,
+    /// From the start of the process to a cache that is complete.
+    Cold,
+    /// A whole controller, from changes on the replay server to the end of their reconciles.
+    Controller,
+    /// Reads of single objects by their keys. Needs no server.
+    ReadKey,
+    /// The same while somebody writes. Needs no server.
+    ReadKeyWrites,
+    /// Reads of 20 objects by an index value. Needs no server.
+    ReadIndex,
+    /// The same while somebody writes. Needs no server.
+    ReadIndexWrites,
     /// Lookups of 20 objects by an index value.
     Index,
     /// The whole state read again, nothing having changed.
@@ -65,8 +85,9 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 27] = [
         Self::Fill,
+        Self::FillCustom,
         Self::Touch,
         Self::Record,
         Self::Get,
@@ -78,9 +99,16 @@ impl Job {
         Self::WatchTyped,
         Self::Sync,
         Self::SyncDecoded,
+        Self::SyncCustom,
         Self::InformerEvents,
         Self::Events,
         Self::EventsTyped,
+        Self::Cold,
+        Self::Controller,
+        Self::ReadKey,
+        Self::ReadKeyWrites,
+        Self::ReadIndex,
+        Self::ReadIndexWrites,
         Self::Index,
         Self::Relist,
         Self::Queue,
@@ -90,6 +118,7 @@ impl Job {
     pub fn name(self) -> &'static str {
         match self {
             Self::Fill => "fill",
+            Self::FillCustom => "fill-custom",
             Self::Touch => "touch",
             Self::Record => "record",
             Self::Get => "get",
@@ -101,9 +130,16 @@ impl Job {
             Self::WatchTyped => "watch-typed",
             Self::Sync => "sync",
             Self::SyncDecoded => "sync-decoded",
+            Self::SyncCustom => "sync-custom",
             Self::InformerEvents => "informer-events",
             Self::Events => "events",
             Self::EventsTyped => "events-typed",
+            Self::Cold => "cold",
+            Self::Controller => "controller",
+            Self::ReadKey => "read-key",
+            Self::ReadKeyWrites => "read-key-writes",
+            Self::ReadIndex => "read-index",
+            Self::ReadIndexWrites => "read-index-writes",
             Self::Index => "index",
             Self::Relist => "relist",
             Self::Queue => "queue",
@@ -128,6 +164,7 @@ impl Arguments {
             since: String::new(),
             replay: String::new(),
             recording: PathBuf::new(),
+            started: 0,
         };
         while let Some(flag) = words.next() {
             let value = words.next().with_context(|| format!("{flag} has no value"))?;
@@ -140,6 +177,9 @@ impl Arguments {
                 "--since" => arguments.since = value,
                 "--replay" => arguments.replay = value,
                 "--recording" => arguments.recording = value.into(),
+                "--started" => arguments.started = value.parse()?,
+                "--slow" => mark::slow_down(value.parse()?),
+                "--attached" => end_with_parent(),
                 _ => bail!("no option {flag}"),
             }
         }
@@ -157,4 +197,12 @@ impl Arguments {
         let share = |worker| (worker..self.count).step_by(self.concurrency).collect();
         (0..self.concurrency).map(share).collect()
     }
+}
+
+/// Ends this process when its standard input does: whoever started it holds the other end, and lets go in whatever way they end.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }

@@ -1,32 +1,47 @@
 //! Jobs of reflectors and stores.
 
+use std::{fmt::Debug, hash::Hash};
+
 use anyhow::{Context as _, Result};
-use bench_jobs::{Answer, Arguments, Job, Mark, Measured, replay_changes, resident};
+use bench_jobs::{
+    Answer, Arguments, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, Job, Mark, Measured,
+    replay_changes,
+};
 use futures_util::StreamExt as _;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api,
+    Api, Client, Resource,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::{WatchStreamExt as _, reflector, watcher},
 };
+use serde::de::DeserializeOwned;
 
 /// A store from nothing to complete. Objects are always decoded.
-pub(crate) async fn sync(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
-    let mark = Mark::now()?;
-    let (store, writer) = reflector::store();
-    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
-    loop {
-        match events.next().await.context("the watch has ended")?? {
-            watcher::Event::InitDone => break,
-            _ => {}
-        }
-    }
+pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    store(mark, fleet, ()).await
+}
+
+/// The same of custom resources, with the API for kinds that are known only at run time.
+pub(crate) async fn sync_custom(client: &Client) -> Result<(Measured, Answer)> {
+    let kind = GroupVersionKind::gvk(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind, CUSTOM_PLURAL);
+    store(Mark::now()?, Api::<DynamicObject>::namespaced_with(client.clone(), FLEET, &resource), resource).await
+}
+
+async fn store<K>(mark: Mark, api: Api<K>, kind: K::DynamicType) -> Result<(Measured, Answer)>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: Clone + Eq + Hash + Send + Sync + Unpin,
+{
+    let writer = reflector::store::Writer::new(kind);
+    let store = writer.as_reader();
+    let mut events = std::pin::pin!(reflector(writer, watcher(api, watcher::Config::default())).default_backoff());
+    while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut measured = mark.measured()?;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    measured.rss_bytes = Some(resident()?);
-    let _ = arguments;
+    measured.rest().await?;
     let mut answer = Answer::default();
-    for pod in store.state() {
-        add_key(&mut answer, &pod);
+    for object in store.state() {
+        add_key(&mut answer, object.meta());
     }
     Ok((measured, answer))
 }
@@ -43,13 +58,13 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
         let watcher::Event::Apply(pod) = events.next().await.context("the watch has ended")?? else { continue };
         match arguments.job {
             Job::EventsTyped => answer.add_pod(&pod),
-            _ => add_key(&mut answer, &pod),
+            _ => add_key(&mut answer, &pod.metadata),
         }
     }
     Ok((mark.measured()?, answer))
 }
 
-fn add_key(answer: &mut Answer, pod: &Pod) {
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    answer.add_key(&text(&pod.metadata.namespace), &text(&pod.metadata.name));
+fn add_key(answer: &mut Answer, metadata: &ObjectMeta) {
+    let text = |field: &Option<String>| field.as_deref().unwrap_or_default().to_owned();
+    answer.add_key(&text(&metadata.namespace), &text(&metadata.name));
 }

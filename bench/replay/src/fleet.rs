@@ -19,6 +19,8 @@ pub(crate) struct Fleet {
     pub(crate) size: usize,
     /// How many changes there are.
     pub(crate) events: usize,
+    /// How many of them there are in a second; all at once if there is no number.
+    pub(crate) pace: Option<u32>,
 }
 
 /// A part of the objects, as a list tells of them.
@@ -108,7 +110,7 @@ impl Fleet {
     /// A change after the state that lists tell of. Each object changes as often as any other, give or take one.
     pub(crate) fn modified(&self, form: Form, number: usize, out: &mut Vec<u8>) {
         let version = self.version() + 1 + number as u64;
-        nth(&self.templates(form).modified, number).write(number % self.size, version, out);
+        nth(&self.templates(form).modified, number).write_changed(number % self.size, version, out);
     }
 
     /// That of the state.

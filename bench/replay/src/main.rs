@@ -1,4 +1,4 @@
-//! `bench-replay --recording FOLDER --size N [--events N] [--port N]`: what a real server answered, served again over plain HTTP on
+//! `bench-replay --recording FOLDER --size N [--events N] [--pace N] [--port N]`: what a real server answered, served again over plain HTTP on
 //! loopback, for as many objects as wanted.
 //!
 //! It costs little per byte, so that on a machine with few cores it takes little from the client that is measured. It prints its address as
@@ -32,6 +32,8 @@ struct Arguments {
     size: usize,
     /// How many of them change when a client asks for it.
     events: usize,
+    /// How many of them in a second; all at once if it is zero.
+    pace: u32,
     /// Any free one if it is zero.
     port: u16,
 }
@@ -49,7 +51,12 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;
     let recording = Recording::read(Path::new(&arguments.recording)).context("what was recorded")?;
-    let fleet = Fleet { recording, size: arguments.size, events: arguments.events };
+    let fleet = Fleet {
+        recording,
+        size: arguments.size,
+        events: arguments.events,
+        pace: Some(arguments.pace).filter(|pace| *pace > 0),
+    };
     let address = ("127.0.0.1", arguments.port);
     let listener =
         TcpListener::bind(address).with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
@@ -64,13 +71,14 @@ fn run() -> Result<()> {
 
 impl Arguments {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
-        let mut parsed = Self { recording: PathBuf::new(), size: 0, events: 0, port: 0 };
+        let mut parsed = Self { recording: PathBuf::new(), size: 0, events: 0, pace: 0, port: 0 };
         while let Some(flag) = words.next() {
             let value = words.next().with_context(|| format!("{flag} has no value"))?;
             match flag.as_str() {
                 "--recording" => parsed.recording = value.into(),
                 "--size" => parsed.size = value.parse()?,
                 "--events" => parsed.events = value.parse()?,
+                "--pace" => parsed.pace = value.parse()?,
                 "--port" => parsed.port = value.parse()?,
                 _ => bail!("no option {flag}"),
             }

@@ -120,7 +120,13 @@ impl Server {
         }
         answer.flush()?;
         while self.wait_until_due(&answer, end)? {
+            let begun = Instant::now();
             for number in 0..self.fleet.events {
+                if let Some(pace) = self.fleet.pace {
+                    answer.flush()?;
+                    let due = begun + Duration::from_secs(1) * u32::try_from(number)? / pace;
+                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                }
                 answer.chunk(|out| self.fleet.modified(form, number, out))?;
             }
             answer.flush()?;

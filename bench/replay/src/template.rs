@@ -1,4 +1,7 @@
-//! Recorded bytes of one object, with places for what makes it another one: name, uid and version, each of a fixed width.
+//! Recorded bytes of one object, with places for what makes it another one: name, uid and version, each of a fixed width; and for
+//! the time at which a change is told of.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -6,6 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 pub(crate) const NAME: &str = "web-999999";
 pub(crate) const UID: &str = "00000000-0000-4000-8000-777777777777";
 pub(crate) const VERSION: &str = "9999999999";
+/// In an annotation, from the beginning on; nanoseconds of Unix time.
+const TIME: &str = "8888888888888888888";
 
 /// Versions of objects that never changed begin here; all have the same width.
 pub(crate) const FIRST_VERSION: u64 = 1_000_000_000;
@@ -16,21 +21,33 @@ pub(crate) struct Template {
     name: Option<usize>,
     uid: Option<usize>,
     version: usize,
+    /// Objects that were never changed have none.
+    time: Option<usize>,
 }
 
 impl Template {
     /// An object, or an event about one.
     pub(crate) fn object(bytes: Vec<u8>) -> Result<Self> {
         let (name, uid) = (Some(end_of(&bytes, NAME)?), Some(end_of(&bytes, UID)?));
-        Ok(Self { version: end_of(&bytes, VERSION)?, name, uid, bytes })
+        Ok(Self { version: end_of(&bytes, VERSION)?, time: end_of(&bytes, TIME).ok(), name, uid, bytes })
     }
 
     pub(crate) fn bookmark(bytes: Vec<u8>) -> Result<Self> {
-        Ok(Self { version: end_of(&bytes, VERSION)?, name: None, uid: None, bytes })
+        Ok(Self { version: end_of(&bytes, VERSION)?, time: None, name: None, uid: None, bytes })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Appends the object with a number, changed now.
+    pub(crate) fn write_changed(&self, number: usize, version: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write(number, version, out);
+        if let Some(end) = self.time {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            digits(&mut out[start..start + end], 19, u64::try_from(now.as_nanos()).unwrap_or_default());
+        }
     }
 
     /// Appends the object with a number.

@@ -29,7 +29,7 @@ pub(super) struct Replay {
 impl Replay {
     /// Builds the program, and records a real server that lasts no longer than that.
     pub(super) fn record(root: &Path, profile: Profile, klient: &Path, size: usize) -> Result<Self> {
-        let program = program::build_rust(&root.join("bench"), "bench-replay", profile)?;
+        let program = program::build_rust(&root.join("bench"), "bench-replay", &["bench-replay"], profile)?;
         let folder = Folder::new()?;
         let server = e2e::start()?;
         let (kubeconfig, object) = (server.kubeconfig(), root.join("bench/pod.json"));
@@ -46,11 +46,12 @@ impl Replay {
     }
 
     /// Serves so many objects, of which so many change when a client asks for it.
-    pub(super) fn serve(&self, size: usize, events: usize) -> Result<Replaying> {
+    pub(super) fn serve(&self, size: usize, events: usize, pace: Option<u32>, port: u16) -> Result<Replaying> {
         let mut child = Command::new(&self.program)
             .arg("--recording")
             .arg(self.folder.path())
             .args(["--size", &size.to_string(), "--events", &events.to_string()])
+            .args(["--pace", &pace.unwrap_or_default().to_string(), "--port", &port.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
