@@ -113,7 +113,8 @@ impl Job {
 
     /// How many operations are measured, of as many as there can be.
     pub(super) fn count(self, wanted: Option<usize>, size: usize) -> usize {
-        let count = wanted.unwrap_or(self.count);
+        // What is done once is not done more often.
+        let count = wanted.filter(|_| self.count > 1).unwrap_or(self.count);
         // No object changes twice: libraries may make one of two changes.
         if self.changes() { count.min(size) } else { count }
     }

@@ -79,7 +79,7 @@ impl Options {
                 "--job" => named.push(value),
                 "--size" => options.size = Some(positive(flag, value)?),
                 "--sizes" => {
-                    options.sizes = value.split(',').map(|size| positive(flag, size)).collect::<Result<_>>()?
+                    options.sizes = value.split(',').map(|size| positive(flag, size)).collect::<Result<_>>()?;
                 }
                 "--count" => options.count = Some(positive(flag, value)?),
                 "--repetitions" => options.repetitions = positive(flag, value)?,
