@@ -43,6 +43,7 @@ var jobs = map[string]job{
 	"informer-events": informerEvents,
 	"cold":            cold,
 	"controller":      controller,
+	"expire":          expire,
 	"events":          replayKeys,
 	"events-typed":    replayTyped,
 	"index":           index,

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
@@ -53,7 +55,11 @@ func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Cli
 
 // replayChanges has one watch, now or as soon as there is one, be told of the changes.
 func replayChanges(arguments *arguments) error {
-	asked, err := http.Post("http://"+arguments.replay+"/replay/change", "", nil)
+	return ask(arguments, "change")
+}
+
+func ask(arguments *arguments, what string) error {
+	asked, err := http.Post("http://"+arguments.replay+"/replay/"+what, "", nil)
 	if err != nil {
 		return err
 	}
@@ -62,4 +68,36 @@ func replayChanges(arguments *arguments) error {
 		return fmt.Errorf("the replay server answers %s", asked.Status)
 	}
 	return nil
+}
+
+// expire has the server end the watch and not know any more what happened since: the whole state is read once more.
+func expire(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	// An object that a new state shows is told of again, whether it changed or not.
+	var told atomic.Int64
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { told.Add(1) }})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(registration.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	rest := mark.measured()
+	rest.rest()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		return measured{}, nil, err
+	}
+	mark = now()
+	if err := ask(arguments, "expire"); err != nil {
+		return measured{}, nil, err
+	}
+	if err := waitUntil(func() bool { return int(told.Load()) == arguments.size }); err != nil {
+		return measured{}, nil, err
+	}
+	measured := mark.measured()
+	measured.peakRSSBytes, measured.rssBytes, measured.heapBytes = memory("VmHWM:"), rest.rssBytes, rest.heapBytes
+	return measured, cached(informer.GetStore()), nil
 }

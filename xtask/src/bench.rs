@@ -16,11 +16,17 @@ mod wire;
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
+    process, thread,
 };
 
 use anyhow::{Context, Result};
 use serde_json::json;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
 
 use self::{
     child::Limits,
@@ -37,8 +43,24 @@ use crate::e2e;
 /// Builds the programs, starts the server, runs each job with each library in turn, and prints the ratios.
 pub(crate) fn compare(root: &Path, arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
+    end_when_interrupted()?;
     measure(root, &options).map(drop)
 }
+
+/// Says so, and ends. Everything that was started ends with this process, and nothing was written.
+fn end_when_interrupted() -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            eprintln!("\nerror: interrupted; no numbers were written");
+            process::exit(INTERRUPTED);
+        }
+    });
+    Ok(())
+}
+
+/// As shells say it.
+const INTERRUPTED: i32 = 130;
 
 /// Small, quick to build, and strict: every library must be there and get the right answers. Times mean nothing here.
 pub(crate) fn smoke(root: &Path) -> Result<()> {
@@ -55,6 +77,7 @@ pub(crate) fn smoke(root: &Path) -> Result<()> {
 }
 
 fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
+    forget(options)?;
     let programs: Vec<Program> =
         Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
     for program in &programs {
@@ -79,7 +102,6 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
     }
     let footprints = footprint::measure(root, &programs, options.build_times)?;
     footprint::print(&footprints);
-    // Nothing is written before everything is measured: what is there is of one whole run.
     if let Some(path) = &options.json {
         let mut all = table::to_json(&measurements, options);
         all["programs"] = footprint::to_json(&footprints);
@@ -92,6 +114,18 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
         }
     }
     Ok(measurements)
+}
+
+/// Removes what another run has left where this one will write, once everything is measured: what is there is of one whole run.
+fn forget(options: &Options) -> Result<()> {
+    let plots = options.plots.iter().flat_map(|folder| plot::names(&options.jobs).map(|name| folder.join(name)));
+    for path in options.json.iter().cloned().chain(plots) {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context(path.display().to_string()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file whole or not at all.
@@ -178,5 +212,27 @@ impl Bench<'_> {
         let measurement = turns.run(Limits::default())?;
         table::print(&measurement);
         Ok(measurement)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use klient_harness::Folder;
+
+    use super::*;
+
+    #[test]
+    fn nothing_of_an_older_run_is_left_when_a_run_begins() {
+        let folder = Folder::new().unwrap();
+        let (json, plots) = (folder.path().join("out.json"), folder.path().to_owned());
+        let (plot, other) = (plots.join("sync-cpu.svg"), plots.join("other.svg"));
+        for path in [&json, &plot, &other] {
+            write(path, "old").unwrap();
+        }
+        let options = Options { json: Some(json.clone()), plots: Some(plots), ..Options::default() };
+        forget(&options).unwrap();
+        assert!(!json.exists() && !plot.exists() && other.exists());
+        // There is nothing to forget the second time.
+        forget(&options).unwrap();
     }
 }

@@ -78,6 +78,8 @@ pub enum Job {
     Index,
     /// The whole state read again, nothing having changed.
     Relist,
+    /// The same after the replay server has ended the watch and refused to go on with it.
+    Expire,
     /// Keys through a work queue. Needs no server.
     Queue,
     /// Many keys at once through a work queue. Needs no server.
@@ -85,7 +87,7 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 28] = [
         Self::Fill,
         Self::FillCustom,
         Self::Touch,
@@ -111,6 +113,7 @@ impl Job {
         Self::ReadIndexWrites,
         Self::Index,
         Self::Relist,
+        Self::Expire,
         Self::Queue,
         Self::QueueBurst,
     ];
@@ -142,6 +145,7 @@ impl Job {
             Self::ReadIndexWrites => "read-index-writes",
             Self::Index => "index",
             Self::Relist => "relist",
+            Self::Expire => "expire",
             Self::Queue => "queue",
             Self::QueueBurst => "queue-burst",
         }

@@ -22,7 +22,7 @@ pub use self::{
     mark::{Allocations, Mark, Measured, count_with, forget_peak, peak, resident},
     reads::{Reads, group_of},
     reconciles::{Reconciles, TOLD_AT},
-    replay::replay_changes,
+    replay::{replay_changes, replay_expiry},
     spread::spread,
 };
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use anyhow::{Result, ensure};
-use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, resident};
+use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry, resident};
 use k8s_openapi::api::core::v1::Pod;
 use klient::client::{Api, ListStream, Watch};
 use klient::informer::{CachedObject, Event, Form, IndexFunc, ListWatch, SharedInformer};
@@ -133,5 +133,26 @@ pub(crate) async fn relist(_: &Arguments, fleet: Api<Pod>) -> Result<(Measured, 
     let mut measured = mark.measured()?;
     measured.peak_rss_bytes = i64::try_from(peak()?)?;
     measured.rss_bytes = Some(before);
+    Ok((measured, answer(&informer)))
+}
+
+/// The same after the server has ended the watch and does not know any more what happened since.
+pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let informer = SharedInformer::new(fleet);
+    informer.start();
+    informer.wait_for_sync().await?;
+    let lists = || informer.status().relists.values().sum::<u64>();
+    let before = lists();
+    let mut rest = Mark::now()?.measured()?;
+    rest.rest().await?;
+    forget_peak()?;
+    let mark = Mark::now()?;
+    replay_expiry(arguments)?;
+    while lists() == before {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let mut measured = mark.measured()?;
+    measured.peak_rss_bytes = i64::try_from(peak()?)?;
+    (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);
     Ok((measured, answer(&informer)))
 }

@@ -77,6 +77,7 @@ pub async fn run() -> Result<()> {
         Job::EventsTyped => replay::events(&arguments, fleet, replay::take_object).await?,
         Job::Controller => controller::run(&arguments, fleet).await?,
         Job::Index => informer::index(&arguments, fleet).await?,
+        Job::Expire => informer::expire(&arguments, fleet).await?,
         Job::Relist => informer::relist(&arguments, fleet).await?,
         _ => watch::typed(&arguments, &fleet).await?,
     };

@@ -5,7 +5,7 @@ use std::{fmt::Debug, hash::Hash};
 use anyhow::{Context as _, Result};
 use bench_jobs::{
     Answer, Arguments, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, Job, Mark, Measured,
-    replay_changes,
+    forget_peak, peak, replay_changes, replay_expiry,
 };
 use futures_util::StreamExt as _;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -62,6 +62,28 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
         }
     }
     Ok((mark.measured()?, answer))
+}
+
+/// The whole state once more, after the server has ended the watch and does not know any more what happened since.
+pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let (store, writer) = reflector::store();
+    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
+    while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
+    let mut rest = Mark::now()?.measured()?;
+    rest.rest().await?;
+    forget_peak()?;
+    let mark = Mark::now()?;
+    replay_expiry(arguments)?;
+    // The refusal is told as an error, and followed by the state.
+    while !matches!(events.next().await.context("the watch has ended")?, Ok(watcher::Event::InitDone)) {}
+    let mut measured = mark.measured()?;
+    measured.peak_rss_bytes = i64::try_from(peak()?)?;
+    (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);
+    let mut answer = Answer::default();
+    for pod in store.state() {
+        add_key(&mut answer, &pod.metadata);
+    }
+    Ok((measured, answer))
 }
 
 fn add_key(answer: &mut Answer, metadata: &ObjectMeta) {

@@ -55,6 +55,7 @@ pub async fn run() -> Result<()> {
         Job::Sync | Job::SyncDecoded => informer::sync(Mark::now()?, fleet).await?,
         Job::SyncCustom => informer::sync_custom(&client).await?,
         Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
+        Job::Expire => informer::expire(&arguments, fleet).await?,
         Job::Controller => controller::run(&arguments, fleet).await?,
         // There are no indices, and no way to begin at a version or to list again on demand.
         Job::InformerEvents

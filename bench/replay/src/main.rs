@@ -57,9 +57,7 @@ fn run() -> Result<()> {
         events: arguments.events,
         pace: Some(arguments.pace).filter(|pace| *pace > 0),
     };
-    let address = ("127.0.0.1", arguments.port);
-    let listener =
-        TcpListener::bind(address).with_context(|| format!("cannot listen on {}:{}", address.0, address.1))?;
+    let listener = listen(arguments.port)?;
     println!("{}", listener.local_addr()?);
     // Whoever started this holds the other end; it closes in whatever way they end.
     std::thread::spawn(|| {
@@ -67,6 +65,11 @@ fn run() -> Result<()> {
         std::process::exit(0);
     });
     Arc::new(Server::new(fleet)).accept(&listener)
+}
+
+/// Listens where it is wanted, or says that this is not possible.
+fn listen(port: u16) -> Result<TcpListener> {
+    TcpListener::bind(("127.0.0.1", port)).with_context(|| format!("cannot listen on 127.0.0.1:{port}"))
 }
 
 impl Arguments {
@@ -85,5 +88,18 @@ impl Arguments {
         }
         ensure!(parsed.size > 0, "--size must be given");
         Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_told_by_its_number() {
+        let first = listen(0).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let error = format!("{:#}", listen(port).unwrap_err());
+        assert!(error.starts_with(&format!("cannot listen on 127.0.0.1:{port}: ")), "{error}");
     }
 }

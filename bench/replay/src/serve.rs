@@ -3,7 +3,7 @@
 use std::{
     io::BufReader,
     net::{TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -18,6 +18,8 @@ use crate::{
 const PODS: &str = "/api/v1/namespaces/fleet/pods";
 /// What makes one watch, now or as soon as there is one, tell of the changes.
 const CHANGE: &str = "/replay/change";
+/// What makes one watch end, and the next one too old to begin: its client has to ask for the whole state again.
+const EXPIRE: &str = "/replay/expire";
 /// Objects of a list that share a chunk.
 const CHUNK: usize = 8;
 /// How often a watch that has nothing to say looks whether its client is there.
@@ -25,16 +27,35 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long a watch lasts for which nobody said how long.
 const WATCH: Duration = Duration::from_secs(1800);
 
+const EXPIRED: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}"#;
+
 pub(crate) struct Server {
     fleet: Fleet,
-    /// How many watches may tell of the changes.
-    due: Mutex<usize>,
+    due: Mutex<Due>,
     changed: Condvar,
+}
+
+/// What was asked for and did not happen yet.
+#[derive(Default)]
+struct Due {
+    /// How many watches may tell of the changes.
+    changes: usize,
+    /// How many watches are to end.
+    ends: usize,
+    /// How many watches are too old to begin.
+    refusals: usize,
+}
+
+/// What a watch is to do next.
+#[derive(PartialEq)]
+enum Next {
+    Change,
+    End,
 }
 
 impl Server {
     pub(crate) fn new(fleet: Fleet) -> Self {
-        Self { fleet, due: Mutex::new(0), changed: Condvar::new() }
+        Self { fleet, due: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Serves for as long as the process lives.
@@ -69,22 +90,44 @@ impl Server {
         };
         let number = request.path.strip_prefix(PODS).and_then(|rest| rest.strip_prefix("/web-")?.parse().ok());
         match (request.method.as_str(), request.path.as_str(), number) {
+            ("GET", PODS, _) if request.has("watch") && self.is_too_old(request) => {
+                http::whole(to, "410 Gone", "application/json", EXPIRED.as_bytes())
+            }
             ("GET", PODS, _) if request.has("watch") => self.watch(request, form, to),
             ("GET", PODS, _) => self.list(request, form, content_type, to),
             ("GET", _, Some(number)) if number < self.fleet.size => {
                 http::whole(to, "200 OK", content_type, &self.fleet.object(form, number))
             }
-            ("POST", CHANGE, _) => {
-                *self.due.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-                self.changed.notify_all();
-                http::whole(to, "200 OK", "text/plain", b"ok")
-            }
+            ("POST", CHANGE, _) => self.order(to, |due| due.changes += 1),
+            ("POST", EXPIRE, _) => self.order(to, |due| {
+                due.ends += 1;
+                due.refusals += 1;
+            }),
             ("GET", "/readyz" | "/healthz", _) => http::whole(to, "200 OK", "text/plain", b"ok"),
             _ => {
                 let body = br#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
                 http::whole(to, "404 Not Found", "application/json", body)
             }
         }
+    }
+
+    /// Notes what is to happen.
+    fn order(&self, to: &mut TcpStream, change: impl FnOnce(&mut Due)) -> Result<()> {
+        change(&mut self.due());
+        self.changed.notify_all();
+        http::whole(to, "200 OK", "text/plain", b"ok")
+    }
+
+    /// Whether a watch that begins at a version is refused.
+    fn is_too_old(&self, request: &Request) -> bool {
+        let mut due = self.due();
+        let refused = due.refusals > 0 && due.ends == 0 && !request.has("sendInitialEvents");
+        due.refusals -= usize::from(refused);
+        refused
+    }
+
+    fn due(&self) -> MutexGuard<'_, Due> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn list(&self, request: &Request, form: Form, content_type: &str, to: &mut TcpStream) -> Result<()> {
@@ -119,7 +162,7 @@ impl Server {
             answer.chunk(|out| self.fleet.end(form, out))?;
         }
         answer.flush()?;
-        while self.wait_until_due(&answer, end)? {
+        while self.wait_until_due(&answer, end)? == Next::Change {
             let begun = Instant::now();
             for number in 0..self.fleet.events {
                 if let Some(pace) = self.fleet.pace {
@@ -134,16 +177,20 @@ impl Server {
         answer.end()
     }
 
-    /// Waits until this watch may tell of the changes; does not if its time is over or its client gone.
-    fn wait_until_due(&self, answer: &Chunked<'_>, end: Instant) -> Result<bool> {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until this watch may tell of the changes, or is to end: as its time is over, its client gone, or somebody wants it.
+    fn wait_until_due(&self, answer: &Chunked<'_>, end: Instant) -> Result<Next> {
+        let mut due = self.due();
         loop {
             if Instant::now() >= end || answer.is_abandoned()? {
-                return Ok(false);
+                return Ok(Next::End);
             }
-            if *due > 0 {
-                *due -= 1;
-                return Ok(true);
+            if due.changes > 0 {
+                due.changes -= 1;
+                return Ok(Next::Change);
+            }
+            if due.ends > 0 {
+                due.ends -= 1;
+                return Ok(Next::End);
             }
             due = self.changed.wait_timeout(due, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -33,7 +33,7 @@ pub(super) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { time: Duration::from_secs(1200), reserve_bytes: 500_000_000, available: memory::available }
+        Self { time: Duration::from_secs(1200), reserve_bytes: 1_000_000_000, available: memory::available }
     }
 }
 

@@ -57,6 +57,12 @@ impl Job {
             "replayed watch event to a handler that uses the object",
             EVENTS,
         ),
+        Self::replay(
+            "relist-replay",
+            "expire",
+            "the whole state again, replayed, unchanged, after an expired watch",
+            1,
+        ),
         Self {
             concurrency: WORKERS,
             ..Self::replay("controller", "controller", "replayed change to reconcile", EVENTS)
@@ -149,9 +155,8 @@ impl Job {
     /// How many objects a right answer counts.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
         match self.task {
-            "list" | "list-managed" | "sync" | "sync-decoded" | "sync-custom" | "cold" | "index" | "relist" => {
-                call.size
-            }
+            "list" | "list-managed" | "sync" | "sync-decoded" | "sync-custom" | "cold" | "index" | "relist"
+            | "expire" => call.size,
             // The last of each worker.
             "get" | "patch" => self.concurrency,
             _ => call.count,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
+    job::Job,
     program::Library,
     sample::{METRICS, Measurement, Sample},
     table::median,
@@ -43,6 +44,11 @@ fn rss(sample: &Sample) -> Option<f64> {
 /// The plots that can be made: file names and contents.
 pub(super) fn plots(measurements: &[Measurement]) -> Vec<(&'static str, String)> {
     PLOTS.iter().filter_map(|plot| Some((plot.file, plot.draw(measurements)?))).collect()
+}
+
+/// Those that these jobs may lead to.
+pub(super) fn names(jobs: &[Job]) -> impl Iterator<Item = &'static str> {
+    PLOTS.iter().filter(|plot| jobs.iter().any(|job| job.name == plot.job)).map(|plot| plot.file)
 }
 
 impl Plot {
@@ -91,6 +97,7 @@ fn draw(what: &str, lines: &[Line]) -> Option<String> {
         let _ = writeln!(svg, "<path d=\"M{at:.1} {TOP}V{bottom}\" stroke=\"#eee\"/>");
         let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>", bottom + 18.0);
     }
+    let mut labels = Vec::new();
     for (library, points) in lines.iter().filter(|(_, points)| !points.is_empty()) {
         let colour = colour(*library);
         let places: Vec<_> = points.iter().map(|(size, value)| (x.place(*size), y.place(*value))).collect();
@@ -104,10 +111,15 @@ fn draw(what: &str, lines: &[Line]) -> Option<String> {
             let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{colour}\"/>");
         }
         if let (Some((x, y)), Some((_, value))) = (places.last(), points.last()) {
-            let (x, y, name) = (x + 8.0, y + 4.0, library.name());
-            let _ =
-                writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{colour}\">{name}: {}</text>", number(*value));
+            labels.push((x + 8.0, y + 4.0, colour, format!("{}: {}", library.name(), number(*value))));
         }
+    }
+    labels.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let mut above = 0.0;
+    for (x, y, colour, text) in labels {
+        // Lines may end in the same place; their names cannot.
+        above = f64::max(y, above + LABEL);
+        let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{above:.1}\" fill=\"{colour}\">{text}</text>");
     }
     svg.push_str("</svg>\n");
     Some(svg)
@@ -147,7 +159,7 @@ fn number(value: f64) -> String {
     } else if value >= 10.0 {
         format!("{value:.0}")
     } else {
-        let text = format!("{value:.3}");
+        let text = if value >= 1.0 { format!("{value:.1}") } else { format!("{value:.3}") };
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 }
@@ -166,6 +178,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 36.0;
+/// How far apart names are at least.
+const LABEL: f64 = 14.0;
 
 #[cfg(test)]
 mod tests {
