@@ -130,6 +130,8 @@ pub(crate) async fn relist(_: &Arguments, fleet: Api<Pod>) -> Result<(Measured, 
     while informer.status().relists.values().sum::<u64>() < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
+    // The store takes the list in afterwards.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let mut measured = mark.measured()?;
     measured.peak_rss_bytes = i64::try_from(peak()?)?;
     measured.rss_bytes = Some(before);
@@ -151,6 +153,8 @@ pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     while lists() == before {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
+    // The store takes the list in afterwards.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let mut measured = mark.measured()?;
     measured.peak_rss_bytes = i64::try_from(peak()?)?;
     (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);
