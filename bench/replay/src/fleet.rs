@@ -107,6 +107,26 @@ impl Fleet {
         self.templates(form).end.write(0, self.version(), out);
     }
 
+    /// The event that says that a version is too old.
+    pub(crate) fn expired(form: Form, out: &mut Vec<u8>) {
+        match form {
+            Form::Json => {
+                let status = r#""status":"Failure","message":"too old resource version","reason":"Expired","code":410"#;
+                let object = format!(r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},{status}}}"#);
+                out.extend_from_slice(format!("{{\"type\":\"ERROR\",\"object\":{object}}}\n").as_bytes());
+            }
+            Form::Protobuf => {
+                let mut status = Vec::new();
+                text(2, "Failure", &mut status);
+                text(3, "too old resource version", &mut status);
+                text(4, "Expired", &mut status);
+                protobuf::varint(6 << 3, &mut status);
+                protobuf::varint(410, &mut status);
+                protobuf::error(&[protobuf::envelope("Status", status.len()), status].concat(), out);
+            }
+        }
+    }
+
     /// A change after the state that lists tell of. Each object changes as often as any other, give or take one.
     pub(crate) fn modified(&self, form: Form, number: usize, out: &mut Vec<u8>) {
         let version = self.version() + 1 + number as u64;

@@ -109,6 +109,20 @@ pub(crate) fn envelope(kind: &str, length: usize) -> Vec<u8> {
     out
 }
 
+/// An event about an error, which is an object that stands by itself.
+pub(crate) fn error(object: &[u8], out: &mut Vec<u8>) {
+    let (mut extension, mut message) = (Vec::new(), Vec::new());
+    head(EXTENSION_RAW, object.len(), &mut extension);
+    extension.extend_from_slice(object);
+    head(EVENT_TYPE, "ERROR".len(), &mut message);
+    message.extend_from_slice(b"ERROR");
+    head(EVENT_OBJECT, extension.len(), &mut message);
+    message.extend_from_slice(&extension);
+    // Errors are short.
+    out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    out.extend_from_slice(&message);
+}
+
 fn with_places(object: &[u8]) -> Result<Vec<u8>> {
     let value = |text: &'static str| move |_: &[u8]| Ok(text.as_bytes().to_vec());
     replace(object, METADATA, |metadata| {
@@ -243,6 +257,15 @@ mod tests {
         assert_eq!(&metadata[find(metadata, 3).unwrap()], b"fleet");
         assert_eq!(&metadata[find(metadata, METADATA_VERSION).unwrap()], b"1000000005");
         assert_eq!(pod[find(pod, 2).unwrap()].len(), 300);
+    }
+
+    #[test]
+    fn an_error_is_an_event_with_its_object() {
+        let mut out = Vec::new();
+        error(b"k8s\0status", &mut out);
+        assert_eq!(events(&out).unwrap(), [out.clone()]);
+        assert!(is_of_type(&out, "ERROR"));
+        assert_eq!(object(&out).unwrap(), b"k8s\0status");
     }
 
     #[test]

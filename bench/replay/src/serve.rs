@@ -27,8 +27,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long a watch lasts for which nobody said how long.
 const WATCH: Duration = Duration::from_secs(1800);
 
-const EXPIRED: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}"#;
-
 pub(crate) struct Server {
     fleet: Fleet,
     due: Mutex<Due>,
@@ -90,9 +88,6 @@ impl Server {
         };
         let number = request.path.strip_prefix(PODS).and_then(|rest| rest.strip_prefix("/web-")?.parse().ok());
         match (request.method.as_str(), request.path.as_str(), number) {
-            ("GET", PODS, _) if request.has("watch") && self.is_too_old(request) => {
-                http::whole(to, "410 Gone", "application/json", EXPIRED.as_bytes())
-            }
             ("GET", PODS, _) if request.has("watch") => self.watch(request, form, to),
             ("GET", PODS, _) => self.list(request, form, content_type, to),
             ("GET", _, Some(number)) if number < self.fleet.size => {
@@ -155,6 +150,11 @@ impl Server {
             Form::Json => "application/json",
         };
         let mut answer = Chunked::new(to, content_type);
+        if self.is_too_old(request) {
+            // The real server says so in the body, too.
+            answer.chunk(|out| Fleet::expired(form, out))?;
+            return answer.end();
+        }
         if request.has("sendInitialEvents") {
             for number in 0..self.fleet.size {
                 answer.chunk(|out| self.fleet.added(form, number, out))?;
