@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,10 @@ type arguments struct {
 	concurrency int
 	// since is the version after which a watch begins.
 	since string
+	// replay is where the replay server is, for the jobs that are about it.
+	replay string
+	// started is when this process was, in nanoseconds of Unix time.
+	started int64
 }
 
 func parse(words []string) (*arguments, error) {
@@ -35,17 +40,32 @@ func parse(words []string) (*arguments, error) {
 	flags.IntVar(&parsed.size, "size", 1, "")
 	flags.IntVar(&parsed.concurrency, "concurrency", 1, "")
 	flags.StringVar(&parsed.since, "since", "", "")
-	return parsed, flags.Parse(words[1:])
+	flags.StringVar(&parsed.replay, "replay", "", "")
+	flags.Int64Var(&parsed.started, "started", 0, "")
+	attached := flags.String("attached", "", "")
+	if err := flags.Parse(words[1:]); err != nil {
+		return nil, err
+	}
+	if *attached != "" {
+		go endWithParent()
+	}
+	return parsed, nil
 }
 
-// pods are those that are made, in order.
-func (a *arguments) pods() ([]*corev1.Pod, error) {
+// template is what objects are made from.
+func (a *arguments) template() (*corev1.Pod, error) {
 	text, err := os.ReadFile(a.object)
 	if err != nil {
 		return nil, err
 	}
-	var template corev1.Pod
-	if err := json.Unmarshal(text, &template); err != nil {
+	template := &corev1.Pod{}
+	return template, json.Unmarshal(text, template)
+}
+
+// pods are those that are made, in order.
+func (a *arguments) pods() ([]*corev1.Pod, error) {
+	template, err := a.template()
+	if err != nil {
 		return nil, err
 	}
 	template.Status = corev1.PodStatus{}
@@ -55,4 +75,10 @@ func (a *arguments) pods() ([]*corev1.Pod, error) {
 		objects[number].Name = name(number)
 	}
 	return objects, nil
+}
+
+// endWithParent ends this process when its standard input does: whoever started it holds the other end, and lets go in whatever way they end.
+func endWithParent() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
 }

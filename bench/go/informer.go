@@ -32,7 +32,15 @@ func cached(store cache.Store) *answer {
 
 // syncInformer brings an informer with a handler from nothing to complete, as the library does it by default.
 func syncInformer(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	mark := now()
+	return syncFrom(ctx, now(), clientset)
+}
+
+// cold is the same from the start of the process.
+func cold(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return syncFrom(ctx, ofProcess(arguments.started), clientset)
+}
+
+func syncFrom(ctx context.Context, mark mark, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
 	informer := factory.Core().V1().Pods().Informer()
 	var told atomic.Int64
@@ -45,8 +53,7 @@ func syncInformer(ctx context.Context, arguments *arguments, clientset *kubernet
 		return measured{}, nil, err
 	}
 	measured := mark.measured()
-	time.Sleep(time.Second)
-	measured.rssBytes = resident()
+	measured.rest()
 	answer := cached(informer.GetStore())
 	if int(told.Load()) != int(answer.count) {
 		return measured, nil, errors.New("the handler was not told of everything")
@@ -56,8 +63,8 @@ func syncInformer(ctx context.Context, arguments *arguments, clientset *kubernet
 
 // withoutManagedFields is what users who care for memory set.
 func withoutManagedFields(object any) (any, error) {
-	if pod, isPod := object.(*corev1.Pod); isPod {
-		pod.ManagedFields = nil
+	if metadata, isObject := object.(metav1.Object); isObject {
+		metadata.SetManagedFields(nil)
 	}
 	return object, nil
 }
@@ -127,14 +134,16 @@ func informerEvents(ctx context.Context, arguments *arguments, clientset *kubern
 	return begun.measured(), answer, nil
 }
 
+// groups are twenty pods each, which differ in the last digits of their names.
+var groups = cache.Indexers{"group": func(object any) ([]string, error) {
+	number, err := strconv.Atoi(strings.TrimPrefix(object.(*corev1.Pod).Name, "web-"))
+	return []string{strconv.Itoa(number / 20)}, err
+}}
+
 // index looks objects up by index values, 20 for each.
 func index(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet))
 	informer := factory.Core().V1().Pods().Informer()
-	groups := cache.Indexers{"group": func(object any) ([]string, error) {
-		number, err := strconv.Atoi(strings.TrimPrefix(object.(*corev1.Pod).Name, "web-"))
-		return []string{strconv.Itoa(number / 20)}, err
-	}}
 	if err := informer.AddIndexers(groups); err != nil {
 		return measured{}, nil, err
 	}

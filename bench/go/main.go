@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -40,14 +41,29 @@ var jobs = map[string]job{
 	"sync":            syncInformer,
 	"sync-decoded":    syncInformer,
 	"informer-events": informerEvents,
+	"cold":            cold,
+	"controller":      controller,
+	"expire":          expire,
+	"events":          replayKeys,
+	"events-typed":    replayTyped,
 	"index":           index,
 	"relist":          relist,
 }
 
+// dynamics are the jobs that are about kinds known only at run time.
+var dynamics = map[string]func(context.Context, *rest.Config) (measured, *answer, error){
+	"sync-custom": syncCustom,
+}
+
 // serverless are the jobs that ask no server.
-var serverless = map[string]func(*arguments) (measured, *answer){
+var serverless = map[string]func(*arguments) (measured, *answer, error){
 	"queue":       queueSteady,
 	"queue-burst": queueBurst,
+
+	"read-key":          readKey,
+	"read-key-writes":   readKeyWrites,
+	"read-index":        readIndex,
+	"read-index-writes": readIndexWrites,
 }
 
 func main() {
@@ -63,16 +79,15 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if work, found := serverless[arguments.job]; found {
-		measured, answer := work(arguments)
+		measured, answer, err := work(arguments)
+		if err != nil {
+			return err
+		}
 		return report(arguments, measured, answer)
 	}
 	if arguments.job == "informer-events" || arguments.job == "relist" {
 		// The list must be one, not the beginning of a watch; this is read once, early.
 		os.Setenv("KUBE_FEATURE_WatchListClient", "false")
-	}
-	work, found := jobs[arguments.job]
-	if !found {
-		return fmt.Errorf("no job %s", arguments.job)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", arguments.kubeconfig)
 	if err != nil {
@@ -85,9 +100,23 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for range warmUp {
+		if arguments.job == "cold" {
+			break
+		}
 		if _, err := pods(clientset).Get(ctx, name(0), metav1.GetOptions{}); err != nil {
 			return err
 		}
+	}
+	if work, found := dynamics[arguments.job]; found {
+		measured, answer, err := work(ctx, config)
+		if err != nil {
+			return err
+		}
+		return report(arguments, measured, answer)
+	}
+	work, found := jobs[arguments.job]
+	if !found {
+		return fmt.Errorf("no job %s", arguments.job)
 	}
 	measured, answer, err := work(ctx, arguments, clientset)
 	if err != nil {
@@ -102,5 +131,5 @@ func pods(clientset *kubernetes.Clientset) typed.PodInterface {
 
 // name is that of an object by its number.
 func name(number int) string {
-	return fmt.Sprintf("web-%05d", number)
+	return fmt.Sprintf("web-%06d", number)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -14,8 +15,9 @@ import (
 
 // mark is a point in time.
 type mark struct {
-	at    time.Time
-	usage syscall.Rusage
+	at      time.Time
+	usage   syscall.Rusage
+	mallocs uint64
 }
 
 // measured is what was used since a mark; memory is the peak of the whole process.
@@ -24,21 +26,52 @@ type measured struct {
 	peakRSSBytes            int64
 	// rssBytes is what is resident now, where a job is about that.
 	rssBytes int64
+	// heapBytes is what is allocated and in use then.
+	heapBytes uint64
+	// allocations is how often memory was asked for.
+	allocations uint64
+	// p50 and p99 are latencies in microseconds: the middle, and what one in a hundred exceeds.
+	p50, p99 float64
+	// writes is how many changes there were meanwhile, where a job makes some.
+	writes int64
 }
 
 func now() mark {
 	m := mark{at: time.Now()}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	m.mallocs = memory.Mallocs
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &m.usage)
 	return m
 }
 
+// ofProcess is the start of this process, at a Unix time in nanoseconds.
+func ofProcess(started int64) mark {
+	return mark{at: time.Unix(0, started)}
+}
+
 func (m mark) measured() measured {
-	end := now()
+	end := mark{at: time.Now()}
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &end.usage)
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
 	return measured{
 		wallSeconds:  end.at.Sub(m.at).Seconds(),
 		cpuSeconds:   cpuSeconds(&end.usage) - cpuSeconds(&m.usage),
 		peakRSSBytes: end.usage.Maxrss * 1024,
+		allocations:  memory.Mallocs - m.mallocs,
 	}
+}
+
+// rest looks at memory a moment later, when what is done afterwards is done.
+func (m *measured) rest() {
+	time.Sleep(time.Second)
+	m.rssBytes = resident()
+	// What is garbage is not in use; resident it was.
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	m.heapBytes = memory.HeapAlloc
 }
 
 // cpuSeconds is that of all threads, the kernel's work for them included.
@@ -78,7 +111,7 @@ func (a *answer) add(text string) {
 }
 
 func report(arguments *arguments, measured measured, answer *answer) error {
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{
+	line := map[string]any{
 		"library":        library,
 		"job":            arguments.job,
 		"count":          arguments.count,
@@ -86,6 +119,15 @@ func report(arguments *arguments, measured measured, answer *answer) error {
 		"cpu_seconds":    measured.cpuSeconds,
 		"peak_rss_bytes": measured.peakRSSBytes,
 		"rss_bytes":      measured.rssBytes,
+		"heap_bytes":     measured.heapBytes,
+		"allocations":    measured.allocations,
 		"answer":         fmt.Sprintf("%d:%016x", answer.count, answer.sum),
-	})
+	}
+	if measured.p99 > 0 {
+		line["latency_p50_microseconds"], line["latency_p99_microseconds"] = measured.p50, measured.p99
+	}
+	if measured.writes > 0 {
+		line["writes"] = measured.writes
+	}
+	return json.NewEncoder(os.Stdout).Encode(line)
 }

@@ -3,7 +3,7 @@ package main
 import "k8s.io/client-go/util/workqueue"
 
 // queueSteady has each worker add a key, and process the one whose turn it is. No key comes twice: two adds could become one.
-func queueSteady(arguments *arguments) (measured, *answer) {
+func queueSteady(arguments *arguments) (measured, *answer, error) {
 	keys := keysOf(arguments.count)
 	queue := workqueue.NewTyped[string]()
 	mark := now()
@@ -20,11 +20,12 @@ func queueSteady(arguments *arguments) (measured, *answer) {
 			ended <- part
 		}()
 	}
-	return processed(arguments, mark, ended)
+	measured, answer := processed(arguments, mark, ended)
+	return measured, answer, nil
 }
 
 // queueBurst adds all keys as fast as it can, and has workers process them.
-func queueBurst(arguments *arguments) (measured, *answer) {
+func queueBurst(arguments *arguments) (measured, *answer, error) {
 	keys := keysOf(arguments.count)
 	mark := now()
 	queue := workqueue.NewTyped[string]()
@@ -49,7 +50,8 @@ func queueBurst(arguments *arguments) (measured, *answer) {
 		}
 		queue.ShutDownWithDrain()
 	}()
-	return processed(arguments, mark, ended)
+	measured, answer := processed(arguments, mark, ended)
+	return measured, answer, nil
 }
 
 func keysOf(count int) []string {

@@ -1,9 +1,12 @@
-//! `JOB --kubeconfig FILE --object FILE [--count N] [--size N] [--concurrency N] [--since VERSION]`.
+//! `JOB --kubeconfig FILE --object FILE [--count N] [--size N] [--concurrency N] [--since VERSION] [--replay ADDRESS]
+//! [--recording FOLDER] [--started NANOSECONDS] [--slow PERCENT] [--attached yes]`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Pod;
+
+use crate::mark;
 
 /// What a program is asked to do.
 pub struct Arguments {
@@ -19,14 +22,24 @@ pub struct Arguments {
     pub concurrency: usize,
     /// The version after which a watch begins.
     pub since: String,
+    /// Where the replay server is, for the jobs that are about it.
+    pub replay: String,
+    /// Where to put what is recorded for it.
+    pub recording: PathBuf,
+    /// When this process was started, in nanoseconds of Unix time.
+    pub started: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     /// Makes the fleet. Not measured; only klient's program does it.
     Fill,
+    /// Makes a kind, and custom resources of it. Not measured; only klient's program does it.
+    FillCustom,
     /// Changes objects of the fleet, for watches to see. Not measured; only klient's program does it.
     Touch,
+    /// Writes down what the server answers, for the replay server. Not measured; only klient's program does it.
+    Record,
     Get,
     Create,
     List,
@@ -41,12 +54,32 @@ pub enum Job {
     Sync,
     /// The same, with every object decoded.
     SyncDecoded,
+    /// A cache of all custom resources, until it is complete.
+    SyncCustom,
     /// Events on their way through an informer to a handler that takes the key.
     InformerEvents,
+    /// Events of the replay server on their way through an informer to a handler that takes the key.
+    Events,
+    /// The same, with a handler that uses the object.
+    EventsTyped,
+    /// From the start of the process to a cache that is complete.
+    Cold,
+    /// A whole controller, from changes on the replay server to the end of their reconciles.
+    Controller,
+    /// Reads of single objects by their keys. Needs no server.
+    ReadKey,
+    /// The same while somebody writes. Needs no server.
+    ReadKeyWrites,
+    /// Reads of 20 objects by an index value. Needs no server.
+    ReadIndex,
+    /// The same while somebody writes. Needs no server.
+    ReadIndexWrites,
     /// Lookups of 20 objects by an index value.
     Index,
     /// The whole state read again, nothing having changed.
     Relist,
+    /// The same after the replay server has ended the watch and refused to go on with it.
+    Expire,
     /// Keys through a work queue. Needs no server.
     Queue,
     /// Many keys at once through a work queue. Needs no server.
@@ -54,9 +87,11 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 28] = [
         Self::Fill,
+        Self::FillCustom,
         Self::Touch,
+        Self::Record,
         Self::Get,
         Self::Create,
         Self::List,
@@ -66,9 +101,19 @@ impl Job {
         Self::WatchTyped,
         Self::Sync,
         Self::SyncDecoded,
+        Self::SyncCustom,
         Self::InformerEvents,
+        Self::Events,
+        Self::EventsTyped,
+        Self::Cold,
+        Self::Controller,
+        Self::ReadKey,
+        Self::ReadKeyWrites,
+        Self::ReadIndex,
+        Self::ReadIndexWrites,
         Self::Index,
         Self::Relist,
+        Self::Expire,
         Self::Queue,
         Self::QueueBurst,
     ];
@@ -76,7 +121,9 @@ impl Job {
     pub fn name(self) -> &'static str {
         match self {
             Self::Fill => "fill",
+            Self::FillCustom => "fill-custom",
             Self::Touch => "touch",
+            Self::Record => "record",
             Self::Get => "get",
             Self::Create => "create",
             Self::List => "list",
@@ -86,9 +133,19 @@ impl Job {
             Self::WatchTyped => "watch-typed",
             Self::Sync => "sync",
             Self::SyncDecoded => "sync-decoded",
+            Self::SyncCustom => "sync-custom",
             Self::InformerEvents => "informer-events",
+            Self::Events => "events",
+            Self::EventsTyped => "events-typed",
+            Self::Cold => "cold",
+            Self::Controller => "controller",
+            Self::ReadKey => "read-key",
+            Self::ReadKeyWrites => "read-key-writes",
+            Self::ReadIndex => "read-index",
+            Self::ReadIndexWrites => "read-index-writes",
             Self::Index => "index",
             Self::Relist => "relist",
+            Self::Expire => "expire",
             Self::Queue => "queue",
             Self::QueueBurst => "queue-burst",
         }
@@ -109,6 +166,9 @@ impl Arguments {
             size: 1,
             concurrency: 1,
             since: String::new(),
+            replay: String::new(),
+            recording: PathBuf::new(),
+            started: 0,
         };
         while let Some(flag) = words.next() {
             let value = words.next().with_context(|| format!("{flag} has no value"))?;
@@ -119,6 +179,11 @@ impl Arguments {
                 "--size" => arguments.size = value.parse()?,
                 "--concurrency" => arguments.concurrency = value.parse()?,
                 "--since" => arguments.since = value,
+                "--replay" => arguments.replay = value,
+                "--recording" => arguments.recording = value.into(),
+                "--started" => arguments.started = value.parse()?,
+                "--slow" => mark::slow_down(value.parse()?),
+                "--attached" => end_with_parent(),
                 _ => bail!("no option {flag}"),
             }
         }
@@ -136,4 +201,12 @@ impl Arguments {
         let share = |worker| (worker..self.count).step_by(self.concurrency).collect();
         (0..self.concurrency).map(share).collect()
     }
+}
+
+/// Ends this process when its standard input does: whoever started it holds the other end, and lets go in whatever way they end.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }

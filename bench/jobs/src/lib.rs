@@ -7,6 +7,9 @@
 mod answer;
 mod arguments;
 mod mark;
+mod reads;
+mod reconciles;
+mod replay;
 mod spread;
 
 use anyhow::{Result, ensure};
@@ -16,7 +19,10 @@ use serde_json::Value;
 pub use self::{
     answer::Answer,
     arguments::{Arguments, Job},
-    mark::{Mark, Measured, forget_peak, peak, resident},
+    mark::{Allocations, Mark, Measured, count_with, forget_peak, peak, resident},
+    reads::{Reads, group_of},
+    reconciles::{Reconciles, TOLD_AT},
+    replay::{replay_changes, replay_expiry},
     spread::spread,
 };
 
@@ -25,9 +31,15 @@ pub const FLEET: &str = "fleet";
 /// Where objects are made and deleted again.
 pub const MADE: &str = "made";
 
+/// The kind of the custom resources.
+pub const CUSTOM_GROUP: &str = "bench.klient.invalid";
+pub const CUSTOM_VERSION: &str = "v1";
+pub const CUSTOM_KIND: &str = "Rollout";
+pub const CUSTOM_PLURAL: &str = "rollouts";
+
 /// The name of an object by its number.
 pub fn name(number: usize) -> String {
-    format!("web-{number:05}")
+    format!("web-{number:06}")
 }
 
 /// The objects that are made, in order.
@@ -50,7 +62,9 @@ pub fn check(pod: &Pod, name: &str) -> Result<()> {
 /// The change that a patch makes: another one in every process, so that none is without effect.
 pub fn change(number: usize) -> Value {
     let step = format!("{}-{number}", std::process::id());
-    serde_json::json!({"metadata": {"annotations": {"bench.klient.invalid/step": step}}})
+    // Nineteen digits: the replay server puts the time into their place.
+    let annotations = serde_json::json!({"bench.klient.invalid/step": step, TOLD_AT: "8888888888888888888"});
+    serde_json::json!({"metadata": {"annotations": annotations}})
 }
 
 /// How often a program asks before it is measured: connections are made then.
@@ -68,6 +82,11 @@ pub fn report(library: &str, arguments: &Arguments, measured: &Measured, answer:
         "cpu_seconds": measured.cpu_seconds,
         "peak_rss_bytes": measured.peak_rss_bytes,
         "rss_bytes": measured.rss_bytes,
+        "heap_bytes": measured.heap_bytes,
+        "allocations": measured.allocations,
+        "latency_p50_microseconds": measured.latency.map(|(middle, _)| middle),
+        "latency_p99_microseconds": measured.latency.map(|(_, most)| most),
+        "writes": measured.writes,
         "answer": answer.to_string(),
     });
     println!("{line}");

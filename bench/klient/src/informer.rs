@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use anyhow::{Result, ensure};
-use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, peak, resident};
+use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry, resident};
 use k8s_openapi::api::core::v1::Pod;
 use klient::client::{Api, ListStream, Watch};
 use klient::informer::{CachedObject, Event, Form, IndexFunc, ListWatch, SharedInformer};
@@ -23,10 +23,9 @@ fn answer(informer: &SharedInformer<Pod>) -> Answer {
 }
 
 /// A cache from nothing to complete, with a handler.
-pub(crate) async fn sync(_: &Arguments, fleet: Api<Pod>, form: Form) -> Result<(Measured, Answer)> {
+pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: Form) -> Result<(Measured, Answer)> {
     let told = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&told);
-    let mark = Mark::now()?;
     let informer = SharedInformer::builder(fleet).form(form).build();
     let registration = informer.add_handler(move |_: Event<Pod>| {
         counter.fetch_add(1, Ordering::Relaxed);
@@ -34,8 +33,7 @@ pub(crate) async fn sync(_: &Arguments, fleet: Api<Pod>, form: Form) -> Result<(
     informer.start();
     registration.wait_for_sync().await?;
     let mut measured = mark.measured()?;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    measured.rss_bytes = Some(resident()?);
+    measured.rest().await?;
     let answer = answer(&informer);
     ensure!(told.load(Ordering::Relaxed) == answer.count(), "the handler was not told of everything");
     Ok((measured, answer))
@@ -121,12 +119,6 @@ pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Mea
     Ok((measured, answer(&informer)))
 }
 
-/// The group of a pod by its name: those that differ in the last digits.
-fn group_of(name: &str) -> String {
-    let number: usize = name.trim_start_matches("web-").parse().unwrap_or_default();
-    (number / 20).to_string()
-}
-
 /// The whole state once more, nothing having changed. Memory is the peak meanwhile, and what is resident before.
 pub(crate) async fn relist(_: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let informer = SharedInformer::new(Old { fleet, since: None, expired: AtomicBool::new(true) });
@@ -138,8 +130,33 @@ pub(crate) async fn relist(_: &Arguments, fleet: Api<Pod>) -> Result<(Measured, 
     while informer.status().relists.values().sum::<u64>() < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
+    // The store takes the list in afterwards.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let mut measured = mark.measured()?;
     measured.peak_rss_bytes = i64::try_from(peak()?)?;
     measured.rss_bytes = Some(before);
+    Ok((measured, answer(&informer)))
+}
+
+/// The same after the server has ended the watch and does not know any more what happened since.
+pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let informer = SharedInformer::new(fleet);
+    informer.start();
+    informer.wait_for_sync().await?;
+    let lists = || informer.status().relists.values().sum::<u64>();
+    let before = lists();
+    let mut rest = Mark::now()?.measured()?;
+    rest.rest().await?;
+    forget_peak()?;
+    let mark = Mark::now()?;
+    replay_expiry(arguments)?;
+    while lists() == before {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    // The store takes the list in afterwards.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let mut measured = mark.measured()?;
+    measured.peak_rss_bytes = i64::try_from(peak()?)?;
+    (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);
     Ok((measured, answer(&informer)))
 }

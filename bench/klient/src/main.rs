@@ -1,62 +1,8 @@
-//! The jobs of the benchmark, with klient.
-
-mod fill;
-mod informer;
-mod queue;
-mod read;
-mod watch;
-mod write;
+//! The program that is measured.
 
 use anyhow::Result;
-use bench_jobs::{Arguments, FLEET, Job, WARM_UP, name, report};
-use k8s_openapi::api::core::v1::Pod;
-use klient::GetOptions;
-use klient::informer::Form;
-use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
-use klient::wire::ManagedFields;
-
-const LIBRARY: &str = "klient";
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let arguments = Arguments::of_process()?;
-    let serverless = match arguments.job {
-        Job::Queue => Some(queue::steady(&arguments).await?),
-        Job::QueueBurst => Some(queue::burst(&arguments).await?),
-        _ => None,
-    };
-    if let Some((measured, answer)) = serverless {
-        report(LIBRARY, &arguments, &measured, &answer);
-        return Ok(());
-    }
-    let files = KubeconfigFiles::explicit(&arguments.kubeconfig);
-    let client = Client::from_config(&Config::load(&files, &Overrides::default())?)?;
-    match arguments.job {
-        Job::Fill => return fill::fill(&arguments, &client).await,
-        Job::Touch => return fill::touch(&arguments, &client).await,
-        _ => {}
-    }
-    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
-    for _ in 0..WARM_UP {
-        fleet.get(&name(0), &GetOptions::default()).await?;
-    }
-    let (measured, answer) = match arguments.job {
-        Job::Get => read::get(&arguments, fleet).await?,
-        Job::List => read::list(&arguments, &fleet).await?,
-        Job::ListManaged => {
-            let client = client.to_builder().managed_fields(ManagedFields::Keep).build();
-            read::list(&arguments, &Api::namespaced(client, FLEET)).await?
-        }
-        Job::Create => write::create(&arguments, &client).await?,
-        Job::Patch => write::patch(&arguments, fleet).await?,
-        Job::WatchKeys => watch::keys(&arguments, &fleet).await?,
-        Job::Sync => informer::sync(&arguments, fleet, Form::Wire).await?,
-        Job::SyncDecoded => informer::sync(&arguments, fleet, Form::Decoded).await?,
-        Job::InformerEvents => informer::events(&arguments, fleet).await?,
-        Job::Index => informer::index(&arguments, fleet).await?,
-        Job::Relist => informer::relist(&arguments, fleet).await?,
-        _ => watch::typed(&arguments, &fleet).await?,
-    };
-    report(LIBRARY, &arguments, &measured, &answer);
-    Ok(())
+    bench_klient::run().await
 }

@@ -1,33 +1,92 @@
 //! Jobs of reflectors and stores.
 
+use std::{fmt::Debug, hash::Hash};
+
 use anyhow::{Context as _, Result};
-use bench_jobs::{Answer, Arguments, Mark, Measured, resident};
+use bench_jobs::{
+    Answer, Arguments, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, Job, Mark, Measured,
+    forget_peak, peak, replay_changes, replay_expiry,
+};
 use futures_util::StreamExt as _;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api,
+    Api, Client, Resource,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::{WatchStreamExt as _, reflector, watcher},
 };
+use serde::de::DeserializeOwned;
 
 /// A store from nothing to complete. Objects are always decoded.
-pub(crate) async fn sync(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
-    let mark = Mark::now()?;
-    let (store, writer) = reflector::store();
-    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
-    loop {
-        match events.next().await.context("the watch has ended")?? {
-            watcher::Event::InitDone => break,
-            _ => {}
-        }
-    }
+pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    store(mark, fleet, ()).await
+}
+
+/// The same of custom resources, with the API for kinds that are known only at run time.
+pub(crate) async fn sync_custom(client: &Client) -> Result<(Measured, Answer)> {
+    let kind = GroupVersionKind::gvk(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind, CUSTOM_PLURAL);
+    store(Mark::now()?, Api::<DynamicObject>::namespaced_with(client.clone(), FLEET, &resource), resource).await
+}
+
+async fn store<K>(mark: Mark, api: Api<K>, kind: K::DynamicType) -> Result<(Measured, Answer)>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: Clone + Eq + Hash + Send + Sync + Unpin,
+{
+    let writer = reflector::store::Writer::new(kind);
+    let store = writer.as_reader();
+    let mut events = std::pin::pin!(reflector(writer, watcher(api, watcher::Config::default())).default_backoff());
+    while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut measured = mark.measured()?;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    measured.rss_bytes = Some(resident()?);
-    let _ = arguments;
+    measured.rest().await?;
     let mut answer = Answer::default();
-    for pod in store.state() {
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        answer.add_key(&text(&pod.metadata.namespace), &text(&pod.metadata.name));
+    for object in store.state() {
+        add_key(&mut answer, object.meta());
     }
     Ok((measured, answer))
+}
+
+/// Changes that the server tells a complete store of.
+pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let (_store, writer) = reflector::store();
+    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
+    while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
+    let mut answer = Answer::default();
+    let mark = Mark::now()?;
+    replay_changes(arguments)?;
+    while answer.count() < arguments.count {
+        let watcher::Event::Apply(pod) = events.next().await.context("the watch has ended")?? else { continue };
+        match arguments.job {
+            Job::EventsTyped => answer.add_pod(&pod),
+            _ => add_key(&mut answer, &pod.metadata),
+        }
+    }
+    Ok((mark.measured()?, answer))
+}
+
+/// The whole state once more, after the server has ended the watch and does not know any more what happened since.
+pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let (store, writer) = reflector::store();
+    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
+    while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
+    let mut rest = Mark::now()?.measured()?;
+    rest.rest().await?;
+    forget_peak()?;
+    let mark = Mark::now()?;
+    replay_expiry(arguments)?;
+    // The refusal is told as an error, and followed by the state.
+    while !matches!(events.next().await.context("the watch has ended")?, Ok(watcher::Event::InitDone)) {}
+    let mut measured = mark.measured()?;
+    measured.peak_rss_bytes = i64::try_from(peak()?)?;
+    (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);
+    let mut answer = Answer::default();
+    for pod in store.state() {
+        add_key(&mut answer, &pod.metadata);
+    }
+    Ok((measured, answer))
+}
+
+fn add_key(answer: &mut Answer, metadata: &ObjectMeta) {
+    let text = |field: &Option<String>| field.as_deref().unwrap_or_default().to_owned();
+    answer.add_key(&text(&metadata.namespace), &text(&metadata.name));
 }

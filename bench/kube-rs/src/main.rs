@@ -1,45 +1,8 @@
-//! The jobs of the benchmark, with kube.
+//! The program that is measured.
 
-mod informer;
-mod read;
-mod watch;
-mod write;
-
-use anyhow::{Result, bail};
-use bench_jobs::{Arguments, FLEET, Job, WARM_UP, name, report};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-
-const LIBRARY: &str = "kube-rs";
+use anyhow::Result;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let arguments = Arguments::of_process()?;
-    if matches!(arguments.job, Job::Queue | Job::QueueBurst) {
-        bail!("kube has no queue by itself");
-    }
-    let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = Client::try_from(config)?;
-    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
-    for _ in 0..WARM_UP {
-        fleet.get(&name(0)).await?;
-    }
-    let (measured, answer) = match arguments.job {
-        Job::Get => read::get(&arguments, fleet).await?,
-        Job::List | Job::ListManaged => read::list(&arguments, &fleet).await?,
-        Job::Create => write::create(&arguments, &client).await?,
-        Job::Patch => write::patch(&arguments, fleet).await?,
-        // There is no form of an event other than the typed one.
-        Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
-        Job::Sync | Job::SyncDecoded => informer::sync(&arguments, fleet).await?,
-        // There are no indices, and no way to begin at a version or to list again on demand.
-        Job::InformerEvents | Job::Index | Job::Relist | Job::Queue | Job::QueueBurst => bail!("not offered"),
-        Job::Fill | Job::Touch => bail!("klient's program does this"),
-    };
-    report(LIBRARY, &arguments, &measured, &answer);
-    Ok(())
+    bench_kube_rs::run().await
 }

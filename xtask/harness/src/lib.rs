@@ -8,4 +8,4 @@ mod server;
 
 pub use authority::{Authority, CertifiedKey};
 pub use programs::Programs;
-pub use server::{SECOND_TOKEN, Server, TOKEN};
+pub use server::{Folder, SECOND_TOKEN, Server, TOKEN};

@@ -13,8 +13,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-pub use self::files::{SECOND_TOKEN, TOKEN};
-use self::{files::Files, folder::Folder, process::Process};
+use self::{files::Files, process::Process};
+pub use self::{
+    files::{SECOND_TOKEN, TOKEN},
+    folder::Folder,
+};
 use crate::{Authority, Programs};
 
 /// Both servers. They end when this is dropped, and when its process ends in whatever way.

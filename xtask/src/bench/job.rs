@@ -5,49 +5,139 @@ use super::{program::Library, sample::Call};
 /// What all libraries are asked to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
-    /// As the programs know it.
+    /// As it is chosen and told of.
     pub(super) name: &'static str,
+    /// As the programs know it.
+    pub(super) task: &'static str,
+    /// Whom it asks.
+    pub(super) place: Place,
     /// What one operation is.
     pub(super) operation: &'static str,
     /// How many operations are measured.
     pub(super) count: usize,
-    /// How many are under way at a time.
+    /// How many are under way at a time, or how many workers or readers there are.
     pub(super) concurrency: usize,
+    /// How many changes there are in a second; all at once otherwise.
+    pub(super) pace: Option<u32>,
+}
+
+/// Whom a job asks. Jobs are done in this order: a server that is not asked takes nothing from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// kube-apiserver and etcd.
+    Real,
+    /// Recorded answers, over plain HTTP.
+    Replay,
+    /// Nobody.
+    Process,
 }
 
 impl Job {
     pub(super) const ALL: &[Self] = &[
-        Self { name: "get", operation: "get of a pod, one at a time", count: 2000, concurrency: 1 },
-        Self { name: "get", operation: "get of a pod, 8 at a time", count: 4000, concurrency: 8 },
-        Self { name: "list", operation: "list of all pods", count: 20, concurrency: 1 },
+        Self::real("get", "get of a pod, one at a time", 2000),
+        Self { concurrency: 8, ..Self::real("get", "get of a pod, 8 at a time", 4000) },
+        Self::real("list", "list of all pods", 20),
+        Self::real("list-managed", "list of all pods with their managed fields", 20),
+        Self::real("watch-keys", "watch event, key used", 2000),
+        Self::real("watch-typed", "watch event, object used", 2000),
+        Self::real("sync", "cache of all pods, from nothing to complete", 1),
+        Self::real("sync-decoded", "the same, every object decoded", 1),
+        Self::real("sync-custom", "cache of all custom resources, from nothing to complete", 1),
+        Self::real("informer-events", "watch event to a handler that takes the key", 2000),
+        Self::real("index", "20 objects by an index value", 1_000_000),
+        Self::real("cold", "from the start of the process to a cache of all pods", 1),
+        Self::real("relist", "the whole state again, unchanged", 1),
+        Self::real("patch", "merge patch of a pod, one at a time", 300),
+        Self::real("create", "create of a pod, one at a time", 500),
+        Self::replay("sync-replay", "sync", "cache of all pods, replayed, from nothing to complete", 1),
+        Self::replay("events-replay", "events", "replayed watch event to a handler that takes the key", EVENTS),
+        Self::replay(
+            "events-replay-typed",
+            "events-typed",
+            "replayed watch event to a handler that uses the object",
+            EVENTS,
+        ),
+        Self::replay(
+            "relist-replay",
+            "expire",
+            "the whole state again, replayed, unchanged, after an expired watch",
+            1,
+        ),
         Self {
-            name: "list-managed",
-            operation: "list of all pods with their managed fields",
-            count: 20,
-            concurrency: 1,
+            concurrency: WORKERS,
+            ..Self::replay("controller", "controller", "replayed change to reconcile", EVENTS)
         },
-        Self { name: "watch-keys", operation: "watch event, key used", count: 2000, concurrency: 1 },
-        Self { name: "watch-typed", operation: "watch event, object used", count: 2000, concurrency: 1 },
-        Self { name: "sync", operation: "cache of all pods, from nothing to complete", count: 1, concurrency: 1 },
-        Self { name: "sync-decoded", operation: "the same, every object decoded", count: 1, concurrency: 1 },
         Self {
-            name: "informer-events",
-            operation: "watch event to a handler that takes the key",
-            count: 2000,
-            concurrency: 1,
+            concurrency: WORKERS,
+            pace: Some(1000),
+            ..Self::replay("controller-latency", "controller", "the same, 1000 changes in a second", 5000)
         },
-        Self { name: "index", operation: "20 objects by an index value", count: 1_000_000, concurrency: 1 },
-        Self { name: "relist", operation: "the whole state again, unchanged", count: 1, concurrency: 1 },
-        Self { name: "patch", operation: "merge patch of a pod, one at a time", count: 300, concurrency: 1 },
-        Self { name: "create", operation: "create of a pod, one at a time", count: 500, concurrency: 1 },
-        Self { name: "queue", operation: "key added, got and done, one worker", count: 1_000_000, concurrency: 1 },
-        Self { name: "queue", operation: "key added, got and done, 8 workers", count: 1_000_000, concurrency: 8 },
-        Self { name: "queue-burst", operation: "key of a burst, 8 workers", count: 300_000, concurrency: 8 },
+        Self::process("read-key", "object by its key, 1 reader", 2_000_000, 1),
+        Self::process("read-key", "object by its key, 2 readers", 2_000_000, 2),
+        Self::process("read-key", "object by its key, 4 readers", 2_000_000, 4),
+        Self::process("read-key", "object by its key, 8 readers", 2_000_000, 8),
+        Self::process("read-key-writes", "object by its key, 1 reader and a writer", 500_000, 1),
+        Self::process("read-key-writes", "object by its key, 2 readers and a writer", 500_000, 2),
+        Self::process("read-key-writes", "object by its key, 4 readers and a writer", 500_000, 4),
+        Self::process("read-key-writes", "object by its key, 8 readers and a writer", 500_000, 8),
+        Self::process("read-index", "20 objects by an index value, 1 reader", 500_000, 1),
+        Self::process("read-index", "20 objects by an index value, 2 readers", 500_000, 2),
+        Self::process("read-index", "20 objects by an index value, 4 readers", 500_000, 4),
+        Self::process("read-index", "20 objects by an index value, 8 readers", 500_000, 8),
+        Self::process("read-index-writes", "20 objects by an index value, 1 reader and a writer", 200_000, 1),
+        Self::process("read-index-writes", "20 objects by an index value, 2 readers and a writer", 200_000, 2),
+        Self::process("read-index-writes", "20 objects by an index value, 4 readers and a writer", 200_000, 4),
+        Self::process("read-index-writes", "20 objects by an index value, 8 readers and a writer", 200_000, 8),
+        Self::process("queue", "key added, got and done, 1 worker", 1_000_000, 1),
+        Self::process("queue", "key added, got and done, 2 workers", 1_000_000, 2),
+        Self::process("queue", "key added, got and done, 4 workers", 1_000_000, 4),
+        Self::process("queue", "key added, got and done, 8 workers", 1_000_000, 8),
+        Self::process("queue-burst", "key of a burst, 8 workers", 300_000, 8),
     ];
 
-    /// Whether there is anything to ask a server.
-    pub(super) fn needs_server(self) -> bool {
-        !self.name.starts_with("queue")
+    const fn real(name: &'static str, operation: &'static str, count: usize) -> Self {
+        Self { name, task: name, place: Place::Real, operation, count, concurrency: 1, pace: None }
+    }
+
+    const fn replay(name: &'static str, task: &'static str, operation: &'static str, count: usize) -> Self {
+        Self { name, task, place: Place::Replay, operation, count, concurrency: 1, pace: None }
+    }
+
+    const fn process(name: &'static str, operation: &'static str, count: usize, concurrency: usize) -> Self {
+        Self { name, task: name, place: Place::Process, operation, count, concurrency, pace: None }
+    }
+
+    /// How many objects there are unless it is said.
+    pub(super) fn default_size(self) -> usize {
+        match self.place {
+            Place::Real => 500,
+            // They need not be made.
+            Place::Replay => EVENTS,
+            Place::Process => 10_000,
+        }
+    }
+
+    /// How many operations are measured, of as many as there can be.
+    pub(super) fn count(self, wanted: Option<usize>, size: usize) -> usize {
+        // What is done once is not done more often.
+        let count = wanted.filter(|_| self.count > 1).unwrap_or(self.count);
+        // No object changes twice: libraries may make one of two changes.
+        if self.changes() { count.min(size) } else { count }
+    }
+
+    /// Whether the replay server tells of changes.
+    fn changes(self) -> bool {
+        self.task.starts_with("events") || self.task == "controller"
+    }
+
+    /// Whether it is to be seen how it grows with the number of objects.
+    pub(super) fn grows(self) -> bool {
+        matches!(self.name, "sync-replay" | "events-replay")
+    }
+
+    /// Whether it is about custom resources, which must have been made.
+    pub(super) fn needs_custom(self) -> bool {
+        self.task == "sync-custom"
     }
 
     /// Whether it watches changes that must have happened.
@@ -58,17 +148,23 @@ impl Job {
     /// Whether a library has such a thing at all: kube-rs has no queue by itself and no indices, and its watcher cannot be told
     /// where to begin.
     pub(super) fn is_offered_by(self, library: Library) -> bool {
-        let lacking = ["informer-events", "index", "relist", "queue", "queue-burst"];
+        let lacking = ["informer-events", "index", "read-index", "read-index-writes", "relist", "queue", "queue-burst"];
         library != Library::KubeRs || !lacking.contains(&self.name)
     }
 
     /// How many objects a right answer counts.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
-        match self.name {
-            "list" | "list-managed" | "sync" | "sync-decoded" | "index" | "relist" => call.size,
+        match self.task {
+            "list" | "list-managed" | "sync" | "sync-decoded" | "sync-custom" | "cold" | "index" | "relist"
+            | "expire" => call.size,
             // The last of each worker.
             "get" | "patch" => self.concurrency,
             _ => call.count,
         }
     }
 }
+
+/// Enough that what happens once does not show.
+const EVENTS: usize = 20_000;
+/// Of a controller.
+const WORKERS: usize = 4;

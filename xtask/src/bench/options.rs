@@ -1,4 +1,5 @@
-//! `bench [--job NAME]... [--size N] [--count N] [--repetitions N] [--json FILE]`.
+//! `bench [--job NAME]... [--size N] [--sizes N,N...] [--count N] [--repetitions N] [--json FILE] [--plots FOLDER]
+//! [--slow-klient PERCENT] [--replay-port N] [--no-allocations] [--build-times]`.
 
 use std::path::PathBuf;
 
@@ -8,13 +9,25 @@ use super::job::Job;
 
 pub(super) struct Options {
     pub(super) jobs: Vec<Job>,
-    /// How many pods there are.
-    pub(super) size: usize,
+    /// How many objects there are; each job has a number of its own otherwise.
+    pub(super) size: Option<usize>,
+    /// How many there are, one after the other, for the jobs that show how costs grow.
+    pub(super) sizes: Vec<usize>,
     /// How many operations are measured; each job has a number of its own otherwise.
     pub(super) count: Option<usize>,
     pub(super) repetitions: usize,
     pub(super) json: Option<PathBuf>,
+    /// Where plots go.
+    pub(super) plots: Option<PathBuf>,
     pub(super) profile: Profile,
+    /// How many percent more CPU klient is to use, to see that it shows.
+    pub(super) slow_klient: Option<usize>,
+    /// Of the replay server; any free one otherwise.
+    pub(super) replay_port: u16,
+    /// Whether allocations are counted, by one more run of each Rust program.
+    pub(super) allocations: bool,
+    /// Whether to measure how long a build from nothing takes.
+    pub(super) build_times: bool,
 }
 
 /// How the Rust programs are built.
@@ -27,8 +40,20 @@ pub(super) enum Profile {
 
 impl Default for Options {
     fn default() -> Self {
-        let jobs = Job::ALL.to_vec();
-        Self { jobs, size: 500, count: None, repetitions: 5, json: None, profile: Profile::Release }
+        Self {
+            jobs: Job::ALL.to_vec(),
+            size: None,
+            sizes: Vec::new(),
+            count: None,
+            repetitions: 5,
+            json: None,
+            plots: None,
+            profile: Profile::Release,
+            slow_klient: None,
+            replay_port: 0,
+            allocations: true,
+            build_times: false,
+        }
     }
 }
 
@@ -36,28 +61,59 @@ impl Options {
     pub(super) fn parse(arguments: &[&str]) -> Result<Self> {
         let mut options = Self::default();
         let mut named = Vec::new();
-        for pair in arguments.chunks(2) {
-            let &[flag, value] = pair else { bail!("{} has no value", pair[0]) };
-            let number = || value.parse::<usize>().ok().filter(|number| *number > 0);
-            let positive = || number().with_context(|| format!("{flag} {value}: not a positive number"));
+        let mut words = arguments.iter().copied();
+        while let Some(flag) = words.next() {
+            match flag {
+                "--no-allocations" => {
+                    options.allocations = false;
+                    continue;
+                }
+                "--build-times" => {
+                    options.build_times = true;
+                    continue;
+                }
+                _ => {}
+            }
+            let value = words.next().with_context(|| format!("{flag} has no value, or there is no such option"))?;
             match flag {
                 "--job" => named.push(value),
-                "--size" => options.size = positive()?,
-                "--count" => options.count = Some(positive()?),
-                "--repetitions" => options.repetitions = positive()?,
+                "--size" => options.size = Some(positive(flag, value)?),
+                "--sizes" => {
+                    options.sizes = value.split(',').map(|size| positive(flag, size)).collect::<Result<_>>()?;
+                }
+                "--count" => options.count = Some(positive(flag, value)?),
+                "--repetitions" => options.repetitions = positive(flag, value)?,
                 "--json" => options.json = Some(value.into()),
+                "--plots" => options.plots = Some(value.into()),
+                "--slow-klient" => options.slow_klient = Some(positive(flag, value)?),
+                "--replay-port" => options.replay_port = positive(flag, value)?.try_into().context("no port")?,
                 _ => bail!("no option {flag}"),
             }
         }
-        for name in &named {
-            let known: Vec<_> = Job::ALL.iter().map(|job| job.name).collect();
-            ensure!(known.contains(name), "no job {name}; there are {}", known.join(", "));
-        }
-        options.jobs.retain(|job| named.is_empty() || named.contains(&job.name));
-        let most = options.jobs.iter().map(|job| job.concurrency).max().unwrap_or(1);
-        ensure!(options.count.is_none_or(|count| count >= most), "--count must be at least {most}");
+        options.finish(&named)?;
         Ok(options)
     }
+
+    fn finish(&mut self, named: &[&str]) -> Result<()> {
+        for name in named {
+            let mut known: Vec<_> = Job::ALL.iter().map(|job| job.name).collect();
+            known.dedup();
+            ensure!(known.contains(name), "no job {name}; there are {}", known.join(", "));
+        }
+        self.jobs.retain(|job| named.is_empty() || named.contains(&job.name));
+        // Memory that a size takes is judged by the one before.
+        self.sizes.sort_unstable();
+        self.sizes.dedup();
+        ensure!(self.plots.is_none() || self.sizes.len() > 1, "--plots needs at least two --sizes");
+        let most = self.jobs.iter().map(|job| job.concurrency).max().unwrap_or(1);
+        ensure!(self.count.is_none_or(|count| count >= most), "--count must be at least {most}");
+        Ok(())
+    }
+}
+
+fn positive(flag: &str, value: &str) -> Result<usize> {
+    let number = value.parse::<usize>().ok().filter(|number| *number > 0);
+    number.with_context(|| format!("{flag} {value}: not a positive number"))
 }
 
 #[cfg(test)]
@@ -67,14 +123,30 @@ mod tests {
     #[test]
     fn measures_everything_unless_told_otherwise() {
         assert_eq!(Options::parse(&[]).unwrap().jobs.len(), Job::ALL.len());
-        let options = Options::parse(&["--job", "list", "--size", "20", "--json", "out.json"]).unwrap();
+        let options =
+            Options::parse(&["--job", "list", "--size", "20", "--build-times", "--json", "out.json"]).unwrap();
         assert_eq!(options.jobs.len(), 1);
-        assert_eq!((options.size, options.count), (20, None));
+        assert_eq!((options.size, options.count, options.build_times), (Some(20), None, true));
+    }
+
+    #[test]
+    fn sizes_are_taken_from_the_smallest_to_the_largest() {
+        let options = Options::parse(&["--sizes", "5000,1000,5000", "--plots", "docs"]).unwrap();
+        assert_eq!(options.sizes, [1000, 5000]);
     }
 
     #[test]
     fn refuses_what_it_does_not_know() {
-        for wrong in [&["--job", "sing"][..], &["--size", "0"], &["--size"], &["--loud", "yes"], &["--count", "3"]] {
+        for wrong in [
+            &["--job", "sing"][..],
+            &["--size", "0"],
+            &["--size"],
+            &["--sizes", "5,,7"],
+            &["--loud", "yes"],
+            &["--count", "3"],
+            &["--plots", "docs"],
+            &["--replay-port", "70000"],
+        ] {
             assert!(Options::parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -30,6 +30,8 @@ impl Library {
 pub(super) struct Program {
     pub(super) library: Library,
     built: Result<PathBuf, String>,
+    /// The one that counts allocations, if that is another one.
+    counting: Option<PathBuf>,
 }
 
 impl Program {
@@ -37,11 +39,28 @@ impl Program {
     pub(super) fn build(root: &Path, library: Library, profile: Profile) -> Self {
         let bench = root.join("bench");
         let built = match library {
-            Library::Klient => build_rust(&bench, "bench-klient", profile),
-            Library::KubeRs => build_rust(&bench, "bench-kube-rs", profile),
+            Library::Klient => build_rust(&bench, "bench-klient", &["bench-klient", "bench-klient-counting"], profile),
+            Library::KubeRs => {
+                build_rust(&bench, "bench-kube-rs", &["bench-kube-rs", "bench-kube-rs-counting"], profile)
+            }
             Library::ClientGo => build_go(&bench),
         };
-        Self { library, built: built.map_err(|error| format!("{error:#}")) }
+        let counting = built.as_ref().ok().filter(|_| library != Library::ClientGo).map(|program| {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            program.with_file_name(format!("{name}-counting"))
+        });
+        Self { library, built: built.map_err(|error| format!("{error:#}")), counting }
+    }
+
+    /// The one that counts allocations, if that is another one.
+    pub(super) fn counting(&self) -> Option<&Path> {
+        self.counting.as_deref()
+    }
+
+    /// One that is not built here.
+    #[cfg(test)]
+    pub(super) fn of(library: Library, built: Result<PathBuf, String>) -> Self {
+        Self { library, built, counting: None }
     }
 
     /// Where it is, or why it is not there.
@@ -51,7 +70,7 @@ impl Program {
 }
 
 /// What is measured is built by itself, so that it does not get the features that another one's dependencies ask for.
-fn build_rust(bench: &Path, package: &str, profile: Profile) -> Result<PathBuf> {
+pub(super) fn build_rust(bench: &Path, package: &str, programs: &[&str], profile: Profile) -> Result<PathBuf> {
     let (name, folder) = match profile {
         Profile::Release => ("release", "release"),
         Profile::Dev => ("dev", "debug"),
@@ -60,7 +79,10 @@ fn build_rust(bench: &Path, package: &str, profile: Profile) -> Result<PathBuf> 
     let folder_name = target.to_string_lossy();
     let mut arguments = vec!["build", "--locked", "--profile", name, "--target-dir", &folder_name];
     match profile {
-        Profile::Release => arguments.extend(["--package", package]),
+        Profile::Release => {
+            arguments.extend(["--package", package]);
+            arguments.extend(programs.iter().flat_map(|program| ["--bin", program]));
+        }
         // All at once: what they share is built once.
         Profile::Dev => arguments.push("--workspace"),
     }
@@ -73,4 +95,22 @@ fn build_go(bench: &Path) -> Result<PathBuf> {
     let program = bench.join("target/bench-client-go");
     run(&bench.join("go"), "go", &["build", "-o", &program.to_string_lossy(), "."], &[])?;
     Ok(program)
+}
+
+/// Builds what is measured in a folder where nothing is.
+pub(super) fn build_from_nothing(bench: &Path, library: Library, folder: &Path) -> Result<()> {
+    let folder = folder.to_string_lossy();
+    let rust = |package| {
+        let arguments =
+            ["build", "--locked", "--release", "--target-dir", &folder, "--package", package, "--bin", package];
+        run(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])
+    };
+    match library {
+        Library::Klient => rust("bench-klient"),
+        Library::KubeRs => rust("bench-kube-rs"),
+        Library::ClientGo => {
+            let program = format!("{folder}/bench-client-go");
+            run(&bench.join("go"), "go", &["build", "-o", &program, "."], &[("GOCACHE", &folder)])
+        }
+    }
 }

@@ -1,14 +1,22 @@
 //! One run of one program, and what it printed.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{job::Job, program::Library};
-use crate::run::output;
+use super::{
+    child::{self, Ended, Limits},
+    job::Job,
+    program::Library,
+};
 
 /// What a program is asked to do.
+#[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) job: &'a str,
     pub(super) kubeconfig: &'a Path,
@@ -17,35 +25,106 @@ pub(super) struct Call<'a> {
     pub(super) size: usize,
     pub(super) concurrency: usize,
     pub(super) since: &'a str,
+    /// The address of the replay server.
+    pub(super) replay: &'a str,
+    /// Where recorded answers go.
+    pub(super) recording: &'a Path,
+    /// How many percent more CPU it is to use.
+    pub(super) slow: Option<usize>,
 }
 
 impl Default for Call<'_> {
     fn default() -> Self {
         let nowhere = Path::new("");
-        Self { job: "", kubeconfig: nowhere, object: nowhere, count: 1, size: 1, concurrency: 1, since: "" }
+        Self {
+            job: "",
+            kubeconfig: nowhere,
+            object: nowhere,
+            count: 1,
+            size: 1,
+            concurrency: 1,
+            since: "",
+            replay: "",
+            recording: nowhere,
+            slow: None,
+        }
     }
 }
 
+impl Call<'_> {
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.arg(self.job).arg("--kubeconfig").arg(self.kubeconfig).arg("--object").arg(self.object);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        command.args(["--count", &self.count.to_string(), "--size", &self.size.to_string()]);
+        command.args(["--concurrency", &self.concurrency.to_string(), "--since", self.since]);
+        command.args(["--replay", self.replay, "--started", &now.as_nanos().to_string(), "--attached", "yes"]);
+        if self.recording != Path::new("") {
+            command.arg("--recording").arg(self.recording);
+        }
+        if let Some(percent) = self.slow {
+            command.args(["--slow", &percent.to_string()]);
+        }
+        command
+    }
+}
+
+/// What a run took besides time and CPU, where the program says it.
+pub(super) struct Metric {
+    /// As the program calls it, and the JSON file.
+    pub(super) key: &'static str,
+    /// As the table calls it.
+    pub(super) title: &'static str,
+    pub(super) measure: Measure,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    Megabytes,
+    PerOperation,
+    PerSecond,
+    Plain,
+}
+
+pub(super) const METRICS: [Metric; 6] = [
+    Metric { key: "rss_bytes", title: "RSS MB", measure: Measure::Megabytes },
+    Metric { key: "heap_bytes", title: "heap MB", measure: Measure::Megabytes },
+    Metric { key: "allocations", title: "allocations", measure: Measure::PerOperation },
+    Metric { key: "latency_p50_microseconds", title: "p50 us", measure: Measure::Plain },
+    Metric { key: "latency_p99_microseconds", title: "p99 us", measure: Measure::Plain },
+    Metric { key: "writes", title: "writes per second", measure: Measure::PerSecond },
+];
+
 /// What one run took.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pub(super) wall_seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) peak_rss_bytes: f64,
-    /// What was resident at the moment that the job is about.
-    pub(super) rss_bytes: Option<f64>,
+    /// As the metrics say.
+    pub(super) more: [Option<f64>; METRICS.len()],
     /// What it got, to be compared with what the others got.
     pub(super) answer: String,
 }
 
 impl Sample {
-    pub(super) fn read(line: &Value) -> Result<Self> {
+    pub(super) fn read(line: &Value, count: usize) -> Result<Self> {
         let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name} in {line}"));
+        let wall_seconds = number("wall_seconds")?;
+        let metric = |metric: &Metric| {
+            let number = line[metric.key].as_f64().filter(|number| *number > 0.0)?;
+            Some(match metric.measure {
+                Measure::Megabytes => number / 1e6,
+                Measure::PerOperation => number / count as f64,
+                Measure::PerSecond => number / wall_seconds,
+                Measure::Plain => number,
+            })
+        };
         Ok(Self {
-            wall_seconds: number("wall_seconds")?,
+            wall_seconds,
             cpu_seconds: number("cpu_seconds")?,
             peak_rss_bytes: number("peak_rss_bytes")?,
-            rss_bytes: line["rss_bytes"].as_f64().filter(|bytes| *bytes > 0.0),
+            more: METRICS.each_ref().map(metric),
             answer: line["answer"].as_str().context("no answer")?.to_owned(),
         })
     }
@@ -60,13 +139,18 @@ impl Sample {
 pub(super) struct Measurement {
     pub(super) job: Job,
     pub(super) count: usize,
+    /// How many objects there were.
+    pub(super) size: usize,
     /// The samples of each library in the order of repetitions, or why there are none.
     pub(super) samples: Vec<(Library, Result<Vec<Sample>, String>)>,
+    /// What the programs say that count allocations.
+    pub(super) counted: Vec<(Library, Sample)>,
 }
 
 impl Measurement {
-    pub(super) fn new(job: Job, count: usize) -> Self {
-        Self { job, count, samples: Library::ALL.map(|library| (library, Ok(Vec::new()))).into() }
+    pub(super) fn new(job: Job, count: usize, size: usize) -> Self {
+        let samples = Library::ALL.map(|library| (library, Ok(Vec::new()))).into();
+        Self { job, count, size, samples, counted: Vec::new() }
     }
 
     pub(super) fn add(&mut self, library: Library, sample: Sample) {
@@ -75,8 +159,18 @@ impl Measurement {
         }
     }
 
+    /// There is nothing of a library, not even what it did before.
     pub(super) fn missing(&mut self, library: Library, why: &str) {
         *self.of(library) = Err(why.to_owned());
+    }
+
+    pub(super) fn samples_of(&self, library: Library) -> Option<&[Sample]> {
+        let (_, samples) = self.samples.iter().find(|(known, _)| *known == library)?;
+        samples.as_deref().ok().filter(|samples| !samples.is_empty())
+    }
+
+    pub(super) fn is_missing(&self, library: Library) -> bool {
+        self.samples.iter().any(|(known, samples)| *known == library && samples.is_err())
     }
 
     fn of(&mut self, library: Library) -> &mut Result<Vec<Sample>, String> {
@@ -87,23 +181,14 @@ impl Measurement {
 
 /// Runs a program; returns the line that it printed.
 pub(super) fn run(program: &Path, call: &Call<'_>) -> Result<Value> {
-    let (kubeconfig, object) = (call.kubeconfig.to_string_lossy(), call.object.to_string_lossy());
-    let (count, size, concurrency) = (call.count.to_string(), call.size.to_string(), call.concurrency.to_string());
-    let arguments = [
-        call.job,
-        "--kubeconfig",
-        &kubeconfig,
-        "--object",
-        &object,
-        "--count",
-        &count,
-        "--size",
-        &size,
-        "--concurrency",
-        &concurrency,
-        "--since",
-        call.since,
-    ];
-    let printed = output(Path::new("."), &program.to_string_lossy(), &arguments)?;
-    serde_json::from_str(&printed).with_context(|| format!("{} printed {printed:?}", program.display()))
+    match measure(program, call, Limits::default())? {
+        Some(line) => Ok(line),
+        None => bail!("{} {}: too little memory", program.display(), call.job),
+    }
+}
+
+/// The same; nothing if there was too little memory for it.
+pub(super) fn measure(program: &Path, call: &Call<'_>, limits: Limits) -> Result<Option<Value>> {
+    let Ended::Printed(printed) = child::run(&mut call.command(program), limits)? else { return Ok(None) };
+    serde_json::from_str(&printed).map(Some).with_context(|| format!("{} printed {printed:?}", program.display()))
 }

@@ -1,10 +1,12 @@
 //! The table: medians over the repetitions, and ratios with their spread.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
+    job::Place,
     options::Options,
-    sample::{Measurement, Sample},
+    program::Library,
+    sample::{METRICS, Measurement, Sample},
 };
 
 /// The middle of some numbers, and how far they reach.
@@ -26,6 +28,35 @@ impl Spread {
     fn to_json(self) -> Value {
         json!({"median": self.median, "min": self.min, "max": self.max})
     }
+
+    /// The middle alone.
+    fn short(self) -> String {
+        short(self.median)
+    }
+
+    /// With how far it reaches.
+    fn long(self) -> String {
+        format!("{} ({}-{})", short(self.median), short(self.min), short(self.max))
+    }
+
+    fn ratio(self) -> String {
+        format!("{:.2} ({:.2}-{:.2})", self.median, self.min, self.max)
+    }
+}
+
+/// The middle of some numbers.
+pub(super) fn median(numbers: impl IntoIterator<Item = f64>) -> Option<f64> {
+    Spread::of(numbers).map(|spread| spread.median)
+}
+
+/// As many digits as mean something.
+fn short(number: f64) -> String {
+    let digits = match number {
+        _ if number >= 100.0 => 0,
+        _ if number >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{number:.digits$}")
 }
 
 /// What the table says of one library at one job.
@@ -33,49 +64,95 @@ struct Row {
     cpu_microseconds: Spread,
     per_second: Spread,
     peak_rss_megabytes: Spread,
-    /// Where the job is about that.
-    rss_megabytes: Option<Spread>,
-    /// CPU over klient's, of runs that followed each other.
-    ratio: Spread,
+    more: [Option<Spread>; METRICS.len()],
+    /// Over klient's, of runs that followed each other.
+    cpu_ratio: Option<Spread>,
+    wall_ratio: Option<Spread>,
 }
 
 impl Row {
-    fn of(samples: &[Sample], klient: &[Sample], count: usize) -> Option<Self> {
+    fn of(samples: &[Sample], counted: Option<&Sample>, klient: &[Sample], count: usize) -> Option<Self> {
         let count = count as f64;
+        let ratio = |value: fn(&Sample) -> f64| {
+            Spread::of(samples.iter().zip(klient).map(|(other, ours)| value(other) / value(ours)))
+        };
+        let metric = |place: usize| {
+            let measured = Spread::of(samples.iter().filter_map(|sample| sample.more[place]));
+            measured.or_else(|| Spread::of(counted.and_then(|sample| sample.more[place])))
+        };
         Some(Self {
             cpu_microseconds: Spread::of(samples.iter().map(|sample| sample.cpu_seconds / count * 1e6))?,
             per_second: Spread::of(samples.iter().map(|sample| count / sample.wall_seconds))?,
             peak_rss_megabytes: Spread::of(samples.iter().map(|sample| sample.peak_rss_bytes / 1e6))?,
-            rss_megabytes: Spread::of(samples.iter().filter_map(|sample| Some(sample.rss_bytes? / 1e6))),
-            ratio: Spread::of(samples.iter().zip(klient).map(|(other, ours)| other.cpu_seconds / ours.cpu_seconds))?,
+            more: std::array::from_fn(metric),
+            cpu_ratio: ratio(|sample| sample.cpu_seconds),
+            wall_ratio: ratio(|sample| sample.wall_seconds),
         })
+    }
+
+    /// One cell for each column.
+    fn cells(&self) -> Vec<String> {
+        let optional = |spread: Option<Spread>, show: fn(Spread) -> String| spread.map(show).unwrap_or_default();
+        let mut cells = vec![self.cpu_microseconds.long(), self.per_second.short(), self.peak_rss_megabytes.short()];
+        cells.extend(self.more.iter().map(|spread| optional(*spread, Spread::short)));
+        cells.extend([optional(self.cpu_ratio, Spread::ratio), optional(self.wall_ratio, Spread::ratio)]);
+        cells
+    }
+
+    fn to_json(&self) -> Value {
+        let mut all = Map::new();
+        let optional = |spread: Option<Spread>| spread.map(Spread::to_json).unwrap_or_default();
+        all.insert("cpu_microseconds".to_owned(), self.cpu_microseconds.to_json());
+        all.insert("per_second".to_owned(), self.per_second.to_json());
+        all.insert("peak_rss_megabytes".to_owned(), self.peak_rss_megabytes.to_json());
+        for (metric, spread) in METRICS.iter().zip(self.more) {
+            all.insert(metric.title.to_lowercase().replace(' ', "_"), optional(spread));
+        }
+        all.insert("cpu_over_klients".to_owned(), optional(self.cpu_ratio));
+        all.insert("wall_over_klients".to_owned(), optional(self.wall_ratio));
+        Value::Object(all)
     }
 }
 
 /// Prints the rows of one job.
 pub(super) fn print(measurement: &Measurement) {
-    println!("\n{}, {} times", measurement.job.operation, measurement.count);
-    println!("| library | CPU us (min-max) | per second | peak RSS MB | RSS MB | CPU / klient's (min-max) |");
-    println!("|---|---|---|---|---|---|");
-    for (library, row) in rows(measurement) {
-        match row {
-            Ok(Row { cpu_microseconds: cpu, per_second, peak_rss_megabytes: memory, rss_megabytes, ratio }) => {
-                println!(
-                    "| {library} | {:.2} ({:.2}-{:.2}) | {:.0} | {:.0} | {} | {:.2} ({:.2}-{:.2}) |",
-                    cpu.median,
-                    cpu.min,
-                    cpu.max,
-                    per_second.median,
-                    memory.median,
-                    rss_megabytes.map_or_else(String::new, |rss| format!("{:.0}", rss.median)),
-                    ratio.median,
-                    ratio.min,
-                    ratio.max
-                );
-            }
-            Err(why) => println!("| {library} | {} | | | | |", why.lines().next().unwrap_or_default()),
-        }
+    println!("\n{}", title(measurement));
+    println!("{}", render(measurement));
+}
+
+fn title(measurement: &Measurement) -> String {
+    let Measurement { job, count, size, .. } = measurement;
+    let objects = if job.place == Place::Process && job.task.starts_with("queue") {
+        String::new()
+    } else {
+        format!(", {size} objects")
+    };
+    format!("**{}: {}{objects}, {count} times**\n", job.name, job.operation)
+}
+
+/// The table as Markdown. Columns that nobody has anything to say in are left out.
+fn render(measurement: &Measurement) -> String {
+    let mut titles = vec!["CPU us (min-max)", "per second", "peak RSS MB"];
+    titles.extend(METRICS.iter().map(|metric| metric.title));
+    titles.extend(["CPU / klient's (min-max)", "wall / klient's (min-max)"]);
+    let rows: Vec<_> = rows(measurement).map(|(library, row)| (library, row.map(|row| row.cells()))).collect();
+    let said = |column: usize| rows.iter().any(|(_, row)| row.as_ref().is_ok_and(|cells| !cells[column].is_empty()));
+    let columns: Vec<usize> = (0..titles.len()).filter(|column| said(*column)).collect();
+    let chosen = |cells: &[String]| columns.iter().map(|column| cells[*column].clone()).collect::<Vec<_>>().join(" | ");
+    let titles: Vec<String> = titles.into_iter().map(str::to_owned).collect();
+    let mut lines =
+        vec![format!("| library | {} |", chosen(&titles)), format!("|{}", "---|".repeat(columns.len() + 1))];
+    for (library, row) in &rows {
+        lines.push(match row {
+            Ok(cells) => format!("| {library} | {} |", chosen(cells)),
+            Err(why) => format!(
+                "| {library} | {} |{}",
+                why.lines().next().unwrap_or_default(),
+                " |".repeat(columns.len().saturating_sub(1))
+            ),
+        });
     }
+    lines.join("\n")
 }
 
 /// Everything that was measured.
@@ -83,36 +160,32 @@ pub(super) fn to_json(measurements: &[Measurement], options: &Options) -> Value 
     let jobs: Vec<Value> = measurements
         .iter()
         .map(|measurement| {
-            let libraries: serde_json::Map<String, Value> = rows(measurement)
+            let libraries: Map<String, Value> = rows(measurement)
                 .map(|(library, row)| {
-                    let value = row.map_or_else(|why| json!({"missing": why}), |row| row_to_json(&row));
+                    let value = row.map_or_else(|why| json!({"missing": why}), |row| row.to_json());
                     (library.to_owned(), value)
                 })
                 .collect();
             let job = measurement.job;
-            json!({"job": job.name, "concurrency": job.concurrency, "count": measurement.count, "libraries": libraries})
+            json!({
+                "job": job.name,
+                "concurrency": job.concurrency,
+                "count": measurement.count,
+                "size": measurement.size,
+                "libraries": libraries,
+            })
         })
         .collect();
-    json!({"size": options.size, "repetitions": options.repetitions, "jobs": jobs})
-}
-
-fn row_to_json(row: &Row) -> Value {
-    json!({
-        "cpu_microseconds": row.cpu_microseconds.to_json(),
-        "per_second": row.per_second.to_json(),
-        "peak_rss_megabytes": row.peak_rss_megabytes.to_json(),
-        "rss_megabytes": row.rss_megabytes.map(Spread::to_json),
-        "cpu_over_klients": row.ratio.to_json(),
-    })
+    json!({"repetitions": options.repetitions, "slow_klient_percent": options.slow_klient, "jobs": jobs})
 }
 
 fn rows(measurement: &Measurement) -> impl Iterator<Item = (&'static str, Result<Row, String>)> + '_ {
-    let klient = measurement.samples[0].1.as_deref().unwrap_or_default();
+    let klient = measurement.samples_of(Library::Klient).unwrap_or_default();
     measurement.samples.iter().map(move |(library, samples)| {
-        let row = samples
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|samples| Row::of(samples, klient, measurement.count).ok_or_else(|| "no samples".to_owned()));
+        let counted = measurement.counted.iter().find(|(known, _)| known == library).map(|(_, sample)| sample);
+        let row = samples.as_ref().map_err(Clone::clone).and_then(|samples| {
+            Row::of(samples, counted, klient, measurement.count).ok_or_else(|| "no samples".to_owned())
+        });
         (library.name(), row)
     })
 }
@@ -120,11 +193,25 @@ fn rows(measurement: &Measurement) -> impl Iterator<Item = (&'static str, Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::job::Job;
 
     #[test]
     fn the_middle_of_an_even_number_lies_between_two() {
         assert_eq!(Spread::of([]), None);
         assert_eq!(Spread::of([3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
+    }
+
+    #[test]
+    fn a_slower_library_has_a_ratio_over_one_and_a_missing_one_its_reason() {
+        let mut measurement = Measurement::new(Job::ALL[0], 10, 5);
+        let sample = |cpu_seconds| Sample { wall_seconds: 1.0, cpu_seconds, ..Sample::default() };
+        measurement.add(Library::Klient, sample(0.1));
+        measurement.add(Library::ClientGo, sample(0.25));
+        measurement.missing(Library::KubeRs, "cannot be built\nfor many reasons");
+        let table = render(&measurement);
+        assert!(table.contains("| 2.50 (2.50-2.50) | 1.00 (1.00-1.00) |"), "{table}");
+        assert!(table.contains("| kube-rs | cannot be built |"), "{table}");
+        assert!(!table.contains("heap MB"), "nobody knows: {table}");
     }
 }

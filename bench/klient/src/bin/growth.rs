@@ -15,7 +15,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use bench_jobs::{Mark, resident};
 use k8s_openapi::api::core::v1::Pod;
-use klient::informer::{CachedObject, Event, IndexFunc, ListItems, ListWatch, SharedInformer, ThreadSafeStore, WatchEvents};
+use klient::informer::{
+    CachedObject, Event, IndexFunc, ListItems, ListWatch, SharedInformer, ThreadSafeStore, WatchEvents,
+};
 use klient::wire::{ListEnd, ManagedFields, RawObject};
 use klient::{Error, ListOptions, WatchEvent, WatchOptions};
 use tokio::sync::mpsc;
@@ -104,7 +106,9 @@ fn main() -> Result<()> {
     let sizes = if sizes.is_empty() { vec![1_000, 10_000, 50_000, 200_000] } else { sizes };
     let text = std::fs::read("pod.json").or_else(|_| std::fs::read("bench/pod.json")).context("bench/pod.json")?;
     let pods = Pods { template: serde_json::from_slice(&text)? };
-    println!("| objects | sync, CPU us each | event to handler, CPU us | 20 by index, CPU ns | store and objects, bytes each |");
+    println!(
+        "| objects | sync, CPU us each | event to handler, CPU us | 20 by index, CPU ns | store and objects, bytes each |"
+    );
     println!("|---|---|---|---|---|");
     for size in &sizes {
         grow(&pods, *size)?;
@@ -127,7 +131,8 @@ fn grow(pods: &Pods, size: usize) -> Result<()> {
     let source = Source { list: Mutex::new(Some(list)), events: Mutex::new(Some(receiver)) };
     runtime.block_on(async {
         let informer = SharedInformer::new(source);
-        let by_group = IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name()).to_string()));
+        let by_group =
+            IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name()).to_string()));
         let groups = informer.add_index("group", by_group)?;
         let told = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&told);
@@ -176,7 +181,8 @@ fn read(pods: &Pods, readers: usize) -> Result<()> {
     let store = ThreadSafeStore::<CachedObject<Pod>>::new();
     let by_group = IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name()).to_string()));
     let groups = store.add_index("group", by_group)?;
-    let objects: Vec<_> = (0..SIZE).map(|number| CachedObject::<Pod>::from_wire(pods.make(number, number + 1))).collect();
+    let objects: Vec<_> =
+        (0..SIZE).map(|number| CachedObject::<Pod>::from_wire(pods.make(number, number + 1))).collect();
     store.replace(objects.iter().cloned(), "1".into());
     let values = groups.values();
     let (stop, reads, writes) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));

@@ -7,13 +7,19 @@ use std::{
 
 use anyhow::{Context, Result};
 
-pub(super) struct Folder {
+/// It is removed when this is dropped, and when its process ends in whatever way.
+pub struct Folder {
     path: PathBuf,
     shell: Child,
 }
 
 impl Folder {
-    pub(super) fn new() -> Result<Self> {
+    /// Makes one.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made, or what removes it cannot be started.
+    pub fn new() -> Result<Self> {
         let path = tempfile::Builder::new().prefix("klient-kube-").tempdir()?.keep();
         let shell = Command::new("sh")
             .args(["-c", REMOVER, "remover"])
@@ -24,7 +30,8 @@ impl Folder {
         Ok(Self { path, shell })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

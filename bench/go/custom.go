@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+var rollouts = schema.GroupVersionResource{Group: "bench.klient.invalid", Version: "v1", Resource: "rollouts"}
+
+// syncCustom brings an informer for a kind that is known only at run time from nothing to complete.
+func syncCustom(ctx context.Context, config *rest.Config) (measured, *answer, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, fleet, nil)
+	informer := factory.ForResource(rollouts).Informer()
+	if err := informer.SetTransform(withoutManagedFields); err != nil {
+		return measured{}, nil, err
+	}
+	var told atomic.Int64
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { told.Add(1) }})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(registration.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	measured := mark.measured()
+	measured.rest()
+	answer := &answer{}
+	for _, object := range informer.GetStore().List() {
+		metadata := object.(metav1.Object)
+		answer.addKey(metadata.GetNamespace(), metadata.GetName())
+	}
+	if int(told.Load()) != int(answer.count) {
+		return measured, nil, errors.New("the handler was not told of everything")
+	}
+	return measured, answer, nil
+}

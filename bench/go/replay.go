@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+func replayKeys(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return replay(ctx, arguments, clientset, func(answer *answer, object any) {
+		key, _ := cache.MetaNamespaceKeyFunc(object)
+		namespace, name, _ := strings.Cut(key, "/")
+		answer.addKey(namespace, name)
+	})
+}
+
+func replayTyped(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	return replay(ctx, arguments, clientset, func(answer *answer, object any) { answer.addPod(object.(*corev1.Pod)) })
+}
+
+// replay has the server tell an informer that is complete of changes, which go through reflector, fifo and store to a handler.
+func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset, take func(*answer, any)) (measured, *answer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	answer := &answer{}
+	done := make(chan struct{})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
+		take(answer, object)
+		if int(answer.count) == arguments.count {
+			close(done)
+		}
+	}})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(registration.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	if err := replayChanges(arguments); err != nil {
+		return measured{}, nil, err
+	}
+	<-done
+	return mark.measured(), answer, nil
+}
+
+// replayChanges has one watch, now or as soon as there is one, be told of the changes.
+func replayChanges(arguments *arguments) error {
+	return ask(arguments, "change")
+}
+
+func ask(arguments *arguments, what string) error {
+	asked, err := http.Post("http://"+arguments.replay+"/replay/"+what, "", nil)
+	if err != nil {
+		return err
+	}
+	asked.Body.Close()
+	if asked.StatusCode != http.StatusOK {
+		return fmt.Errorf("the replay server answers %s", asked.Status)
+	}
+	return nil
+}
+
+// expire has the server end the watch and not know any more what happened since: the whole state is read once more.
+func expire(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	// An object that a new state shows is told of again, whether it changed or not.
+	var told atomic.Int64
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { told.Add(1) }})
+	if err != nil {
+		return measured{}, nil, err
+	}
+	factory.Start(ctx.Done())
+	if err := waitUntil(registration.HasSynced); err != nil {
+		return measured{}, nil, err
+	}
+	mark := now()
+	rest := mark.measured()
+	rest.rest()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		return measured{}, nil, err
+	}
+	mark = now()
+	if err := ask(arguments, "expire"); err != nil {
+		return measured{}, nil, err
+	}
+	if err := waitUntil(func() bool { return int(told.Load()) == arguments.size }); err != nil {
+		return measured{}, nil, err
+	}
+	measured := mark.measured()
+	measured.peakRSSBytes, measured.rssBytes, measured.heapBytes = memory("VmHWM:"), rest.rssBytes, rest.heapBytes
+	return measured, cached(informer.GetStore()), nil
+}

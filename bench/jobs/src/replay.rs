@@ -1,0 +1,29 @@
+//! The replay server, as far as programs know it: it tells a watch of changes when it is asked to, or ends it for good.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::Arguments;
+
+/// Has one watch, now or as soon as there is one, be told of the changes.
+pub fn replay_changes(arguments: &Arguments) -> Result<()> {
+    ask(arguments, "change")
+}
+
+/// Has one watch end, and not go on where it ended.
+pub fn replay_expiry(arguments: &Arguments) -> Result<()> {
+    ask(arguments, "expire")
+}
+
+fn ask(arguments: &Arguments, what: &str) -> Result<()> {
+    let mut stream = TcpStream::connect(&arguments.replay).with_context(|| arguments.replay.clone())?;
+    write!(stream, "POST /replay/{what} HTTP/1.1\r\nHost: replay\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("HTTP/1.1 200 "), "the replay server answers {answer}");
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The jobs of the benchmark, with klient. Two programs do them: one that is measured, and one that counts allocations.
+
+#![allow(clippy::print_stdout)]
+
+mod controller;
+mod custom;
+mod fill;
+mod informer;
+mod queue;
+mod read;
+mod reads;
+mod record;
+mod replay;
+mod watch;
+mod write;
+
+use anyhow::Result;
+use bench_jobs::{Arguments, FLEET, Job, Mark, WARM_UP, name, report};
+use k8s_openapi::api::core::v1::Pod;
+use klient::GetOptions;
+use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
+use klient::informer::Form;
+use klient::wire::ManagedFields;
+
+const LIBRARY: &str = "klient";
+
+/// Does what the arguments of this process say.
+///
+/// # Errors
+///
+/// If that cannot be done, or the outcome is wrong.
+pub async fn run() -> Result<()> {
+    let arguments = Arguments::of_process()?;
+    let serverless = match arguments.job {
+        Job::Queue => Some(queue::steady(&arguments).await?),
+        Job::QueueBurst => Some(queue::burst(&arguments).await?),
+        Job::ReadKey | Job::ReadKeyWrites | Job::ReadIndex | Job::ReadIndexWrites => Some(reads::read(&arguments)?),
+        _ => None,
+    };
+    if let Some((measured, answer)) = serverless {
+        report(LIBRARY, &arguments, &measured, &answer);
+        return Ok(());
+    }
+    let files = KubeconfigFiles::explicit(&arguments.kubeconfig);
+    let client = Client::from_config(&Config::load(&files, &Overrides::default())?)?;
+    match arguments.job {
+        Job::Fill => return fill::fill(&arguments, &client).await,
+        Job::FillCustom => return custom::fill(&arguments, &client).await,
+        Job::Touch => return fill::touch(&arguments, &client).await,
+        Job::Record => return record::record(&arguments, &client).await,
+        _ => {}
+    }
+    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
+    if arguments.job == Job::Cold {
+        let (measured, answer) = informer::sync(Mark::of_process(arguments.started)?, fleet, Form::Wire).await?;
+        report(LIBRARY, &arguments, &measured, &answer);
+        return Ok(());
+    }
+    for _ in 0..WARM_UP {
+        fleet.get(&name(0), &GetOptions::default()).await?;
+    }
+    let (measured, answer) = match arguments.job {
+        Job::Get => read::get(&arguments, fleet).await?,
+        Job::List => read::list(&arguments, &fleet).await?,
+        Job::ListManaged => {
+            let client = client.to_builder().managed_fields(ManagedFields::Keep).build();
+            read::list(&arguments, &Api::namespaced(client, FLEET)).await?
+        }
+        Job::Create => write::create(&arguments, &client).await?,
+        Job::Patch => write::patch(&arguments, fleet).await?,
+        Job::WatchKeys => watch::keys(&arguments, &fleet).await?,
+        Job::Sync => informer::sync(Mark::now()?, fleet, Form::Wire).await?,
+        Job::SyncDecoded => informer::sync(Mark::now()?, fleet, Form::Decoded).await?,
+        Job::SyncCustom => custom::sync(&client).await?,
+        Job::InformerEvents => informer::events(&arguments, fleet).await?,
+        Job::Events => replay::events(&arguments, fleet, replay::take_key).await?,
+        Job::EventsTyped => replay::events(&arguments, fleet, replay::take_object).await?,
+        Job::Controller => controller::run(&arguments, fleet).await?,
+        Job::Index => informer::index(&arguments, fleet).await?,
+        Job::Expire => informer::expire(&arguments, fleet).await?,
+        Job::Relist => informer::relist(&arguments, fleet).await?,
+        _ => watch::typed(&arguments, &fleet).await?,
+    };
+    report(LIBRARY, &arguments, &measured, &answer);
+    Ok(())
+}

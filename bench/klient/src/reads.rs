@@ -1,0 +1,40 @@
+//! Reads of the store that informers and listers are made of, by many readers. No server is asked.
+
+use anyhow::{Context as _, Result};
+use bench_jobs::{Answer, Arguments, FLEET, Measured, Reads, group_of, name};
+use k8s_openapi::api::core::v1::Pod;
+use klient::ObjectKey;
+use klient::informer::{CachedObject, IndexFunc, ThreadSafeStore};
+use klient::wire::{ManagedFields, RawObject};
+
+pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
+    let mut template = arguments.pod()?;
+    template.metadata.namespace = Some(FLEET.to_owned());
+    let store = ThreadSafeStore::<CachedObject<Pod>>::new();
+    let by_group = IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name())));
+    let groups = store.add_index("group", by_group)?;
+    let objects = (0..arguments.size).map(|number| make(&mut template, number)).collect::<Result<Vec<_>>>()?;
+    store.replace(objects.iter().cloned(), "1".into());
+    let keys: Vec<_> = (0..arguments.size).map(|number| ObjectKey::namespaced(FLEET, &name(number))).collect();
+    let values: Vec<_> = (0..arguments.size.div_ceil(20)).map(|group| group.to_string()).collect();
+    let reads = Reads::new(arguments);
+    let write = |number: usize| drop(store.insert(objects[number % objects.len()].clone()));
+    if reads.by_index() {
+        let last = |pod: &CachedObject<Pod>| u64::from(last_of(pod.key().name()));
+        reads.run(|number| (&groups.get(&values[number % values.len()])).into_iter().map(last).sum(), write)
+    } else {
+        let last = |pod: CachedObject<Pod>| u64::from(last_of(pod.key().name()));
+        reads.run(|number| store.get(&keys[number % keys.len()]).map_or(0, last), write)
+    }
+}
+
+fn make(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
+    template.metadata.name = Some(name(number));
+    template.metadata.resource_version = Some((number + 1).to_string());
+    let message = klient::wire::encode(template).context("a pod cannot be encoded")?;
+    Ok(CachedObject::from_wire(RawObject::from_protobuf(&message, ManagedFields::Drop)?))
+}
+
+fn last_of(name: &str) -> u8 {
+    name.bytes().next_back().unwrap_or_default()
+}

@@ -1,0 +1,34 @@
+//! Writes down what a real server answers about the fleet, in both forms, for the replay server to serve again.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use bench_jobs::{Arguments, FLEET};
+use klient::client::Client;
+
+/// Long enough for what has happened before to be told.
+const WATCH_SECONDS: u32 = 3;
+
+/// A list, a watch that begins with the state, and a watch of the changes since a version.
+pub(crate) async fn record(arguments: &Arguments, client: &Client) -> Result<()> {
+    for (extension, media_type) in [("pb", "application/vnd.kubernetes.protobuf"), ("json", "application/json")] {
+        let stream = if extension == "pb" { format!("{media_type};stream=watch") } else { media_type.to_owned() };
+        let request = || client.rest().get().path(format!("/api/v1/namespaces/{FLEET}/pods"));
+        let watch = || {
+            let request = request().accept(&stream).param("watch", true).param("allowWatchBookmarks", true);
+            request.param("timeoutSeconds", WATCH_SECONDS)
+        };
+        let state = watch().param("sendInitialEvents", true).param("resourceVersionMatch", "NotOlderThan");
+        let (list, initial, events) = tokio::try_join!(
+            request().accept(media_type).bytes(),
+            state.bytes(),
+            watch().param("resourceVersion", &arguments.since).bytes(),
+        )?;
+        for (name, body) in [("list", list), ("initial", initial), ("events", events)] {
+            let file = arguments.recording.join(format!("{name}.{extension}"));
+            fs::write(&file, body).with_context(|| file.display().to_string())?;
+        }
+    }
+    println!("{{}}");
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! The jobs of the benchmark, with kube. Two programs do them: one that is measured, and one that counts allocations.
+
+mod controller;
+mod informer;
+mod read;
+mod reads;
+mod watch;
+mod write;
+
+use anyhow::{Result, bail};
+use bench_jobs::{Arguments, FLEET, Job, Mark, WARM_UP, name, report};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+const LIBRARY: &str = "kube-rs";
+
+/// Does what the arguments of this process say.
+///
+/// # Errors
+///
+/// If that cannot be done, or the outcome is wrong.
+pub async fn run() -> Result<()> {
+    let arguments = Arguments::of_process()?;
+    match arguments.job {
+        Job::Queue | Job::QueueBurst => bail!("kube has no queue by itself"),
+        Job::ReadKey | Job::ReadKeyWrites => {
+            let (measured, answer) = reads::read(&arguments)?;
+            report(LIBRARY, &arguments, &measured, &answer);
+            return Ok(());
+        }
+        _ => {}
+    }
+    let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let client = Client::try_from(config)?;
+    let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
+    if arguments.job == Job::Cold {
+        let (measured, answer) = informer::sync(Mark::of_process(arguments.started)?, fleet).await?;
+        report(LIBRARY, &arguments, &measured, &answer);
+        return Ok(());
+    }
+    for _ in 0..WARM_UP {
+        fleet.get(&name(0)).await?;
+    }
+    let (measured, answer) = match arguments.job {
+        Job::Get => read::get(&arguments, fleet).await?,
+        Job::List | Job::ListManaged => read::list(&arguments, &fleet).await?,
+        Job::Create => write::create(&arguments, &client).await?,
+        Job::Patch => write::patch(&arguments, fleet).await?,
+        // There is no form of an event other than the typed one.
+        Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
+        Job::Sync | Job::SyncDecoded => informer::sync(Mark::now()?, fleet).await?,
+        Job::SyncCustom => informer::sync_custom(&client).await?,
+        Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
+        Job::Expire => informer::expire(&arguments, fleet).await?,
+        Job::Controller => controller::run(&arguments, fleet).await?,
+        // There are no indices, and no way to begin at a version or to list again on demand.
+        Job::InformerEvents
+        | Job::Cold
+        | Job::Index
+        | Job::ReadKey
+        | Job::ReadKeyWrites
+        | Job::ReadIndex
+        | Job::ReadIndexWrites
+        | Job::Relist
+        | Job::Queue
+        | Job::QueueBurst => bail!("not offered"),
+        Job::Fill | Job::FillCustom | Job::Touch | Job::Record => bail!("klient's program does this"),
+    };
+    report(LIBRARY, &arguments, &measured, &answer);
+    Ok(())
+}

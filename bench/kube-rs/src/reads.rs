@@ -1,0 +1,32 @@
+//! Reads of the store that reflectors keep, by many readers. No server is asked. There are no indices.
+
+use anyhow::{Result, ensure};
+use bench_jobs::{Answer, Arguments, FLEET, Measured, Reads, name};
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::{
+    reflector::{ObjectRef, store::Writer},
+    watcher::Event,
+};
+
+/// How many objects change in turns.
+const CHANGED: usize = 1000;
+
+pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
+    let mut template = arguments.pod()?;
+    template.metadata.namespace = Some(FLEET.to_owned());
+    let mut apply = |number: usize| {
+        template.metadata.name = Some(name(number));
+        Event::Apply(template.clone())
+    };
+    let mut writer: Writer<Pod> = Writer::default();
+    let store = writer.as_reader();
+    (0..arguments.size).for_each(|number| writer.apply_watcher_event(&apply(number)));
+    ensure!(store.len() == arguments.size, "{} objects", store.len());
+    let changes: Vec<_> = (0..CHANGED.min(arguments.size)).map(apply).collect();
+    let keys: Vec<_> = (0..arguments.size).map(|number| ObjectRef::<Pod>::new(&name(number)).within(FLEET)).collect();
+    let last = |pod: &Pod| pod.metadata.name.as_deref().and_then(|name| name.bytes().next_back()).unwrap_or_default();
+    Reads::new(arguments).run(
+        |number| store.get(&keys[number % keys.len()]).map_or(0, |pod| last(&pod).into()),
+        |number| writer.apply_watcher_event(&changes[number % changes.len()]),
+    )
+}

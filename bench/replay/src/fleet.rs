@@ -1,0 +1,156 @@
+//! The objects that are told of: as many as wanted, each with its own name, uid and version, made from recorded ones while they are
+//! written.
+
+use crate::{
+    protobuf,
+    recording::{Recording, Templates},
+    template::{FIRST_VERSION, Template},
+};
+
+/// How a client wants objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Protobuf,
+    Json,
+}
+
+pub(crate) struct Fleet {
+    pub(crate) recording: Recording,
+    pub(crate) size: usize,
+    /// How many changes there are.
+    pub(crate) events: usize,
+    /// How many of them there are in a second; all at once if there is no number.
+    pub(crate) pace: Option<u32>,
+}
+
+/// A part of the objects, as a list tells of them.
+pub(crate) struct Page {
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+}
+
+impl Fleet {
+    /// The objects from a number on, no more than a limit if there is one.
+    pub(crate) fn page(&self, first: usize, limit: Option<usize>) -> Page {
+        let first = first.min(self.size);
+        let end = limit.map_or(self.size, |limit| first.saturating_add(limit).min(self.size));
+        Page { first, end }
+    }
+
+    /// What comes before the items.
+    pub(crate) fn list_head(&self, form: Form, page: &Page) -> Vec<u8> {
+        let (version, left) = (self.version(), self.size - page.end);
+        match form {
+            Form::Json => {
+                let more = format!(r#","continue":"{}","remainingItemCount":{left}"#, page.end);
+                let more = if left > 0 { more.as_str() } else { "" };
+                let metadata = format!(r#"{{"resourceVersion":"{version}"{more}}}"#);
+                format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{metadata},"items":["#).into_bytes()
+            }
+            Form::Protobuf => {
+                let mut metadata = Vec::new();
+                text(2, &version.to_string(), &mut metadata);
+                if left > 0 {
+                    text(3, &page.end.to_string(), &mut metadata);
+                    protobuf::varint(4 << 3, &mut metadata);
+                    protobuf::varint(left as u64, &mut metadata);
+                }
+                let mut first = Vec::new();
+                protobuf::head(1, metadata.len(), &mut first);
+                first.extend_from_slice(&metadata);
+                let templates = &self.recording.protobuf;
+                let mut head = Vec::new();
+                let item = |number| {
+                    head.clear();
+                    let length = nth(&templates.items, number).len();
+                    protobuf::head(2, length, &mut head);
+                    head.len() + length
+                };
+                let items: usize = (page.first..page.end).map(item).sum();
+                [protobuf::envelope("PodList", first.len() + items), first].concat()
+            }
+        }
+    }
+
+    /// One item, with what stands before it.
+    pub(crate) fn item(&self, form: Form, page: &Page, number: usize, out: &mut Vec<u8>) {
+        let template = nth(&self.templates(form).items, number);
+        match form {
+            Form::Json if number > page.first => out.push(b','),
+            Form::Json => {}
+            Form::Protobuf => protobuf::head(2, template.len(), out),
+        }
+        template.write(number, FIRST_VERSION + number as u64, out);
+    }
+
+    pub(crate) fn list_tail(form: Form) -> &'static [u8] {
+        match form {
+            Form::Json => b"]}\n",
+            Form::Protobuf => b"",
+        }
+    }
+
+    /// One object by itself.
+    pub(crate) fn object(&self, form: Form, number: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        nth(&self.templates(form).standing, number).write(number, FIRST_VERSION + number as u64, &mut out);
+        out
+    }
+
+    /// The event that says that an object is there.
+    pub(crate) fn added(&self, form: Form, number: usize, out: &mut Vec<u8>) {
+        nth(&self.templates(form).added, number).write(number, FIRST_VERSION + number as u64, out);
+    }
+
+    /// The event that ends those.
+    pub(crate) fn end(&self, form: Form, out: &mut Vec<u8>) {
+        self.templates(form).end.write(0, self.version(), out);
+    }
+
+    /// The event that says that a version is too old.
+    pub(crate) fn expired(form: Form, out: &mut Vec<u8>) {
+        match form {
+            Form::Json => {
+                let status = r#""status":"Failure","message":"too old resource version","reason":"Expired","code":410"#;
+                let object = format!(r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},{status}}}"#);
+                out.extend_from_slice(format!("{{\"type\":\"ERROR\",\"object\":{object}}}\n").as_bytes());
+            }
+            Form::Protobuf => {
+                let mut status = Vec::new();
+                text(2, "Failure", &mut status);
+                text(3, "too old resource version", &mut status);
+                text(4, "Expired", &mut status);
+                protobuf::varint(6 << 3, &mut status);
+                protobuf::varint(410, &mut status);
+                protobuf::error(&[protobuf::envelope("Status", status.len()), status].concat(), out);
+            }
+        }
+    }
+
+    /// A change after the state that lists tell of. Each object changes as often as any other, give or take one.
+    pub(crate) fn modified(&self, form: Form, number: usize, out: &mut Vec<u8>) {
+        let version = self.version() + 1 + number as u64;
+        nth(&self.templates(form).modified, number).write_changed(number % self.size, version, out);
+    }
+
+    /// That of the state.
+    fn version(&self) -> u64 {
+        FIRST_VERSION + self.size as u64
+    }
+
+    fn templates(&self, form: Form) -> &Templates {
+        match form {
+            Form::Protobuf => &self.recording.protobuf,
+            Form::Json => &self.recording.json,
+        }
+    }
+}
+
+fn nth(templates: &[Template], number: usize) -> &Template {
+    &templates[number % templates.len()]
+}
+
+fn text(number: u64, value: &str, out: &mut Vec<u8>) {
+    protobuf::head(number, value.len(), out);
+    out.extend_from_slice(value.as_bytes());
+}

@@ -1,0 +1,97 @@
+//! What was recorded of a real server, made ready to be told of other objects.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{json, protobuf, template::Template};
+
+/// Both forms that clients ask for.
+pub(crate) struct Recording {
+    pub(crate) protobuf: Templates,
+    pub(crate) json: Templates,
+}
+
+/// What there is of one form. Objects with numbers beyond those recorded are made from the same templates again.
+pub(crate) struct Templates {
+    /// As items of a list.
+    pub(crate) items: Vec<Template>,
+    /// As an answer by itself.
+    pub(crate) standing: Vec<Template>,
+    /// As the events with which a watch begins that asks for the state.
+    pub(crate) added: Vec<Template>,
+    /// What ends these.
+    pub(crate) end: Template,
+    /// Changes.
+    pub(crate) modified: Vec<Template>,
+}
+
+impl Recording {
+    /// Reads the bodies of a list, of a watch that begins with the state, and of a watch of changes, in both forms.
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        let body = |name: &str| fs::read(folder.join(name)).with_context(|| folder.join(name).display().to_string());
+        let protobuf = Templates::new(&Form::PROTOBUF, &body("list.pb")?, &body("initial.pb")?, &body("events.pb")?);
+        let json = Templates::new(&Form::JSON, &body("list.json")?, &body("initial.json")?, &body("events.json")?);
+        Ok(Self { protobuf: protobuf.context("protobuf")?, json: json.context("JSON")? })
+    }
+}
+
+impl Templates {
+    fn new(form: &Form, list: &[u8], initial: &[u8], changes: &[u8]) -> Result<Self> {
+        let items = (form.items)(list)?;
+        let (initial, changes) = ((form.events)(initial)?, (form.events)(changes)?);
+        let of = |events: &[Vec<u8>], kind| -> Vec<Vec<u8>> {
+            events.iter().filter(|event| (form.is_of_type)(event, kind)).cloned().collect()
+        };
+        let (added, modified) = (of(&initial, "ADDED"), of(&changes, "MODIFIED"));
+        let bookmarks = of(&initial, "BOOKMARK");
+        let (objects, changes) = (items.len(), modified.len());
+        ensure!(objects > 0 && objects == added.len() && changes > 0, "{objects} objects and {changes} changes");
+        let standing: Vec<_> = added.iter().map(|event| (form.object)(event)).collect::<Result<_>>()?;
+        let all = |bytes: &[Vec<u8>], make: Make| bytes.iter().map(|bytes| make(bytes)).collect::<Result<Vec<_>>>();
+        Ok(Self {
+            items: all(&items, form.item)?,
+            standing: all(&standing, form.standing)?,
+            added: all(&added, form.event)?,
+            end: (form.bookmark)(bookmarks.last().context("no bookmark")?)?,
+            modified: all(&modified, form.event)?,
+        })
+    }
+}
+
+type Make = fn(&[u8]) -> Result<Template>;
+
+/// How a form is taken apart.
+struct Form {
+    items: fn(&[u8]) -> Result<Vec<Vec<u8>>>,
+    events: fn(&[u8]) -> Result<Vec<Vec<u8>>>,
+    is_of_type: fn(&[u8], &str) -> bool,
+    object: fn(&[u8]) -> Result<Vec<u8>>,
+    item: Make,
+    standing: Make,
+    event: Make,
+    bookmark: Make,
+}
+
+impl Form {
+    const PROTOBUF: Self = Self {
+        items: protobuf::items,
+        events: protobuf::events,
+        is_of_type: protobuf::is_of_type,
+        object: protobuf::object,
+        item: protobuf::item,
+        standing: protobuf::standing,
+        event: protobuf::event,
+        bookmark: protobuf::bookmark,
+    };
+    const JSON: Self = Self {
+        items: json::items,
+        events: json::events,
+        is_of_type: json::is_of_type,
+        object: json::object,
+        item: json::template,
+        standing: json::template,
+        event: json::template,
+        bookmark: json::bookmark,
+    };
+}

@@ -1,0 +1,198 @@
+//! Answers: a thread per connection, and changes that begin when somebody asks for them.
+
+use std::{
+    io::BufReader,
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+
+use crate::{
+    fleet::{Fleet, Form},
+    http::{self, Chunked, Request},
+};
+
+const PODS: &str = "/api/v1/namespaces/fleet/pods";
+/// What makes one watch, now or as soon as there is one, tell of the changes.
+const CHANGE: &str = "/replay/change";
+/// What makes one watch end, and the next one too old to begin: its client has to ask for the whole state again.
+const EXPIRE: &str = "/replay/expire";
+/// Objects of a list that share a chunk.
+const CHUNK: usize = 8;
+/// How often a watch that has nothing to say looks whether its client is there.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a watch lasts for which nobody said how long.
+const WATCH: Duration = Duration::from_secs(1800);
+
+pub(crate) struct Server {
+    fleet: Fleet,
+    due: Mutex<Due>,
+    changed: Condvar,
+}
+
+/// What was asked for and did not happen yet.
+#[derive(Default)]
+struct Due {
+    /// How many watches may tell of the changes.
+    changes: usize,
+    /// How many watches are to end.
+    ends: usize,
+    /// How many watches are too old to begin.
+    refusals: usize,
+}
+
+/// What a watch is to do next.
+#[derive(PartialEq)]
+enum Next {
+    Change,
+    End,
+}
+
+impl Server {
+    pub(crate) fn new(fleet: Fleet) -> Self {
+        Self { fleet, due: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Serves for as long as the process lives.
+    pub(crate) fn accept(self: Arc<Self>, listener: &TcpListener) -> Result<()> {
+        loop {
+            let (stream, _) = listener.accept()?;
+            let server = Arc::clone(&self);
+            thread::spawn(move || {
+                // A client that goes away while it is answered is nobody's concern.
+                let _ = server.converse(stream);
+            });
+        }
+    }
+
+    fn converse(&self, mut stream: TcpStream) -> Result<()> {
+        stream.set_nodelay(true)?;
+        let mut from = BufReader::new(stream.try_clone()?);
+        while let Some(request) = Request::read(&mut from)? {
+            self.answer(&request, &mut stream)?;
+            if request.closes() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, request: &Request, to: &mut TcpStream) -> Result<()> {
+        let form = if request.accepts("application/vnd.kubernetes.protobuf") { Form::Protobuf } else { Form::Json };
+        let content_type = match form {
+            Form::Protobuf => "application/vnd.kubernetes.protobuf",
+            Form::Json => "application/json",
+        };
+        let number = request.path.strip_prefix(PODS).and_then(|rest| rest.strip_prefix("/web-")?.parse().ok());
+        match (request.method.as_str(), request.path.as_str(), number) {
+            ("GET", PODS, _) if request.has("watch") => self.watch(request, form, to),
+            ("GET", PODS, _) => self.list(request, form, content_type, to),
+            ("GET", _, Some(number)) if number < self.fleet.size => {
+                http::whole(to, "200 OK", content_type, &self.fleet.object(form, number))
+            }
+            ("POST", CHANGE, _) => self.order(to, |due| due.changes += 1),
+            ("POST", EXPIRE, _) => self.order(to, |due| {
+                due.ends += 1;
+                due.refusals += 1;
+            }),
+            ("GET", "/readyz" | "/healthz", _) => http::whole(to, "200 OK", "text/plain", b"ok"),
+            _ => {
+                let body = br#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
+                http::whole(to, "404 Not Found", "application/json", body)
+            }
+        }
+    }
+
+    /// Notes what is to happen.
+    fn order(&self, to: &mut TcpStream, change: impl FnOnce(&mut Due)) -> Result<()> {
+        change(&mut self.due());
+        self.changed.notify_all();
+        http::whole(to, "200 OK", "text/plain", b"ok")
+    }
+
+    /// Whether a watch that begins at a version is refused.
+    fn is_too_old(&self, request: &Request) -> bool {
+        let mut due = self.due();
+        let refused = due.refusals > 0 && due.ends == 0 && !request.has("sendInitialEvents");
+        due.refusals -= usize::from(refused);
+        refused
+    }
+
+    fn due(&self) -> MutexGuard<'_, Due> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn list(&self, request: &Request, form: Form, content_type: &str, to: &mut TcpStream) -> Result<()> {
+        let number = |name: &str| request.parameter(name).and_then(|value| value.parse::<usize>().ok());
+        // The real server knows no pages of what it has in its cache.
+        let any_version = request.parameter("resourceVersion") == Some("0");
+        let limit = number("limit").filter(|limit| *limit > 0 && !any_version);
+        let page = self.fleet.page(number("continue").unwrap_or_default(), limit);
+        let mut answer = Chunked::new(to, content_type);
+        answer.chunk(|out| out.extend_from_slice(&self.fleet.list_head(form, &page)))?;
+        for first in (page.first..page.end).step_by(CHUNK) {
+            let numbers = first..page.end.min(first + CHUNK);
+            answer.chunk(|out| numbers.for_each(|number| self.fleet.item(form, &page, number, out)))?;
+        }
+        answer.chunk(|out| out.extend_from_slice(Fleet::list_tail(form)))?;
+        answer.end()
+    }
+
+    /// As on HTTP/1.1 to the real server, each event is a chunk. Those that are due at a time are written together.
+    fn watch(&self, request: &Request, form: Form, to: &mut TcpStream) -> Result<()> {
+        let seconds = request.parameter("timeoutSeconds").and_then(|seconds| seconds.parse().ok());
+        let end = Instant::now() + seconds.map_or(WATCH, Duration::from_secs);
+        let content_type = match form {
+            Form::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            Form::Json => "application/json",
+        };
+        let mut answer = Chunked::new(to, content_type);
+        if self.is_too_old(request) {
+            // The real server says so in the body, too.
+            answer.chunk(|out| Fleet::expired(form, out))?;
+            return answer.end();
+        }
+        if request.has("sendInitialEvents") {
+            for number in 0..self.fleet.size {
+                answer.chunk(|out| self.fleet.added(form, number, out))?;
+            }
+            answer.chunk(|out| self.fleet.end(form, out))?;
+        }
+        answer.flush()?;
+        while self.wait_until_due(&answer, end)? == Next::Change {
+            let begun = Instant::now();
+            for number in 0..self.fleet.events {
+                if let Some(pace) = self.fleet.pace {
+                    answer.flush()?;
+                    let due = begun + Duration::from_secs(1) * u32::try_from(number)? / pace;
+                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                }
+                answer.chunk(|out| self.fleet.modified(form, number, out))?;
+            }
+            answer.flush()?;
+        }
+        answer.end()
+    }
+
+    /// Waits until this watch may tell of the changes, or is to end: as its time is over, its client gone, or somebody wants it.
+    fn wait_until_due(&self, answer: &Chunked<'_>, end: Instant) -> Result<Next> {
+        let mut due = self.due();
+        loop {
+            if Instant::now() >= end || answer.is_abandoned()? {
+                return Ok(Next::End);
+            }
+            if due.changes > 0 {
+                due.changes -= 1;
+                return Ok(Next::Change);
+            }
+            if due.ends > 0 {
+                due.ends -= 1;
+                return Ok(Next::End);
+            }
+            due = self.changed.wait_timeout(due, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

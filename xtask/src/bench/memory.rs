@@ -1,0 +1,39 @@
+//! Whether there is enough memory for a size: judged by smaller ones, before anything is run.
+
+use std::fs;
+
+use super::sample::Sample;
+
+/// How much of the machine's memory can be had now, where that is known.
+pub(super) fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+/// Why a size is too large, if it is: memory grows with the number of objects, from what a smaller number took.
+pub(super) fn too_little(smaller: (usize, &[Sample]), size: usize, available: Option<u64>) -> Option<String> {
+    let (known_size, samples) = smaller;
+    let peak = samples.iter().map(|sample| sample.peak_rss_bytes).fold(0.0, f64::max);
+    let needed = peak * size as f64 / known_size as f64;
+    let available = available? as f64;
+    (needed > available * USABLE)
+        .then(|| format!("too little memory: about {:.1} GB needed, {:.1} GB available", needed / 1e9, available / 1e9))
+}
+
+/// Not all of it: others run here, too.
+const USABLE: f64 = 0.9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_does_not_fit_is_told_with_numbers() {
+        let samples = [Sample { peak_rss_bytes: 2e9, ..Sample::default() }];
+        let why = too_little((20_000, &samples), 200_000, Some(16_000_000_000));
+        assert_eq!(why.as_deref(), Some("too little memory: about 20.0 GB needed, 16.0 GB available"));
+        assert_eq!(too_little((20_000, &samples), 50_000, Some(16_000_000_000)), None);
+        assert_eq!(too_little((20_000, &samples), 200_000, None), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! The replay server: what a real one answered, recorded once, served by a process of its own for as many objects as wanted.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use klient_harness::Folder;
+
+use super::{
+    options::Profile,
+    program,
+    sample::{self, Call},
+};
+use crate::e2e;
+
+/// How many objects are recorded at most; others are made from these.
+const RECORDED: usize = 100;
+
+/// The program, and what it serves.
+pub(super) struct Replay {
+    program: PathBuf,
+    folder: Folder,
+}
+
+impl Replay {
+    /// Builds the program, and records a real server that lasts no longer than that.
+    pub(super) fn record(root: &Path, profile: Profile, klient: &Path, size: usize) -> Result<Self> {
+        let program = program::build_rust(&root.join("bench"), "bench-replay", &["bench-replay"], profile)?;
+        let folder = Folder::new()?;
+        let server = e2e::start()?;
+        let (kubeconfig, object) = (server.kubeconfig(), root.join("bench/pod.json"));
+        let recorded = size.min(RECORDED);
+        let ask = |job: &str, since: &str| {
+            let mut call = Call { job, kubeconfig: &kubeconfig, object: &object, since, ..Call::default() };
+            (call.count, call.size, call.recording) = (recorded, recorded, folder.path());
+            sample::run(klient, &call)
+        };
+        ask("fill", "").context("filling the server")?;
+        let touched = ask("touch", "")?;
+        ask("record", touched["since"].as_str().context("no version to watch from")?).context("recording")?;
+        Ok(Self { program, folder })
+    }
+
+    /// Serves so many objects, of which so many change when a client asks for it.
+    pub(super) fn serve(&self, size: usize, events: usize, pace: Option<u32>, port: u16) -> Result<Replaying> {
+        let mut child = Command::new(&self.program)
+            .arg("--recording")
+            .arg(self.folder.path())
+            .args(["--size", &size.to_string(), "--events", &events.to_string()])
+            .args(["--pace", &pace.unwrap_or_default().to_string(), "--port", &port.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start the replay server")?;
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut address)?;
+        if address.is_empty() {
+            let mut why = String::new();
+            child.stderr.take().context("no output")?.read_to_string(&mut why)?;
+            child.wait()?;
+            bail!("the replay server does not start: {}", why.trim());
+        }
+        let address = address.trim().to_owned();
+        let kubeconfig = self.folder.path().join("kubeconfig");
+        fs::write(&kubeconfig, kubeconfig_for(&address))?;
+        Ok(Replaying { child, address, kubeconfig })
+    }
+}
+
+/// A running one. It ends when this is dropped, and with this process.
+pub(super) struct Replaying {
+    child: Child,
+    pub(super) address: String,
+    pub(super) kubeconfig: PathBuf,
+}
+
+impl Drop for Replaying {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // If it cannot be waited for, it is gone already.
+        let _ = self.child.wait();
+    }
+}
+
+fn kubeconfig_for(address: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "v1", "kind": "Config", "current-context": "replay",
+"clusters": [{{"name": "replay", "cluster": {{"server": "http://{address}"}}}}],
+"users": [{{"name": "nobody", "user": {{}}}}],
+"contexts": [{{"name": "replay", "context": {{"cluster": "replay", "user": "nobody"}}}}]}}
+"#
+    )
+}

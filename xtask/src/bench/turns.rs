@@ -1,0 +1,204 @@
+//! One job with each library, again and again, so that what the machine does besides hits all of them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{
+    child::Limits,
+    job::Job,
+    memory,
+    options::Options,
+    program::{Library, Program},
+    sample::{self, Call, Measurement, Sample},
+};
+
+pub(super) struct Turns<'a> {
+    pub(super) programs: &'a [Program],
+    pub(super) job: Job,
+    pub(super) call: Call<'a>,
+    /// The same with fewer objects, which tells how much memory this will take.
+    pub(super) smaller: Option<&'a Measurement>,
+    pub(super) options: &'a Options,
+}
+
+impl Turns<'_> {
+    /// Runs the job with all that have it. Libraries that cannot do it, are not there or need too much memory have a reason instead of numbers.
+    ///
+    /// # Errors
+    ///
+    /// If a program fails, or one got another answer than the others.
+    pub(super) fn run(&self, limits: Limits) -> Result<Measurement> {
+        let mut measurement = Measurement::new(self.job, self.call.count, self.call.size);
+        for program in self.programs {
+            if let Some(why) = self.obstacle(program, limits) {
+                measurement.missing(program.library, &why);
+            }
+        }
+        let mut expected: Option<String> = None;
+        for repetition in 0..self.options.repetitions {
+            for turn in 0..self.programs.len() {
+                // Nobody is always the first.
+                let program = &self.programs[(repetition + turn) % self.programs.len()];
+                let (library, Ok(path)) = (program.library, program.path()) else { continue };
+                if measurement.is_missing(library) {
+                    continue;
+                }
+                match self.sample(library, path, limits, &mut expected)? {
+                    Some(sample) => measurement.add(library, sample),
+                    None => measurement.missing(library, "too little memory: ended before it took all"),
+                }
+            }
+        }
+        if self.options.allocations {
+            self.count_allocations(&mut measurement, limits, &mut expected)?;
+        }
+        Ok(measurement)
+    }
+
+    /// Why a library is left out, if it is.
+    fn obstacle(&self, program: &Program, limits: Limits) -> Option<String> {
+        let library = program.library;
+        if !self.job.is_offered_by(library) {
+            return Some("not offered".to_owned());
+        }
+        if let Err(why) = program.path() {
+            return Some(why.to_owned());
+        }
+        let smaller = self.smaller?;
+        match smaller.samples_of(library) {
+            Some(samples) => memory::too_little((smaller.size, samples), self.call.size, (limits.available)()),
+            None => Some(format!("not even {} objects were possible", smaller.size)),
+        }
+    }
+
+    /// One run; nothing if there was too little memory for it.
+    fn sample(
+        &self,
+        library: Library,
+        program: &Path,
+        limits: Limits,
+        expected: &mut Option<String>,
+    ) -> Result<Option<Sample>> {
+        let name = library.name();
+        let slow = self.options.slow_klient.filter(|_| library == Library::Klient);
+        let call = Call { slow, ..self.call };
+        let Some(line) = sample::measure(program, &call, limits).context(name)? else { return Ok(None) };
+        let sample = Sample::read(&line, call.count).context(name)?;
+        let right = expected.get_or_insert_with(|| sample.answer.clone());
+        ensure!(sample.answer == *right, "{name} {}: {}, not {right}", self.job.name, sample.answer);
+        let objects = self.job.objects(&call);
+        ensure!(sample.objects() == Some(objects), "{name} {}: not {objects} objects", self.job.name);
+        Ok(Some(sample))
+    }
+
+    /// Once more with the programs that count, whose times mean nothing.
+    fn count_allocations(
+        &self,
+        measurement: &mut Measurement,
+        limits: Limits,
+        expected: &mut Option<String>,
+    ) -> Result<()> {
+        for program in self.programs {
+            let (library, Some(path)) = (program.library, program.counting()) else { continue };
+            if measurement.samples_of(library).is_none() {
+                continue;
+            }
+            let sample = self.sample(library, path, limits, expected)?;
+            measurement.counted.extend(sample.map(|sample| (library, sample)));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, process::Command};
+
+    use klient_harness::Folder;
+
+    use super::*;
+
+    const LINE: &str = r#"{"wall_seconds": 1.0, "cpu_seconds": 0.5, "peak_rss_bytes": 2000000000, "answer": "1:aa"}"#;
+
+    fn script(folder: &Folder, name: &str, text: &str) -> PathBuf {
+        let path = folder.path().join(name);
+        // Another process writes it: nothing that this one starts meanwhile can have it open, which would keep it from being run.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod +x "$1""#;
+        let status = Command::new("sh").args(["-c", write, "sh"]).arg(&path).arg(text).status().unwrap();
+        assert!(status.success());
+        path
+    }
+
+    /// Runs programs that print what they are given, or cannot be built.
+    fn run(
+        programs: [Result<&str, &str>; 3],
+        smaller: Option<&Measurement>,
+        size: usize,
+        limits: Limits,
+    ) -> Result<Measurement> {
+        let folder = Folder::new().unwrap();
+        let programs: Vec<_> = Library::ALL
+            .into_iter()
+            .zip(programs)
+            .map(|(library, text)| {
+                let built = text.map(|text| script(&folder, library.name(), text)).map_err(str::to_owned);
+                Program::of(library, built)
+            })
+            .collect();
+        let options = Options { repetitions: 2, ..Options::default() };
+        let call = Call { job: "get", size, ..Call::default() };
+        Turns { programs: &programs, job: Job::ALL[0], call, smaller, options: &options }.run(limits)
+    }
+
+    fn print(line: &str) -> String {
+        format!("echo '{line}'")
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_built_has_a_reason_and_no_numbers() {
+        let works = print(LINE);
+        let measured = run([Ok(&works), Err("no Go here"), Ok(&works)], None, 1, Limits::default()).unwrap();
+        assert_eq!(measured.samples[1].1.as_ref().unwrap_err(), "no Go here");
+        assert_eq!(measured.samples_of(Library::Klient).unwrap().len(), 2);
+        assert_eq!(measured.samples_of(Library::KubeRs).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn another_answer_ends_it_all() {
+        let (works, differs) = (print(LINE), print(&LINE.replace("1:aa", "1:bb")));
+        let error = run([Ok(&works), Ok(&differs), Ok(&works)], None, 1, Limits::default()).err().unwrap();
+        assert!(error.to_string().contains("client-go get: 1:bb, not 1:aa"), "{error:#}");
+    }
+
+    #[test]
+    fn a_program_that_fails_ends_it_all_with_what_it_said() {
+        let works = print(LINE);
+        let fails = "echo 'connection refused' >&2; exit 1";
+        let error = run([Ok(&works), Ok(fails), Ok(&works)], None, 1, Limits::default()).err().unwrap();
+        let error = format!("{error:#}");
+        assert!(error.starts_with("client-go: ") && error.contains("connection refused"), "{error}");
+    }
+
+    #[test]
+    fn a_size_that_is_too_large_for_one_library_is_left_out_for_it_alone() {
+        let large = print(LINE);
+        let small = print(&LINE.replace("2000000000", "20000000"));
+        let limits = Limits { available: || Some(16_000_000_000), ..Limits::default() };
+        let first = run([Ok(&small), Ok(&small), Ok(&large)], None, 20_000, limits).unwrap();
+        // Were it run, it would say so.
+        let second = run([Ok(&small), Ok(&small), Ok("exit 1")], Some(&first), 200_000, limits).unwrap();
+        assert!(second.samples[2].1.as_ref().unwrap_err().contains("about 20.0 GB needed"));
+        assert_eq!(second.samples_of(Library::Klient).unwrap().len(), 2);
+        let third = run([Ok(&small), Ok(&small), Ok("exit 1")], Some(&second), 200_000, limits).unwrap();
+        assert!(third.samples[2].1.as_ref().unwrap_err().contains("not even 200000 objects"));
+    }
+
+    #[test]
+    fn a_program_that_takes_all_memory_has_no_numbers_at_all() {
+        let limits = Limits { available: || Some(0), ..Limits::default() };
+        let waits = "exec sleep 1000";
+        let measured = run([Ok(waits), Ok(waits), Ok(waits)], None, 1, limits).unwrap();
+        assert!(measured.samples.iter().all(|(_, samples)| samples.as_ref().is_err_and(|why| why.contains("memory"))));
+    }
+}
