@@ -34,7 +34,7 @@ pub(crate) fn items(body: &[u8]) -> Result<Vec<Vec<u8>>> {
 pub(crate) fn object(event: &[u8]) -> Result<Vec<u8>> {
     let text = std::str::from_utf8(event)?;
     let object = text.split_once(r#""object":"#).context("no object")?.1;
-    Ok(object[..object_length(object).context("the object does not end")?].as_bytes().to_vec())
+    Ok(object.as_bytes()[..object_length(object).context("the object does not end")?].to_vec())
 }
 
 /// An object or an event with places.
