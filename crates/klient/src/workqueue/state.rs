@@ -320,9 +320,14 @@ impl<T> State<T> {
         }
         self.free.push(place);
         if self.table.is_empty() && self.slots.len() > KEPT_SLOTS {
-            // Entries of earlier turns are gone as well: nothing is ready.
-            *self = Self { shutting_down: self.shutting_down, sequence: self.sequence, ..Self::new(self.clock) };
+            self.start_over();
         }
+    }
+
+    /// Gives the memory back. Entries of earlier turns are gone as well: nothing is ready.
+    #[cold]
+    fn start_over(&mut self) {
+        *self = Self { shutting_down: self.shutting_down, sequence: self.sequence, ..Self::new(self.clock) };
     }
 
     /// Looks at a few slots, and forgets failures of keys that were not heard of for long.
