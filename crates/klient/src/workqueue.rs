@@ -24,12 +24,12 @@ mod state;
 mod tests;
 mod waiters;
 
-use std::{fmt, hash::Hash, sync::Arc, time::Duration};
+use std::{fmt, hash::Hash, sync::Arc, task::Poll, time::Duration};
 
 use tokio::time::Instant;
 
 use self::{
-    core::{Core, Getter, Looked},
+    core::{Core, Getter},
     metrics::Metrics,
     options::GroupOf,
     state::{Delay, Handed},
@@ -169,11 +169,14 @@ impl<T: Clone> WorkQueue<T> {
 
     /// The next key, if one is ready.
     pub fn try_get(&self) -> Option<WorkItem<T>> {
-        let (looked, promoted) = self.shared.core.look(&mut Getter::default(), None);
-        self.shared.count_adds(promoted);
-        match looked {
-            Looked::Item(item) => Some(self.shared.hand_out(item)),
-            Looked::Over | Looked::Wait(_) => None,
+        let hand_out = |item, promoted| self.shared.hand_out(item, promoted);
+        match self
+            .shared
+            .core
+            .look(&mut Getter::default(), None, hand_out, |_, promoted| self.shared.count_adds(promoted))
+        {
+            Poll::Ready(item) => item,
+            Poll::Pending => None,
         }
     }
 
@@ -240,8 +243,9 @@ impl<T> Shared<T> {
     }
 
     #[inline]
-    fn hand_out(self: &Arc<Self>, item: Handed<T>) -> WorkItem<T> {
+    fn hand_out(self: &Arc<Self>, item: Handed<T>, promoted: usize) -> WorkItem<T> {
         let Handed { key, slot, priority, failures, queued_for } = item;
+        self.count_adds(promoted);
         if let (Some(metrics), Some(queued_for)) = (&self.metrics, queued_for) {
             metrics.handed_out(queued_for);
         }
@@ -279,7 +283,7 @@ impl<T: Eq + Hash> Shared<T> {
     #[inline]
     fn add(&self, key: T, priority: i8) {
         let group = self.group.as_ref().map(|group| group(&key));
-        let added = self.core.add(self.core.hashed(key, group), priority);
+        let added = self.core.add(key, group, priority);
         self.count_adds(usize::from(added));
     }
 
@@ -292,16 +296,15 @@ impl<T: Eq + Hash> Shared<T> {
         }
         let group = self.group.as_ref().map(|group| group(&key));
         let delay = Delay { deadline: self.deadline(delay), priority, backoff, replace };
-        self.core.delay(self.core.hashed(key, group), delay);
+        self.core.delay(key, group, delay);
     }
 
     fn add_limited(&self, key: T, priority: i8) {
         let group = self.group.as_ref().map(|group| group(&key));
-        let key = self.core.hashed(key, group);
         // The limiter is not asked while anything is locked: it is somebody else's code.
-        let delay = self.limiter.delay(&key.key, self.core.failures(&key.key));
+        let delay = self.limiter.delay(&key, self.core.failures(&key));
         let delay = Delay { deadline: self.deadline(delay), priority, backoff: true, replace: false };
-        self.core.fail_and_delay(key, delay);
+        self.core.fail_and_delay(key, group, delay);
     }
 }
 

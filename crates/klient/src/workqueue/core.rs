@@ -11,8 +11,8 @@ use std::{
 use tokio::time::{Duration, Instant};
 
 use super::{
-    state::{Added, Delay, Handed, Hashed, QueueStats, State},
-    waiters::Waiters,
+    state::{Added, Delay, Handed, QueueStats, State},
+    waiters::{Id, Waiters},
 };
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,24 +38,14 @@ struct Inner<T> {
 /// One who waits for a key.
 #[derive(Debug, Default)]
 pub(super) struct Getter {
-    id: Option<u64>,
+    id: Option<Id>,
 }
 
 /// One who waits for the end.
 #[derive(Debug, Default)]
 pub(super) struct Drainer {
-    id: Option<u64>,
+    id: Option<Id>,
     releases: u64,
-}
-
-/// What a look at the queue came to.
-#[derive(Debug)]
-pub(super) enum Looked<T> {
-    Item(Handed<T>),
-    /// The queue is shut down, and nothing is left.
-    Over,
-    /// Look again when woken, and at this time if there is one.
-    Wait(Option<Instant>),
 }
 
 impl<T> Core<T> {
@@ -108,18 +98,14 @@ impl<T> Core<T> {
     fn end_turn(&self, slot: u32, before: impl FnOnce(&mut State<T>) -> bool) -> Option<Duration> {
         let now = self.now_if_timed();
         let mut inner = self.lock();
-        let took = inner.state.started(slot).zip(now).map(|(started, now)| now.saturating_duration_since(started));
+        let took = now.and_then(|now| inner.state.started(slot).map(|started| now.saturating_duration_since(started)));
         let is_first = before(&mut inner.state);
         let is_ready = inner.state.done(slot);
-        let getter = inner.getters.next_if(is_ready);
-        let others = match (is_first, inner.state.is_shutting_down()) {
-            (false, false) => Vec::new(),
-            (_, true) => inner.over(),
-            (true, false) => inner.getters.look_at_time(),
-        };
-        drop(inner);
-        wake(getter);
-        wake_all(others);
+        if is_first || inner.state.is_shutting_down() {
+            wake_many(inner, is_ready);
+        } else {
+            wake_next(inner, is_ready);
+        }
         took
     }
 
@@ -131,12 +117,12 @@ impl<T> Core<T> {
     /// Takes back that somebody waits for a key. A wake-up that was meant for it goes to another one.
     #[inline]
     pub(super) fn stop_getting(&self, getter: &mut Getter) {
-        let Some(id) = getter.id.take() else { return };
-        let mut inner = self.lock();
-        inner.getters.leave(id);
-        let getter = inner.next_getter();
-        drop(inner);
-        wake(getter);
+        if getter.id.is_some() {
+            let mut inner = self.lock();
+            inner.getters.leave(&mut getter.id);
+            let is_ready = inner.state.ready() > 0;
+            wake_next(inner, is_ready);
+        }
     }
 
     /// Ends the intake.
@@ -173,8 +159,8 @@ impl<T> Core<T> {
     }
 
     pub(super) fn stop_draining(&self, drainer: &mut Drainer) {
-        if let Some(id) = drainer.id.take() {
-            self.lock().drainers.leave(id);
+        if drainer.id.is_some() {
+            self.lock().drainers.leave(&mut drainer.id);
         }
     }
 
@@ -186,10 +172,8 @@ impl<T> Core<T> {
     pub(super) fn ready(&self) -> (usize, usize) {
         let mut inner = self.lock();
         let promoted = inner.promote(self);
-        let woken = inner.getters.next_if(promoted > 0);
         let ready = inner.state.ready();
-        drop(inner);
-        wake(woken);
+        wake_next(inner, promoted > 0);
         (ready, promoted)
     }
 
@@ -208,29 +192,35 @@ impl<T> Core<T> {
 }
 
 impl<T: Clone> Core<T> {
-    /// Looks for a key; says how many have become ready by waiting. Whoever finds none stands in line.
+    /// Looks for a key; none when the queue is shut down and nothing is left. Whoever finds none stands in line if there is
+    /// somebody to wake, and `wait` is told the time at which to look again in any case, if there is one. Both functions are
+    /// told how many keys have become ready by waiting.
+    ///
+    /// `hand_out` makes what is returned, in its place: a key that is passed on from one enum to another is copied each time,
+    /// which costs more than the work itself.
     #[inline]
-    pub(super) fn look(&self, getter: &mut Getter, context: Option<&Context<'_>>) -> (Looked<T>, usize) {
+    pub(super) fn look<R>(
+        &self,
+        getter: &mut Getter,
+        waker: Option<&Waker>,
+        hand_out: impl FnOnce(Handed<T>, usize) -> R,
+        wait: impl FnOnce(Option<Instant>, usize),
+    ) -> Poll<Option<R>> {
         let mut inner = self.lock();
-        let promoted = inner.promote(self);
+        let promoted = if inner.state.delayed() > 0 { inner.promote(self) } else { 0 };
         let now = if inner.state.ready() > 0 { self.now_if_timed() } else { None };
-        let looked = match inner.state.take(now) {
-            Some(item) => Looked::Item(item),
-            None if inner.state.is_over() => Looked::Over,
-            None => Looked::Wait(None),
-        };
-        if let (Looked::Wait(_), Some(context)) = (&looked, context) {
-            inner.getters.join(&mut getter.id, context.waker());
-            return (Looked::Wait(inner.state.next_deadline()), promoted);
+        if let Some(item) = inner.state.take(now) {
+            inner.getters.leave(&mut getter.id);
+            // More than one may have become ready at once, and only one of those who wait has been told.
+            let is_ready = inner.state.ready() > 0;
+            wake_next(inner, is_ready);
+            return Poll::Ready(Some(hand_out(item, promoted)));
         }
-        // More than one may have become ready at once, and only one of those who wait has been told.
-        if let Some(id) = getter.id.take() {
-            inner.getters.leave(id);
-        }
-        let next = inner.next_getter();
+        let deadline = inner.stand_in_line(getter, waker);
         drop(inner);
-        wake(next);
-        (looked, promoted)
+        let Some(deadline) = deadline else { return Poll::Ready(None) };
+        wait(deadline, promoted);
+        Poll::Pending
     }
 
     pub(super) fn next_delayed(&self) -> Option<(T, Instant)> {
@@ -239,48 +229,42 @@ impl<T: Clone> Core<T> {
 }
 
 impl<T: Eq + Hash> Core<T> {
-    #[inline]
-    pub(super) fn hashed(&self, key: T, group: Option<u64>) -> Hashed<T> {
-        let hash = self.hasher.hash_one(&key);
-        Hashed { key, hash, group }
-    }
-
     /// Makes a key ready; says whether that is news.
     #[inline]
-    pub(super) fn add(&self, key: Hashed<T>, priority: i8) -> bool {
+    pub(super) fn add(&self, key: T, group: Option<u64>, priority: i8) -> bool {
+        let hash = self.hasher.hash_one(&key);
         let now = self.now_if_timed();
         let mut inner = self.lock();
-        let added = inner.state.add(key, priority, now);
-        let woken = inner.getters.next_if(added == Added::Ready);
-        drop(inner);
-        wake(woken);
+        let added = inner.state.add(key, hash, group, priority, now);
+        wake_next(inner, added == Added::Ready);
         added != Added::Nothing
     }
 
     /// Makes a key ready later.
-    pub(super) fn delay(&self, key: Hashed<T>, delay: Delay) {
-        self.delay_and(key, delay, |_, _| {});
+    pub(super) fn delay(&self, key: T, group: Option<u64>, delay: Delay) {
+        self.delay_and(key, group, delay, |_, _| {});
     }
 
     /// Counts a failure of a key, and makes it ready later.
-    pub(super) fn fail_and_delay(&self, key: Hashed<T>, delay: Delay) {
-        self.delay_and(key, delay, |state, place| {
+    pub(super) fn fail_and_delay(&self, key: T, group: Option<u64>, delay: Delay) {
+        self.delay_and(key, group, delay, |state, place| {
             state.fail(place);
         });
     }
 
-    fn delay_and(&self, key: Hashed<T>, delay: Delay, note: impl FnOnce(&mut State<T>, u32)) {
+    fn delay_and(&self, key: T, group: Option<u64>, delay: Delay, note: impl FnOnce(&mut State<T>, u32)) {
+        let hash = self.hasher.hash_one(&key);
         let mut inner = self.lock();
         if inner.state.is_shutting_down() {
             return;
         }
         inner.state.sweep();
-        let place = inner.state.place(key);
+        let place = inner.state.place(key, hash, group);
         note(&mut inner.state, place);
         let is_first = inner.state.delay(place, delay);
-        let woken = if is_first { inner.getters.look_at_time() } else { Vec::new() };
-        drop(inner);
-        wake_all(woken);
+        if is_first {
+            wake_many(inner, false);
+        }
     }
 
     pub(super) fn cancel(&self, key: &T) -> bool {
@@ -300,20 +284,22 @@ impl<T: Eq + Hash> Core<T> {
 }
 
 impl<T> Inner<T> {
-    #[inline]
     fn promote(&mut self, core: &Core<T>) -> usize {
-        if self.state.delayed() == 0 {
-            return 0;
-        }
         let now = core.now();
         self.state.promote(now, core.timed.then_some(now))
     }
 
-    /// Whoever is next in line, if there is something to find.
-    #[inline]
-    fn next_getter(&mut self) -> Option<Waker> {
-        let is_ready = self.state.ready() > 0;
-        self.getters.next_if(is_ready)
+    /// What becomes of a getter for whom there is no key: the time at which to look again if there is one, or nothing if
+    /// there is nothing to wait for.
+    fn stand_in_line(&mut self, getter: &mut Getter, waker: Option<&Waker>) -> Option<Option<Instant>> {
+        if self.state.is_over() {
+            self.getters.leave(&mut getter.id);
+            return None;
+        }
+        if let Some(waker) = waker {
+            self.getters.join(&mut getter.id, waker);
+        }
+        Some(self.state.next_deadline())
     }
 
     fn is_drained(&self) -> bool {
@@ -333,13 +319,26 @@ impl<T> Inner<T> {
     }
 }
 
+/// Lets go of the lock, and wakes whoever is next in line if there is something to find.
 #[inline]
-fn wake(waker: Option<Waker>) {
+fn wake_next<T>(mut inner: MutexGuard<'_, Inner<T>>, is_ready: bool) {
+    let waker = if is_ready { inner.getters.next() } else { None };
+    drop(inner);
     if let Some(waker) = waker {
         waker.wake();
     }
 }
 
-fn wake_all(wakers: Vec<Waker>) {
+/// Lets go of the lock, and wakes whoever has to know that there is an earlier deadline, or that the end has come.
+#[cold]
+fn wake_many<T>(mut inner: MutexGuard<'_, Inner<T>>, is_ready: bool) {
+    let getter = if is_ready { inner.getters.next() } else { None };
+    let others = if inner.state.is_shutting_down() { inner.over() } else { inner.getters.look_at_time() };
+    drop(inner);
+    wake_all(getter);
+    wake_all(others);
+}
+
+fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(Waker::wake);
 }

@@ -4,14 +4,14 @@ use std::{
     fmt,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker},
 };
 
-use tokio::time::{Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
     Shared, WorkItem,
-    core::{Drainer, Getter, Looked},
+    core::{Drainer, Getter},
 };
 
 /// The next key of a [`WorkQueue`](super::WorkQueue).
@@ -58,28 +58,31 @@ impl<T: Clone> Future for Get<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        loop {
-            let this = &mut *self;
-            let (looked, promoted) = this.queue.core.look(&mut this.getter, Some(context));
-            this.queue.count_adds(promoted);
-            let deadline = match looked {
-                Looked::Item(item) => return Poll::Ready(Some(this.queue.hand_out(item))),
-                Looked::Over => return Poll::Ready(None),
-                Looked::Wait(deadline) => deadline,
-            };
-            let Some(deadline) = deadline else {
-                this.timer = None;
-                return Poll::Pending;
-            };
-            match &mut this.timer {
-                Some(timer) if timer.deadline() == deadline => {}
-                Some(timer) => timer.as_mut().reset(deadline),
-                None => this.timer = Some(Box::pin(sleep_until(deadline))),
-            }
-            if let Some(timer) = &mut this.timer {
-                ready!(timer.as_mut().poll(context));
-            }
-        }
+        let this = &mut *self;
+        let (queue, timer) = (this.queue, &mut this.timer);
+        let hand_out = |item, promoted| queue.hand_out(item, promoted);
+        let waker = context.waker();
+        queue.core.look(&mut this.getter, Some(waker), hand_out, |deadline, promoted| {
+            queue.count_adds(promoted);
+            wait(timer, deadline, waker);
+        })
+    }
+}
+
+/// Has the waker called when it is time to look again.
+#[cold]
+fn wait(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Option<Instant>, waker: &Waker) {
+    let Some(deadline) = deadline else {
+        *timer = None;
+        return;
+    };
+    let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+    if timer.deadline() != deadline {
+        timer.as_mut().reset(deadline);
+    }
+    if timer.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
+        // It is time already.
+        waker.wake_by_ref();
     }
 }
 
@@ -93,6 +96,7 @@ impl<T> Future for Drain<'_, T> {
 }
 
 impl<T> Drop for Get<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         self.queue.core.stop_getting(&mut self.getter);
     }

@@ -30,16 +30,21 @@ use super::{Shared, state::Delay};
 pub struct WorkItem<T> {
     queue: Arc<Shared<T>>,
     key: T,
+    /// [`ENDED`] once the turn has ended. A flag of its own would be the place where the compiler keeps "no item" and "not
+    /// yet" as well, in the midst of the rest, and every move of an item would be in unaligned pieces around it.
     slot: u32,
-    priority: i8,
     failures: u32,
-    ended: bool,
+    /// A whole word: bytes beside a lone one are copied with it, and the processor waits for them then.
+    priority: i64,
 }
+
+/// No slot has this number: there is no room for so many.
+const ENDED: u32 = u32::MAX;
 
 impl<T> WorkItem<T> {
     #[inline]
     pub(super) fn new(queue: Arc<Shared<T>>, key: T, slot: u32, priority: i8, failures: u32) -> Self {
-        Self { queue, key, slot, priority, failures, ended: false }
+        Self { queue, key, slot, failures, priority: priority.into() }
     }
 
     /// The key.
@@ -49,7 +54,7 @@ impl<T> WorkItem<T> {
 
     /// The priority that it was handed out with.
     pub fn priority(&self) -> i8 {
-        self.priority
+        self.priority as i8
     }
 
     /// How often the key has failed since it was forgotten.
@@ -61,8 +66,8 @@ impl<T> WorkItem<T> {
     /// Ends the turn as a success: failures are forgotten, and so is another try that is due to one.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
-        self.ended = true;
-        self.queue.note_work(self.queue.core.done_and_forgive(self.slot));
+        let slot = self.end();
+        self.queue.note_work(self.queue.core.done_and_forgive(slot));
     }
 
     /// Ends the turn as a failure: the key comes again with the same priority, when the rate limiter says.
@@ -86,18 +91,23 @@ impl<T> WorkItem<T> {
     }
 
     fn again(mut self, delay: Duration, backoff: bool, replace: bool) {
-        self.ended = true;
+        let slot = self.end();
         self.queue.count_retry();
         let deadline = self.queue.deadline(delay);
-        let delay = Delay { deadline, priority: self.priority, backoff, replace };
-        self.queue.note_work(self.queue.core.done_and_delay(self.slot, delay));
+        let delay = Delay { deadline, priority: self.priority(), backoff, replace };
+        self.queue.note_work(self.queue.core.done_and_delay(slot, delay));
+    }
+
+    /// Says that dropping this ends nothing any more; gives the slot whose turn is to be ended.
+    fn end(&mut self) -> u32 {
+        std::mem::replace(&mut self.slot, ENDED)
     }
 }
 
 impl<T> Drop for WorkItem<T> {
     #[inline]
     fn drop(&mut self) {
-        if !self.ended {
+        if self.slot != ENDED {
             self.queue.note_work(self.queue.core.done(self.slot));
         }
     }

@@ -112,21 +112,29 @@ impl Order {
     fn level(&mut self, priority: i8) -> usize {
         match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
             Ok(place) => place,
-            Err(place) => {
-                self.levels.insert(place, Level { priority, passed: 0, live: 0, entries: 0, lanes: Lanes::default() });
-                place
-            }
+            Err(place) => self.new_level(place, priority),
         }
+    }
+
+    #[cold]
+    fn new_level(&mut self, place: usize, priority: i8) -> usize {
+        self.levels.insert(place, Level { priority, passed: 0, live: 0, entries: 0, lanes: Lanes::default() });
+        place
     }
 }
 
 impl Lanes {
     #[inline]
     fn push(&mut self, group: Option<u64>, entry: Entry) {
-        let Some(group) = group else {
-            self.single.push_back(entry);
-            return;
-        };
+        match group {
+            None => self.single.push_back(entry),
+            Some(group) => self.push_in_group(group, entry),
+        }
+    }
+
+    // What groups need is kept out of the way of queues that have none.
+    #[inline(never)]
+    fn push_in_group(&mut self, group: u64, entry: Entry) {
         let line = self.groups.entry(group).or_default();
         if line.is_empty() {
             self.turns.push_back(group);
@@ -136,9 +144,14 @@ impl Lanes {
 
     #[inline]
     fn pop(&mut self) -> Option<Entry> {
-        if let Some(entry) = self.single.pop_front() {
-            return Some(entry);
+        match self.single.pop_front() {
+            Some(entry) => Some(entry),
+            None => self.pop_of_group(),
         }
+    }
+
+    #[inline(never)]
+    fn pop_of_group(&mut self) -> Option<Entry> {
         let group = self.turns.pop_front()?;
         let line = self.groups.get_mut(&group)?;
         let entry = line.pop_front();

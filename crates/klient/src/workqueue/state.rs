@@ -60,13 +60,6 @@ struct Wait {
     backoff: bool,
 }
 
-/// A key with what has to be worked out from it before anything is locked.
-pub(super) struct Hashed<T> {
-    pub(super) key: T,
-    pub(super) hash: u64,
-    pub(super) group: Option<u64>,
-}
-
 /// When a key becomes ready.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delay {
@@ -178,12 +171,13 @@ impl<T> State<T> {
                 slot.priority = slot.priority.max(priority);
                 return Added::Nothing;
             }
-            (slot.again, slot.priority, slot.added) = (true, priority, now);
+            (slot.again, slot.priority) = (true, priority);
+            slot.note_added(now);
             self.again += 1;
             return Added::Again;
         }
         if !slot.queued {
-            slot.added = now;
+            slot.note_added(now);
             self.push(place, priority);
             return Added::Ready;
         }
@@ -326,9 +320,14 @@ impl<T> State<T> {
         }
         self.free.push(place);
         if self.table.is_empty() && self.slots.len() > KEPT_SLOTS {
-            // Entries of earlier turns are gone as well: nothing is ready.
-            *self = Self { shutting_down: self.shutting_down, sequence: self.sequence, ..Self::new(self.clock) };
+            self.start_over();
         }
+    }
+
+    /// Gives the memory back. Entries of earlier turns are gone as well: nothing is ready.
+    #[cold]
+    fn start_over(&mut self) {
+        *self = Self { shutting_down: self.shutting_down, sequence: self.sequence, ..Self::new(self.clock) };
     }
 
     /// Looks at a few slots, and forgets failures of keys that were not heard of for long.
@@ -353,8 +352,8 @@ impl<T: Clone> State<T> {
         let slots = &self.slots;
         let entry = self.order.pop(|entry| is_live(slots, entry))?;
         let slot = &mut self.slots[entry.slot as usize];
-        (slot.queued, slot.processing, slot.since) = (false, true, now);
-        let queued_for = slot.added.take().zip(now).map(|(added, now)| now.saturating_duration_since(added));
+        (slot.queued, slot.processing) = (false, true);
+        let queued_for = now.and_then(|now| slot.note_started(now));
         self.processing += 1;
         let (priority, failures) = (slot.priority, slot.failures);
         Some(Handed { key: slot.key.clone()?, slot: entry.slot, priority, failures, queued_for })
@@ -370,18 +369,17 @@ impl<T: Clone> State<T> {
 impl<T: Eq> State<T> {
     /// Makes a key ready.
     #[inline]
-    pub(super) fn add(&mut self, key: Hashed<T>, priority: i8, now: Option<Instant>) -> Added {
+    pub(super) fn add(&mut self, key: T, hash: u64, group: Option<u64>, priority: i8, now: Option<Instant>) -> Added {
         if self.shutting_down {
             return Added::Nothing;
         }
-        let place = self.place(key);
+        let place = self.place(key, hash, group);
         self.enqueue(place, priority, now)
     }
 
     /// The slot of a key, a new one if need be.
     #[inline]
-    pub(super) fn place(&mut self, key: Hashed<T>) -> u32 {
-        let Hashed { key, hash, group } = key;
+    pub(super) fn place(&mut self, key: T, hash: u64, group: Option<u64>) -> u32 {
         let slots = &self.slots;
         let is_key = |place: &u32| slots[*place as usize].key.as_ref() == Some(&key);
         let vacant = match self.table.entry(hash, is_key, |place| slots[*place as usize].hash) {
@@ -422,6 +420,20 @@ impl<T: Eq> State<T> {
 }
 
 impl<T> Slot<T> {
+    /// Only a queue that keeps the time has anything to write here.
+    #[inline]
+    fn note_added(&mut self, now: Option<Instant>) {
+        if now.is_some() {
+            self.added = now;
+        }
+    }
+
+    /// Begins a turn; says how long the key was ready.
+    fn note_started(&mut self, now: Instant) -> Option<Duration> {
+        self.since = Some(now);
+        self.added.take().map(|added| now.saturating_duration_since(added))
+    }
+
     fn empty() -> Self {
         Self {
             key: None,

@@ -137,6 +137,21 @@ async fn metrics_have_client_gos_names() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_look_that_finds_nothing_counts_what_its_time_came_for() {
+    let registry = Registry::new();
+    let queue = WorkQueue::with_options(QueueOptions::default().name("webs").registry(registry.clone()));
+    queue.add(1);
+    let item = queue.try_get().unwrap();
+    queue.add_after(1, secs(1));
+    advance(secs(2)).await;
+    // It is in process: its time has come, and still there is nothing to hand out.
+    assert!(queue.try_get().is_none());
+    assert!(registry.render().contains("workqueue_adds_total{name=\"webs\"} 2"), "{}", registry.render());
+    drop(item);
+    assert_eq!(taken(&queue), [1]);
+}
+
 #[test]
 fn a_queue_without_a_name_has_no_metrics() {
     let registry = Registry::new();

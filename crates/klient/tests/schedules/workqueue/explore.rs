@@ -2,7 +2,10 @@
 //!
 //! A wake-up that is lost leaves a thread waiting for ever, which shuttle reports as a deadlock.
 
-use std::{future::poll_fn, task::Poll};
+use std::{
+    future::poll_fn,
+    task::{Poll, Waker},
+};
 
 use shuttle::{
     future::block_on,
@@ -15,7 +18,7 @@ use shuttle::{
 use tokio::time::Instant;
 
 use super::{
-    core::{Core, Drainer, Getter, Looked},
+    core::{Core, Drainer, Getter},
     state::{Delay, Handed},
 };
 
@@ -39,28 +42,24 @@ fn queue() -> Queue {
 }
 
 fn add(queue: &Queue, key: u8) {
-    queue.add(queue.hashed(key, None), 0);
+    queue.add(key, None, 0);
 }
 
 async fn get(queue: &Queue) -> Option<Handed<u8>> {
     let mut getter = Getter::default();
-    poll_fn(|context| match queue.look(&mut getter, Some(context)).0 {
-        Looked::Item(item) => Poll::Ready(Some(item)),
-        Looked::Over => Poll::Ready(None),
-        Looked::Wait(_) => Poll::Pending,
-    })
-    .await
+    poll_fn(|context| queue.look(&mut getter, Some(context.waker()), |item, _| item, |_, _| {})).await
 }
 
 /// Looks once, and goes away if there is nothing.
 fn glance(queue: &Queue) -> Option<Handed<u8>> {
     let mut getter = Getter::default();
-    let looked = block_on(poll_fn(|context| Poll::Ready(queue.look(&mut getter, Some(context)).0)));
+    let mut look = |waker: &Waker| queue.look(&mut getter, Some(waker), |item, _| item, |_, _| {});
+    let looked = block_on(poll_fn(|context| Poll::Ready(look(context.waker()))));
     thread::yield_now();
     queue.stop_getting(&mut getter);
     match looked {
-        Looked::Item(item) => Some(item),
-        Looked::Over | Looked::Wait(_) => None,
+        Poll::Ready(item) => item,
+        Poll::Pending => None,
     }
 }
 
@@ -217,7 +216,7 @@ fn delayed_keys_reach_somebody_even_if_another_getter_goes_away() {
             }
         });
         for key in [0, 1] {
-            queue.delay(queue.hashed(key, None), late);
+            queue.delay(key, None, late);
         }
         fickle.join().unwrap();
         steady.join().unwrap();
