@@ -18,14 +18,7 @@ use serde_json::json;
 async fn main() -> Result<(), Box<dyn Error>> {
     let start = std::time::Instant::now();
     let server = ApiServer::start().await?;
-    let client = Client::builder(FnTransport::new({
-        let server = server.clone();
-        move |request| {
-            let server = server.clone();
-            async move { server.handle(request).await }
-        }
-    }))
-    .build();
+    let client = Client::builder(FnTransport::new(server.service())).build();
     let namespaces = Clientset::new(client.clone()).core_v1().namespaces().list(&ListOptions::default()).await?;
     println!("a server with {} namespaces, {:?} after its start", namespaces.items.len(), start.elapsed());
 

@@ -18,14 +18,7 @@ use serde_json::json;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = ApiServer::start().await?;
-    let client = Client::builder(FnTransport::new({
-        let server = server.clone();
-        move |request| {
-            let server = server.clone();
-            async move { server.handle(request).await }
-        }
-    }))
-    .build();
+    let client = Client::builder(FnTransport::new(server.service())).build();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     for (name, team) in [("menu", "kitchen"), ("prices", "bar"), ("tables", "kitchen")] {
         let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"team": team}}}))?;

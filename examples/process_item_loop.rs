@@ -51,14 +51,7 @@ async fn process_items(queue: WorkQueue<ObjectKey>, maps: Api<ConfigMap>, lister
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = ApiServer::start().await?;
-    let client = Client::builder(FnTransport::new({
-        let server = server.clone();
-        move |request| {
-            let server = server.clone();
-            async move { server.handle(request).await }
-        }
-    }))
-    .build();
+    let client = Client::builder(FnTransport::new(server.service())).build();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let informer = InformerFactory::new(client).namespace("default").core_v1().config_maps();
 

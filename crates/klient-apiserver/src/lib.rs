@@ -41,12 +41,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = ApiServer::start().await?;
-//! let asked = server.clone();
-//! let client = Client::builder(FnTransport::new(move |request| {
-//!     let server = asked.clone();
-//!     async move { server.handle(request).await }
-//! }))
-//! .build();
+//! let client = Client::builder(FnTransport::new(server.service())).build();
 //! let maps: Api<ConfigMap> = Api::namespaced(client, "default");
 //! server.inject(Fault::conflict().on_method(http::Method::PUT).times(1));
 //!
@@ -90,7 +85,7 @@ pub use self::{
     clock::{Clock, ManualClock, SystemClock},
     faults::Fault,
     serve::{Listening, ServeError},
-    server::{ApiServer, ApiServerBuilder, StartError},
+    server::{Answering, ApiServer, ApiServerBuilder, StartError},
 };
 
 /// What a request comes to: an answer, or a failure in the API's own words.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::PathBuf,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -89,6 +90,9 @@ pub struct StartError {
     source: OpenError,
 }
 
+/// An answer that is on its way.
+pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+
 impl ApiServer {
     /// An empty server in memory, with the namespaces that every cluster has.
     ///
@@ -128,6 +132,16 @@ impl ApiServer {
         match injured {
             Some(damage) => faults::damage(response, damage),
             None => response,
+        }
+    }
+
+    /// A function that answers requests, as [`handle`](Self::handle) does: what klient's `FnTransport` takes, for clients in the same process.
+    /// The server lives as long as it.
+    pub fn service(&self) -> impl Fn(Request<Bytes>) -> Answering + Send + Sync + Clone + use<> {
+        let server = self.clone();
+        move |request| {
+            let server = server.clone();
+            Box::pin(async move { server.handle(request).await })
         }
     }
 

@@ -145,12 +145,7 @@ impl Drop for World {
 }
 
 pub(crate) fn client_of(server: &ApiServer) -> Client {
-    let server = server.clone();
-    let ask = move |request: http::Request<bytes::Bytes>| {
-        let server = server.clone();
-        async move { server.handle(request).await }
-    };
-    Client::builder(FnTransport::new(ask)).build()
+    Client::builder(FnTransport::new(server.service())).build()
 }
 
 /// The kubeconfig of the real server, started by the first who asks; `None` where it was never built, which is said.

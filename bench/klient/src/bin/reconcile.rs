@@ -43,12 +43,7 @@ async fn main() -> Result<()> {
 }
 
 fn client(server: &ApiServer) -> Client {
-    let server = server.clone();
-    let ask = move |request| {
-        let server = server.clone();
-        async move { server.handle(request).await }
-    };
-    Client::builder(FnTransport::new(ask)).build()
+    Client::builder(FnTransport::new(server.service())).build()
 }
 
 /// Changes objects at a rate, and tells how long after each change it was reconciled.

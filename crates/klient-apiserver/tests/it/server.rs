@@ -5,12 +5,7 @@ use klient_apiserver::ApiServer;
 
 /// A client of a server, which lives as long as the client does.
 pub(crate) fn client(server: &ApiServer) -> Client {
-    let server = server.clone();
-    let ask = move |request| {
-        let server = server.clone();
-        async move { server.handle(request).await }
-    };
-    Client::builder(FnTransport::new(ask)).build()
+    Client::builder(FnTransport::new(server.service())).build()
 }
 
 /// A client of a new, empty server.
