@@ -40,16 +40,18 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     listening.write_kubeconfig(&path, None)?;
     let mut interrupted = pin!(klient::shutdown::signal());
     // Listened for before it is said where to look: whoever reads that may end it at once.
-    tokio::select! {
+    let at_once = tokio::select! {
         biased;
-        () = &mut interrupted => {}
-        () = std::future::ready(()) => {}
-    }
+        () = &mut interrupted => true,
+        () = std::future::ready(()) => false,
+    };
     // In one piece; and whoever has read enough of it, or nothing, does not end the server.
     let said =
         format!("serving on {}\nexport KUBECONFIG={}\nkubectl get namespaces\n", listening.url(), path.display());
     let _ = io::stdout().write_all(said.as_bytes());
-    interrupted.await;
+    if !at_once {
+        interrupted.await;
+    }
     let _ = io::stdout().write_all(b"stopped\n");
     Ok(())
 }
