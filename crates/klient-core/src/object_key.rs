@@ -3,7 +3,13 @@
 //! One shared allocation, cheap to clone, because keys are copied through queues, stores and indices.
 //! In client-go: the `ns/name` strings of `cache.MetaNamespaceKeyFunc`.
 
-use std::{fmt, hash::Hash, str::FromStr, sync::Arc};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    str::FromStr,
+};
+
+use arcstr::ArcStr;
 
 /// Names an object within its kind: `ns/name`, or `name` for cluster-scoped kinds.
 ///
@@ -17,12 +23,13 @@ use std::{fmt, hash::Hash, str::FromStr, sync::Arc};
 /// ```
 #[doc(alias = "MetaNamespaceKeyFunc")]
 #[doc(alias = "NamespacedName")]
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
-    // `namespace/name`, or `name` alone.
-    text: Arc<str>,
+    // `namespace/name`, or `name` alone. One word, and the length another: keys are handed on all the time, and two words
+    // travel in registers.
+    text: ArcStr,
     // Length of the namespace; 0 when there is none, since a namespace is never empty.
-    namespace_len: u32,
+    namespace_len: usize,
 }
 
 impl ObjectKey {
@@ -31,11 +38,14 @@ impl ObjectKey {
         if namespace.is_empty() {
             return Self::cluster(name);
         }
-        let mut text = String::with_capacity(namespace.len() + 1 + name.len());
-        text.push_str(namespace);
-        text.push('/');
-        text.push_str(name);
-        Self { text: text.into(), namespace_len: u32::try_from(namespace.len()).unwrap_or(u32::MAX) }
+        let filled = ArcStr::init_with(namespace.len() + 1 + name.len(), |bytes| {
+            let (start, rest) = bytes.split_at_mut(namespace.len());
+            start.copy_from_slice(namespace.as_bytes());
+            rest[0] = b'/';
+            rest[1..].copy_from_slice(name.as_bytes());
+        });
+        // Texts put together are a text.
+        Self { text: filled.unwrap_or_default(), namespace_len: namespace.len() }
     }
 
     /// Key of a cluster-scoped object.
@@ -54,20 +64,29 @@ impl ObjectKey {
 
     /// The namespace, if the object lives in one.
     pub fn namespace(&self) -> Option<&str> {
-        self.text.get(..self.namespace_len as usize).filter(|namespace| !namespace.is_empty())
+        self.text.get(..self.namespace_len).filter(|namespace| !namespace.is_empty())
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        match self.namespace_len as usize {
+        match self.namespace_len {
             0 => &self.text,
             len => self.text.get(len + 1..).unwrap_or_default(),
         }
     }
 
     /// The `ns/name` form.
+    #[inline]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+}
+
+impl Hash for ObjectKey {
+    // The text says nearly everything, and this is done for every step that a key takes.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.text.as_bytes());
     }
 }
 
@@ -114,6 +133,8 @@ impl std::error::Error for ParseObjectKeyError {}
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
     use super::*;
 
     #[test]
@@ -131,6 +152,14 @@ mod tests {
             let error = text.parse::<ObjectKey>().unwrap_err();
             assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
         }
+    }
+
+    #[test]
+    fn equal_keys_have_equal_hashes_however_they_were_made() {
+        let hash = |key: &ObjectKey| BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        let key = ObjectKey::namespaced("default", "web");
+        assert_eq!(hash(&key), hash(&"default/web".parse().unwrap()));
+        assert_ne!(hash(&key), hash(&ObjectKey::namespaced("default", "db")));
     }
 
     #[test]

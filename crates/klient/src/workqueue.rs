@@ -20,6 +20,7 @@ mod options;
 mod order;
 mod rate_limit;
 mod state;
+mod table;
 #[cfg(test)]
 mod tests;
 mod waiters;
@@ -164,12 +165,12 @@ impl<T: Clone> WorkQueue<T> {
     /// Waits for the next key; none when the queue is shut down and nothing is left.
     #[inline]
     pub fn get(&self) -> Get<'_, T> {
-        Get::new(&self.shared)
+        Get::new(self)
     }
 
     /// The next key, if one is ready.
-    pub fn try_get(&self) -> Option<WorkItem<T>> {
-        let hand_out = |item, promoted| self.shared.hand_out(item, promoted);
+    pub fn try_get(&self) -> Option<WorkItem<T, &Self>> {
+        let hand_out = |item, promoted| self.hand_out(item, promoted);
         match self
             .shared
             .core
@@ -178,6 +179,16 @@ impl<T: Clone> WorkQueue<T> {
             Poll::Ready(item) => item,
             Poll::Pending => None,
         }
+    }
+
+    #[inline]
+    fn hand_out(&self, item: Handed<T>, promoted: usize) -> WorkItem<T, &Self> {
+        let Handed { key, slot, priority, failures, queued_for } = item;
+        self.shared.count_adds(promoted);
+        if let (Some(metrics), Some(queued_for)) = (&self.shared.metrics, queued_for) {
+            metrics.handed_out(queued_for);
+        }
+        WorkItem::new(self, key, slot, priority, failures)
     }
 
     /// The key that is ready next of those that are delayed, and when.
@@ -242,14 +253,9 @@ impl<T> Shared<T> {
         ready
     }
 
-    #[inline]
-    fn hand_out(self: &Arc<Self>, item: Handed<T>, promoted: usize) -> WorkItem<T> {
-        let Handed { key, slot, priority, failures, queued_for } = item;
-        self.count_adds(promoted);
-        if let (Some(metrics), Some(queued_for)) = (&self.metrics, queued_for) {
-            metrics.handed_out(queued_for);
-        }
-        WorkItem::new(Arc::clone(self), key, slot, priority, failures)
+    #[inline(never)]
+    fn end_turn(&self, slot: u32) {
+        self.note_work(self.core.done(slot));
     }
 
     #[inline]

@@ -20,7 +20,14 @@ use super::{
     reason::{Cause, Reason, Reasons},
     reconcile::{Outcome, Reconciler, Request, Terminal, Turn},
 };
-use crate::{BoxError, workqueue::WorkItem, writes::WriteLog};
+use crate::{
+    BoxError,
+    workqueue::{WorkItem, WorkQueue},
+    writes::WriteLog,
+};
+
+/// A key whose turn it is.
+type Item<'q> = WorkItem<ObjectKey, &'q WorkQueue<ObjectKey>>;
 
 /// A reconciler of any type.
 pub(super) trait AnyReconciler<K: Resource>: Send + Sync {
@@ -56,7 +63,7 @@ pub(super) async fn work<K: Resource>(shared: Arc<Shared<K>>, permit: Permit) {
     }
 }
 
-async fn turn<K: Resource>(shared: &Shared<K>, item: WorkItem<ObjectKey>, permit: &Permit) {
+async fn turn<K: Resource>(shared: &Shared<K>, item: Item<'_>, permit: &Permit) {
     let key = item.key().clone();
     if !shared.own_writes.shown(&key, &shared.sources, shared.options.own_writes).await {
         shared.metrics.stale.increment();
@@ -81,7 +88,7 @@ async fn turn<K: Resource>(shared: &Shared<K>, item: WorkItem<ObjectKey>, permit
 
 async fn attempt<K: Resource>(
     shared: &Shared<K>,
-    item: &WorkItem<ObjectKey>,
+    item: &Item<'_>,
     reasons: Reasons,
     log: WriteLog,
     permit: &Permit,
@@ -119,9 +126,9 @@ async fn attempt<K: Resource>(
     }
 }
 
-fn settle<K: Resource>(shared: &Shared<K>, item: WorkItem<ObjectKey>, ended: Ended) {
+fn settle<K: Resource>(shared: &Shared<K>, item: Item<'_>, ended: Ended) {
     let (metrics, controller, key) = (&shared.metrics, &*shared.name, item.key().clone());
-    let retry = |item: WorkItem<ObjectKey>| {
+    let retry = |item: Item<'_>| {
         metrics.errors.increment();
         metrics.error.increment();
         shared.intake.note(key.clone(), Reason::of(Cause::Retry));

@@ -14,12 +14,12 @@ use super::{
     state::{Added, Delay, Handed, QueueStats, State},
     waiters::{Id, Waiters},
 };
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{BriefGuard, BriefLock};
 
 /// What handles of a queue share.
 #[derive(Debug)]
 pub(super) struct Core<T> {
-    inner: Mutex<Inner<T>>,
+    inner: BriefLock<Inner<T>>,
     hasher: foldhash::fast::RandomState,
     clock: fn() -> Instant,
     /// Whether it is noted how long keys are ready and in process.
@@ -52,13 +52,13 @@ impl<T> Core<T> {
     pub(super) fn new(timed: bool, clock: fn() -> Instant) -> Self {
         let inner =
             Inner { state: State::new(clock), getters: Waiters::default(), drainers: Waiters::default(), releases: 0 };
-        Self { inner: Mutex::new(inner), hasher: foldhash::fast::RandomState::default(), clock, timed }
+        Self { inner: BriefLock::new(inner), hasher: foldhash::fast::RandomState::default(), clock, timed }
     }
 
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
-        // Whatever panicked was a key's `Eq` or `Clone`, before anything was changed.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BriefGuard<'_, Inner<T>> {
+        // A key's `Eq` or `Clone` may panic while this is held: before anything is changed, and the lock is open then.
+        self.inner.lock()
     }
 
     #[inline]
@@ -198,7 +198,7 @@ impl<T: Clone> Core<T> {
     ///
     /// `hand_out` makes what is returned, in its place: a key that is passed on from one enum to another is copied each time,
     /// which costs more than the work itself.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look<R>(
         &self,
         getter: &mut Getter,
@@ -321,7 +321,7 @@ impl<T> Inner<T> {
 
 /// Lets go of the lock, and wakes whoever is next in line if there is something to find.
 #[inline]
-fn wake_next<T>(mut inner: MutexGuard<'_, Inner<T>>, is_ready: bool) {
+fn wake_next<T>(mut inner: BriefGuard<'_, Inner<T>>, is_ready: bool) {
     let waker = if is_ready { inner.getters.next() } else { None };
     drop(inner);
     if let Some(waker) = waker {
@@ -331,7 +331,7 @@ fn wake_next<T>(mut inner: MutexGuard<'_, Inner<T>>, is_ready: bool) {
 
 /// Lets go of the lock, and wakes whoever has to know that there is an earlier deadline, or that the end has come.
 #[cold]
-fn wake_many<T>(mut inner: MutexGuard<'_, Inner<T>>, is_ready: bool) {
+fn wake_many<T>(mut inner: BriefGuard<'_, Inner<T>>, is_ready: bool) {
     let getter = if is_ready { inner.getters.next() } else { None };
     let others = if inner.state.is_shutting_down() { inner.over() } else { inner.getters.look_at_time() };
     drop(inner);

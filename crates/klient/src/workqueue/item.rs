@@ -1,8 +1,8 @@
 //! A key that is in process.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Borrow, fmt, ops::Deref, time::Duration};
 
-use super::{Shared, state::Delay};
+use super::{Shared, WorkQueue, state::Delay};
 
 /// A key that was handed out. Nobody else gets the same key until this is dropped.
 ///
@@ -25,10 +25,13 @@ use super::{Shared, state::Delay};
 /// item.forget();
 /// # }
 /// ```
+///
+/// What [`get`](WorkQueue::get) hands out borrows the queue; [`into_owned`](Self::into_owned) makes an item that can be sent to
+/// another task.
 #[must_use = "dropping an item ends its turn"]
 #[doc(alias = "Done")]
-pub struct WorkItem<T> {
-    queue: Arc<Shared<T>>,
+pub struct WorkItem<T, Q: Borrow<WorkQueue<T>> = WorkQueue<T>> {
+    queue: Q,
     key: T,
     /// [`ENDED`] once the turn has ended. A flag of its own would be the place where the compiler keeps "no item" and "not
     /// yet" as well, in the midst of the rest, and every move of an item would be in unaligned pieces around it.
@@ -41,9 +44,9 @@ pub struct WorkItem<T> {
 /// No slot has this number: there is no room for so many.
 const ENDED: u32 = u32::MAX;
 
-impl<T> WorkItem<T> {
+impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
     #[inline]
-    pub(super) fn new(queue: Arc<Shared<T>>, key: T, slot: u32, priority: i8, failures: u32) -> Self {
+    pub(super) fn new(queue: Q, key: T, slot: u32, priority: i8, failures: u32) -> Self {
         Self { queue, key, slot, failures, priority: priority.into() }
     }
 
@@ -63,18 +66,45 @@ impl<T> WorkItem<T> {
         self.failures
     }
 
+    /// The same item, with a handle on the queue of its own.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let queue = klient::workqueue::WorkQueue::new();
+    /// # queue.add("shop/web");
+    /// # queue.shut_down();
+    /// while let Some(item) = queue.get().await {
+    ///     let item = item.into_owned();
+    ///     tokio::spawn(async move {
+    ///         println!("{}", item.key());
+    ///         item.forget();
+    ///     });
+    /// }
+    /// # queue.shut_down_and_drain().await;
+    /// # }
+    /// ```
+    pub fn into_owned(mut self) -> WorkItem<T>
+    where
+        T: Clone,
+    {
+        let (queue, key) = (self.queue.borrow().clone(), self.key.clone());
+        let (failures, priority) = (self.failures, self.priority);
+        WorkItem { queue, key, slot: self.end(), failures, priority }
+    }
+
     /// Ends the turn as a success: failures are forgotten, and so is another try that is due to one.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
         let slot = self.end();
-        self.queue.note_work(self.queue.core.done_and_forgive(slot));
+        self.shared().note_work(self.shared().core.done_and_forgive(slot));
     }
 
     /// Ends the turn as a failure: the key comes again with the same priority, when the rate limiter says.
     #[doc(alias = "AddRateLimited")]
     pub fn retry(self) {
-        let before = self.queue.core.fail(self.slot);
-        let delay = self.queue.limiter.delay(&self.key, before);
+        let before = self.shared().core.fail(self.slot);
+        let delay = self.shared().limiter.delay(&self.key, before);
         self.again(delay, true, false);
     }
 
@@ -92,10 +122,15 @@ impl<T> WorkItem<T> {
 
     fn again(mut self, delay: Duration, backoff: bool, replace: bool) {
         let slot = self.end();
-        self.queue.count_retry();
-        let deadline = self.queue.deadline(delay);
+        self.shared().count_retry();
+        let deadline = self.shared().deadline(delay);
         let delay = Delay { deadline, priority: self.priority(), backoff, replace };
-        self.queue.note_work(self.queue.core.done_and_delay(slot, delay));
+        self.shared().note_work(self.shared().core.done_and_delay(slot, delay));
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared<T> {
+        &self.queue.borrow().shared
     }
 
     /// Says that dropping this ends nothing any more; gives the slot whose turn is to be ended.
@@ -104,16 +139,17 @@ impl<T> WorkItem<T> {
     }
 }
 
-impl<T> Drop for WorkItem<T> {
+impl<T, Q: Borrow<WorkQueue<T>>> Drop for WorkItem<T, Q> {
     #[inline]
     fn drop(&mut self) {
         if self.slot != ENDED {
-            self.queue.note_work(self.queue.core.done(self.slot));
+            // A call with two words, so that an item can live in registers.
+            self.shared().end_turn(self.slot);
         }
     }
 }
 
-impl<T> Deref for WorkItem<T> {
+impl<T, Q: Borrow<WorkQueue<T>>> Deref for WorkItem<T, Q> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -121,7 +157,7 @@ impl<T> Deref for WorkItem<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for WorkItem<T> {
+impl<T: fmt::Debug, Q: Borrow<WorkQueue<T>>> fmt::Debug for WorkItem<T, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkItem").field("key", &self.key).field("failures", &self.failures).finish()
     }

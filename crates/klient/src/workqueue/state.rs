@@ -6,17 +6,19 @@
 
 use std::collections::BTreeSet;
 
-use hashbrown::{HashTable, hash_table::Entry};
 use tokio::time::{Duration, Instant};
 
-use super::order::{self, Order};
+use super::{
+    order::{self, Order},
+    table::Table,
+};
 
 /// All keys, and what is known of them.
 #[derive(Debug)]
 pub(super) struct State<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    table: HashTable<u32>,
+    table: Table,
     order: Order,
     /// By deadline; those of one deadline in the order in which they came.
     waiting: BTreeSet<(Instant, u64, u32)>,
@@ -34,7 +36,6 @@ pub(super) struct State<T> {
 struct Slot<T> {
     /// Absent while the slot is free.
     key: Option<T>,
-    hash: u64,
     group: Option<u64>,
     /// Grows with every turn, so that entries of earlier ones are known as stale.
     stamp: u32,
@@ -116,7 +117,7 @@ impl<T> State<T> {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            table: HashTable::new(),
+            table: Table::default(),
             order: Order::default(),
             waiting: BTreeSet::new(),
             sequence: 0,
@@ -315,9 +316,7 @@ impl<T> State<T> {
     fn release(&mut self, place: u32) {
         let slot = &mut self.slots[place as usize];
         (slot.key, slot.failures) = (None, 0);
-        if let Ok(found) = self.table.find_entry(slot.hash, |other| *other == place) {
-            found.remove();
-        }
+        self.table.remove(place);
         self.free.push(place);
         if self.table.is_empty() && self.slots.len() > KEPT_SLOTS {
             self.start_over();
@@ -347,7 +346,7 @@ impl<T> State<T> {
 
 impl<T: Clone> State<T> {
     /// Hands out the next key.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, now: Option<Instant>) -> Option<Handed<T>> {
         let slots = &self.slots;
         let entry = self.order.pop(|entry| is_live(slots, entry))?;
@@ -380,24 +379,22 @@ impl<T: Eq> State<T> {
     /// The slot of a key, a new one if need be.
     #[inline]
     pub(super) fn place(&mut self, key: T, hash: u64, group: Option<u64>) -> u32 {
-        let slots = &self.slots;
-        let is_key = |place: &u32| slots[*place as usize].key.as_ref() == Some(&key);
-        let vacant = match self.table.entry(hash, is_key, |place| slots[*place as usize].hash) {
-            Entry::Occupied(found) => return *found.get(),
-            Entry::Vacant(vacant) => vacant,
-        };
-        let place = self.free.pop().unwrap_or(slots.len() as u32);
-        vacant.insert(place);
+        if let Some(place) = self.find(&key, hash) {
+            return place;
+        }
+        let place = self.free.pop().unwrap_or(self.slots.len() as u32);
+        self.table.insert(hash, place);
         if place as usize == self.slots.len() {
             self.slots.push(Slot::empty());
         }
         let slot = &mut self.slots[place as usize];
-        (slot.key, slot.hash, slot.group) = (Some(key), hash, group);
+        (slot.key, slot.group) = (Some(key), group);
         place
     }
 
+    #[inline]
     fn find(&self, key: &T, hash: u64) -> Option<u32> {
-        self.table.find(hash, |place| self.slots[*place as usize].key.as_ref() == Some(key)).copied()
+        self.table.find(hash, |place| self.slots[place as usize].key.as_ref() == Some(key))
     }
 
     /// Takes back a delay; says whether there was one.
@@ -437,7 +434,6 @@ impl<T> Slot<T> {
     fn empty() -> Self {
         Self {
             key: None,
-            hash: 0,
             group: None,
             stamp: 0,
             failures: 0,

@@ -14,8 +14,22 @@ use klient::{Error, ErrorKind, ObjectKey};
 /// What `klient`'s `sync` names, from shuttle.
 mod sync {
     use shuttle::sync::{Arc, RwLock};
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard, MutexGuard as BriefGuard};
     pub(crate) use std::sync::PoisonError;
+
+    /// Shuttle has no clock to sleep by, and no need to.
+    #[derive(Debug)]
+    pub(crate) struct BriefLock<T>(Mutex<T>);
+
+    impl<T> BriefLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> BriefGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
 
     /// The pointer that readers follow: shuttle knows no atomic pointers to counted values, so that a lock stands for one.
     pub(crate) struct Published<T>(RwLock<std::sync::Arc<T>>);
@@ -65,6 +79,8 @@ mod workqueue {
     pub(crate) mod order;
     #[path = "../../../src/workqueue/state.rs"]
     pub(crate) mod state;
+    #[path = "../../../src/workqueue/table.rs"]
+    mod table;
     #[path = "../../../src/workqueue/waiters.rs"]
     pub(crate) mod waiters;
 }

@@ -130,7 +130,7 @@ async fn when_the_one_who_keeps_the_time_gets_a_key_another_one_does() {
         tokio::spawn(async move {
             let item = queue.get().await;
             // Holds on to its key, and looks at no time meanwhile.
-            item.map(|item| (*item, Instant::now(), item))
+            item.map(|item| (*item, Instant::now(), item.into_owned()))
         })
     };
     let (first, second) = (worker(), worker());

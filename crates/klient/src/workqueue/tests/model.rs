@@ -145,7 +145,7 @@ impl Run {
             }
             Step::Cancel(key) => assert_eq!(queue.cancel(&key), model.cancel(key)),
             Step::Get => {
-                let item = queue.try_get();
+                let item = queue.try_get().map(WorkItem::into_owned);
                 assert_eq!(item.as_deref().copied(), model.get());
                 held.extend(item);
             }

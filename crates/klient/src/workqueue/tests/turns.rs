@@ -171,3 +171,17 @@ impl std::task::Wake for Counted {
         self.count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
 }
+
+#[tokio::test]
+async fn an_item_of_its_own_outlives_the_handle_it_came_from() {
+    let queue = queue();
+    queue.add_with(1, AddOptions::default().priority(3));
+    let other = queue.clone();
+    let item = queue.get().await.unwrap().into_owned();
+    drop(queue);
+    other.add(1);
+    assert!(other.try_get().is_none());
+    assert_eq!((*item, item.priority(), item.failures(), other.in_process()), (1, 3, 0, 1));
+    drop(item);
+    assert_eq!(other.try_get().as_deref(), Some(&1));
+}
