@@ -39,6 +39,8 @@ var jobs = map[string]job{
 	"watch-typed":  watchTyped,
 
 	"sync":            syncInformer,
+	"sync-list":       syncInformer,
+	"sync-watch-list": syncInformer,
 	"sync-decoded":    syncInformer,
 	"informer-events": informerEvents,
 	"cold":            cold,
@@ -85,9 +87,12 @@ func run(ctx context.Context) error {
 		}
 		return report(arguments, measured, answer)
 	}
-	if arguments.job == "informer-events" || arguments.job == "relist" {
+	switch arguments.job {
+	case "informer-events", "relist", "sync-list":
 		// The list must be one, not the beginning of a watch; this is read once, early.
 		os.Setenv("KUBE_FEATURE_WatchListClient", "false")
+	case "sync-watch-list":
+		os.Setenv("KUBE_FEATURE_WatchListClient", "true")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", arguments.kubeconfig)
 	if err != nil {

@@ -1,5 +1,6 @@
 //! Benchmarks: of the wire forms by themselves, and of whole programs beside client-go and kube-rs on the real server.
 
+mod agreement;
 mod child;
 mod footprint;
 mod job;
@@ -8,6 +9,7 @@ mod options;
 mod plot;
 mod program;
 mod replay;
+mod report;
 mod sample;
 mod server;
 mod table;
@@ -44,7 +46,8 @@ use crate::e2e;
 pub(crate) fn compare(root: &Path, arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     end_when_interrupted()?;
-    measure(root, &options).map(drop)
+    let command = [&["cargo run --release -p xtask -- bench"], arguments].concat().join(" ");
+    measure(root, &options, &command).map(drop)
 }
 
 /// Says so, and ends. Everything that was started ends with this process, and nothing was written.
@@ -66,7 +69,7 @@ const INTERRUPTED: i32 = 130;
 pub(crate) fn smoke(root: &Path) -> Result<()> {
     let options =
         Options { size: Some(12), count: Some(12), repetitions: 1, profile: Profile::Dev, ..Options::default() };
-    let measurements = measure(root, &options)?;
+    let measurements = measure(root, &options, "cargo xtask ci bench-smoke")?;
     for measurement in &measurements {
         let offered = |library: &Library| measurement.job.is_offered_by(*library);
         for (library, samples) in measurement.samples.iter().filter(|(library, _)| offered(library)) {
@@ -76,8 +79,10 @@ pub(crate) fn smoke(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
+fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurement>> {
+    let earlier = options.beside.as_deref().map(agreement::read).transpose()?;
     forget(options)?;
+    let load = report::load();
     let programs: Vec<Program> =
         Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
     for program in &programs {
@@ -101,11 +106,20 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
         });
     }
     let footprints = footprint::measure(root, &programs, options.build_times)?;
-    footprint::print(&footprints);
+    let mut all = table::to_json(&measurements, options);
+    all["programs"] = footprint::to_json(&footprints);
+    let footprints = footprint::table(&footprints);
+    let agreement = earlier.map(|earlier| agreement::describe(&earlier, &all));
+    println!("\n{footprints}\n\n**all ratios**\n\n{}", table::summary(&measurements));
+    if let Some(agreement) = &agreement {
+        println!("\n{agreement}");
+    }
     if let Some(path) = &options.json {
-        let mut all = table::to_json(&measurements, options);
-        all["programs"] = footprint::to_json(&footprints);
         write(path, &(serde_json::to_string_pretty(&all)? + "\n"))?;
+    }
+    if let Some(path) = &options.report {
+        let page = report::page(root, command, &load, &measurements, &footprints, agreement.as_deref());
+        write(path, &page)?;
     }
     if let Some(folder) = &options.plots {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -119,7 +133,7 @@ fn measure(root: &Path, options: &Options) -> Result<Vec<Measurement>> {
 /// Removes what another run has left where this one will write, once everything is measured: what is there is of one whole run.
 fn forget(options: &Options) -> Result<()> {
     let plots = options.plots.iter().flat_map(|folder| plot::names(&options.jobs).map(|name| folder.join(name)));
-    for path in options.json.iter().cloned().chain(plots) {
+    for path in options.json.iter().chain(&options.report).cloned().chain(plots) {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context(path.display().to_string()),
             _ => {}

@@ -52,6 +52,10 @@ pub enum Job {
     WatchTyped,
     /// A cache of the whole fleet, until it is complete.
     Sync,
+    /// The same by a list, whatever the library does by itself.
+    SyncList,
+    /// The same by a watch that begins with the state.
+    SyncWatchList,
     /// The same, with every object decoded.
     SyncDecoded,
     /// A cache of all custom resources, until it is complete.
@@ -87,7 +91,7 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 30] = [
         Self::Fill,
         Self::FillCustom,
         Self::Touch,
@@ -100,6 +104,8 @@ impl Job {
         Self::WatchKeys,
         Self::WatchTyped,
         Self::Sync,
+        Self::SyncList,
+        Self::SyncWatchList,
         Self::SyncDecoded,
         Self::SyncCustom,
         Self::InformerEvents,
@@ -132,6 +138,8 @@ impl Job {
             Self::WatchKeys => "watch-keys",
             Self::WatchTyped => "watch-typed",
             Self::Sync => "sync",
+            Self::SyncList => "sync-list",
+            Self::SyncWatchList => "sync-watch-list",
             Self::SyncDecoded => "sync-decoded",
             Self::SyncCustom => "sync-custom",
             Self::InformerEvents => "informer-events",

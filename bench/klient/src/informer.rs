@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry, resident};
 use k8s_openapi::api::core::v1::Pod;
 use klient::client::{Api, ListStream, Watch};
-use klient::informer::{CachedObject, Event, Form, IndexFunc, ListWatch, SharedInformer};
+use klient::informer::{CachedObject, Event, FirstRead, Form, IndexFunc, ListWatch, SharedInformer};
 use klient::wire::ManagedFields;
 use klient::{Error, ListOptions, Status, VersionMatch, WatchOptions};
 use tokio::sync::Notify;
@@ -23,10 +23,10 @@ fn answer(informer: &SharedInformer<Pod>) -> Answer {
 }
 
 /// A cache from nothing to complete, with a handler.
-pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: Form) -> Result<(Measured, Answer)> {
+pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: Form, first_read: FirstRead) -> Result<(Measured, Answer)> {
     let told = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&told);
-    let informer = SharedInformer::builder(fleet).form(form).build();
+    let informer = SharedInformer::builder(fleet).form(form).first_read(first_read).build();
     let registration = informer.add_handler(move |_: Event<Pod>| {
         counter.fetch_add(1, Ordering::Relaxed);
     });

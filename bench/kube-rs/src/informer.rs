@@ -18,24 +18,30 @@ use serde::de::DeserializeOwned;
 
 /// A store from nothing to complete. Objects are always decoded.
 pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
-    store(mark, fleet, ()).await
+    store(mark, fleet, (), watcher::Config::default()).await
+}
+
+/// The same, by a watch that begins with the state.
+pub(crate) async fn sync_watch_list(fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    store(Mark::now()?, fleet, (), watcher::Config::default().streaming_lists()).await
 }
 
 /// The same of custom resources, with the API for kinds that are known only at run time.
 pub(crate) async fn sync_custom(client: &Client) -> Result<(Measured, Answer)> {
     let kind = GroupVersionKind::gvk(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, CUSTOM_PLURAL);
-    store(Mark::now()?, Api::<DynamicObject>::namespaced_with(client.clone(), FLEET, &resource), resource).await
+    let api = Api::<DynamicObject>::namespaced_with(client.clone(), FLEET, &resource);
+    store(Mark::now()?, api, resource, watcher::Config::default()).await
 }
 
-async fn store<K>(mark: Mark, api: Api<K>, kind: K::DynamicType) -> Result<(Measured, Answer)>
+async fn store<K>(mark: Mark, api: Api<K>, kind: K::DynamicType, config: watcher::Config) -> Result<(Measured, Answer)>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Clone + Eq + Hash + Send + Sync + Unpin,
 {
     let writer = reflector::store::Writer::new(kind);
     let store = writer.as_reader();
-    let mut events = std::pin::pin!(reflector(writer, watcher(api, watcher::Config::default())).default_backoff());
+    let mut events = std::pin::pin!(reflector(writer, watcher(api, config)).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut measured = mark.measured()?;
     measured.rest().await?;

@@ -52,7 +52,8 @@ pub async fn run() -> Result<()> {
         Job::Patch => write::patch(&arguments, fleet).await?,
         // There is no form of an event other than the typed one.
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
-        Job::Sync | Job::SyncDecoded => informer::sync(Mark::now()?, fleet).await?,
+        Job::Sync | Job::SyncList | Job::SyncDecoded => informer::sync(Mark::now()?, fleet).await?,
+        Job::SyncWatchList => informer::sync_watch_list(fleet).await?,
         Job::SyncCustom => informer::sync_custom(&client).await?,
         Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
         Job::Expire => informer::expire(&arguments, fleet).await?,

@@ -44,13 +44,18 @@ fn build_time(root: &Path, library: Library, folder: &Path) -> Result<Duration> 
     Ok(started.elapsed())
 }
 
-pub(super) fn print(footprints: &[Footprint]) {
-    println!("\n**the programs themselves**\n\n| library | MB | seconds to build from nothing |\n|---|---|---|");
+pub(super) fn table(footprints: &[Footprint]) -> String {
+    let mut lines = vec![
+        "**the programs themselves**\n".to_owned(),
+        "| library | MB | seconds to build from nothing |".to_owned(),
+        "|---|---|---|".to_owned(),
+    ];
     for Footprint { library, bytes, is_stripped, build } in footprints {
         let symbols = if *is_stripped { "" } else { ", with symbols" };
         let build = build.map_or_else(|| "not measured".to_owned(), |build| format!("{:.0}", build.as_secs_f64()));
-        println!("| {} | {:.1}{symbols} | {build} |", library.name(), *bytes as f64 / 1e6);
+        lines.push(format!("| {} | {:.1}{symbols} | {build} |", library.name(), *bytes as f64 / 1e6));
     }
+    lines.join("\n")
 }
 
 pub(super) fn to_json(footprints: &[Footprint]) -> Value {

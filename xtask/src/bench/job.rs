@@ -41,6 +41,7 @@ impl Job {
         Self::real("watch-keys", "watch event, key used", 2000),
         Self::real("watch-typed", "watch event, object used", 2000),
         Self::real("sync", "cache of all pods, from nothing to complete", 1),
+        Self::real("sync-watch-list", "the same, by a watch that begins with the state", 1),
         Self::real("sync-decoded", "the same, every object decoded", 1),
         Self::real("sync-custom", "cache of all custom resources, from nothing to complete", 1),
         Self::real("informer-events", "watch event to a handler that takes the key", 2000),
@@ -50,6 +51,8 @@ impl Job {
         Self::real("patch", "merge patch of a pod, one at a time", 300),
         Self::real("create", "create of a pod, one at a time", 500),
         Self::replay("sync-replay", "sync", "cache of all pods, replayed, from nothing to complete", 1),
+        Self::replay("sync-list-replay", "sync-list", "the same, by a list", 1),
+        Self::replay("sync-watch-list-replay", "sync-watch-list", "the same, by a watch that begins with the state", 1),
         Self::replay("events-replay", "events", "replayed watch event to a handler that takes the key", EVENTS),
         Self::replay(
             "events-replay-typed",
@@ -155,8 +158,8 @@ impl Job {
     /// How many objects a right answer counts.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
         match self.task {
-            "list" | "list-managed" | "sync" | "sync-decoded" | "sync-custom" | "cold" | "index" | "relist"
-            | "expire" => call.size,
+            "list" | "list-managed" | "cold" | "index" | "relist" | "expire" => call.size,
+            task if task.starts_with("sync") => call.size,
             // The last of each worker.
             "get" | "patch" => self.concurrency,
             _ => call.count,

@@ -1,5 +1,5 @@
-//! `bench [--job NAME]... [--size N] [--sizes N,N...] [--count N] [--repetitions N] [--json FILE] [--plots FOLDER]
-//! [--slow-klient PERCENT] [--replay-port N] [--no-allocations] [--build-times]`.
+//! `bench [--job NAME]... [--size N] [--sizes N,N...] [--count N] [--repetitions N] [--json FILE] [--report FILE] [--beside FILE]
+//! [--plots FOLDER] [--slow-klient PERCENT] [--replay-port N] [--no-allocations] [--build-times]`.
 
 use std::path::PathBuf;
 
@@ -17,6 +17,10 @@ pub(super) struct Options {
     pub(super) count: Option<usize>,
     pub(super) repetitions: usize,
     pub(super) json: Option<PathBuf>,
+    /// Where the whole run goes as a page.
+    pub(super) report: Option<PathBuf>,
+    /// What an earlier run has written, to see whether both say the same.
+    pub(super) beside: Option<PathBuf>,
     /// Where plots go.
     pub(super) plots: Option<PathBuf>,
     pub(super) profile: Profile,
@@ -47,6 +51,8 @@ impl Default for Options {
             count: None,
             repetitions: 5,
             json: None,
+            report: None,
+            beside: None,
             plots: None,
             profile: Profile::Release,
             slow_klient: None,
@@ -84,6 +90,8 @@ impl Options {
                 "--count" => options.count = Some(positive(flag, value)?),
                 "--repetitions" => options.repetitions = positive(flag, value)?,
                 "--json" => options.json = Some(value.into()),
+                "--report" => options.report = Some(value.into()),
+                "--beside" => options.beside = Some(value.into()),
                 "--plots" => options.plots = Some(value.into()),
                 "--slow-klient" => options.slow_klient = Some(positive(flag, value)?),
                 "--replay-port" => options.replay_port = positive(flag, value)?.try_into().context("no port")?,

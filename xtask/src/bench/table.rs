@@ -116,8 +116,45 @@ impl Row {
 
 /// Prints the rows of one job.
 pub(super) fn print(measurement: &Measurement) {
-    println!("\n{}", title(measurement));
-    println!("{}", render(measurement));
+    println!("\n{}", whole(measurement));
+}
+
+/// The rows of one job, with what it is.
+pub(super) fn whole(measurement: &Measurement) -> String {
+    format!("{}\n{}", title(measurement), render(measurement))
+}
+
+/// One row for each job: what it takes of klient, and how many times as much of the others.
+pub(super) fn summary(measurements: &[Measurement]) -> String {
+    let mut lines = vec![
+        "| job | at a time | objects | klient's CPU us | client-go's CPU / klient's | kube-rs's CPU / klient's \
+         | client-go's time / klient's | kube-rs's time / klient's | peak RSS MB: klient, client-go, kube-rs |"
+            .to_owned(),
+        format!("|{}", "---|".repeat(9)),
+    ];
+    for measurement in measurements {
+        let rows: Vec<_> = rows(measurement).map(|(_, row)| row).collect();
+        let cell = |library: usize, show: &dyn Fn(&Row) -> Option<String>| {
+            rows[library].as_ref().ok().and_then(show).unwrap_or_else(|| "-".to_owned())
+        };
+        let ratio =
+            |library: usize, value: fn(&Row) -> Option<Spread>| cell(library, &|row| value(row).map(Spread::ratio));
+        let peaks: Vec<_> =
+            (0..rows.len()).map(|library| cell(library, &|row| Some(row.peak_rss_megabytes.short()))).collect();
+        let cells = [
+            measurement.job.name.to_owned(),
+            measurement.job.concurrency.to_string(),
+            measurement.size.to_string(),
+            cell(0, &|row| Some(row.cpu_microseconds.short())),
+            ratio(1, |row| row.cpu_ratio),
+            ratio(2, |row| row.cpu_ratio),
+            ratio(1, |row| row.wall_ratio),
+            ratio(2, |row| row.wall_ratio),
+            peaks.join(", "),
+        ];
+        lines.push(format!("| {} |", cells.join(" | ")));
+    }
+    lines.join("\n")
 }
 
 fn title(measurement: &Measurement) -> String {

@@ -61,17 +61,18 @@ async fn changes(rate: u64, time: Duration) -> Result<()> {
     let latencies: Arc<Mutex<Vec<Duration>>> = Arc::default();
     let noted = Arc::clone(&latencies);
     let informer = InformerFactory::new(client).core_v1().config_maps();
-    let controller = Controller::builder("bench", informer).workers(WORKERS).reconcile(move |request: Request<ConfigMap>| {
-        let noted = Arc::clone(&noted);
-        async move {
-            let map = request.object()?;
-            let stamp = map.as_ref().and_then(|map| map.data.as_ref()?.get("at")?.parse().ok());
-            if let (Some(stamp), Ok(mut noted)) = (stamp, noted.lock()) {
-                noted.push(began.elapsed().saturating_sub(Duration::from_micros(stamp)));
+    let controller =
+        Controller::builder("bench", informer).workers(WORKERS).reconcile(move |request: Request<ConfigMap>| {
+            let noted = Arc::clone(&noted);
+            async move {
+                let map = request.object()?;
+                let stamp = map.as_ref().and_then(|map| map.data.as_ref()?.get("at")?.parse().ok());
+                if let (Some(stamp), Ok(mut noted)) = (stamp, noted.lock()) {
+                    noted.push(began.elapsed().saturating_sub(Duration::from_micros(stamp)));
+                }
+                Ok::<_, klient::Error>(Outcome::Done)
             }
-            Ok::<_, klient::Error>(Outcome::Done)
-        }
-    });
+        });
     let running = tokio::spawn({
         let controller = controller.clone();
         async move { controller.run_until(std::future::pending()).await }
@@ -130,7 +131,11 @@ async fn delays() -> Result<()> {
         let queue = queue.clone();
         workers.spawn(async move {
             while let Some(item) = queue.get().await {
-                if item.failures() == 0 { item.retry() } else { item.forget() }
+                if item.failures() == 0 {
+                    item.retry()
+                } else {
+                    item.forget()
+                }
                 if queue.is_empty() && queue.delayed() == 0 && queue.in_process() == 0 {
                     queue.shut_down();
                 }

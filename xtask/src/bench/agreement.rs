@@ -1,0 +1,143 @@
+//! Whether two runs say the same: the ratios of this one beside those of an earlier one.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// Reads what an earlier run has written with `--json`.
+pub(super) fn read(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let run: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    run["jobs"].as_array().with_context(|| format!("{} is not of `bench --json`", path.display()))?;
+    Ok(run)
+}
+
+/// One ratio in both runs.
+struct Pair {
+    what: String,
+    earlier: Spread,
+    now: Spread,
+}
+
+#[derive(Clone, Copy)]
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Pair {
+    /// Whether both runs have seen some same value: then the difference is no more than what each of them shows by itself.
+    fn agrees(&self) -> bool {
+        self.earlier.min <= self.now.max && self.now.min <= self.earlier.max
+    }
+
+    /// Whether what each of them calls the middle is within what the other has seen.
+    fn agrees_closely(&self) -> bool {
+        self.earlier.holds(self.now.median) && self.now.holds(self.earlier.median)
+    }
+}
+
+impl Spread {
+    fn of(value: &Value) -> Option<Self> {
+        let number = |name: &str| value[name].as_f64();
+        Some(Self { median: number("median")?, min: number("min")?, max: number("max")? })
+    }
+
+    fn holds(self, number: f64) -> bool {
+        (self.min..=self.max).contains(&number)
+    }
+
+    fn text(self) -> String {
+        format!("{:.2} ({:.2}-{:.2})", self.median, self.min, self.max)
+    }
+}
+
+/// How many ratios agree, and those that do not.
+pub(super) fn describe(earlier: &Value, now: &Value) -> String {
+    let pairs = pairs(earlier, now);
+    let (agree, closely) =
+        (pairs.iter().filter(|pair| pair.agrees()).count(), pairs.iter().filter(|pair| pair.agrees_closely()).count());
+    let mut text = format!(
+        "**beside the earlier run**: of {} ratios, {agree} agree within their spreads, {closely} of them so that each \
+         median lies within the other's spread.\n",
+        pairs.len()
+    );
+    if agree < pairs.len() {
+        text.push_str("\n| ratio that does not agree | earlier | now |\n|---|---|---|\n");
+        for Pair { what, earlier, now } in pairs.iter().filter(|pair| !pair.agrees()) {
+            // A `String` takes everything.
+            let _ = writeln!(text, "| {what} | {} | {} |", earlier.text(), now.text());
+        }
+    }
+    text
+}
+
+fn pairs(earlier: &Value, now: &Value) -> Vec<Pair> {
+    let jobs = |run: &Value| run["jobs"].as_array().cloned().unwrap_or_default();
+    let (earlier, now) = (jobs(earlier), jobs(now));
+    let mut pairs = Vec::new();
+    for job in &now {
+        let is_same =
+            |other: &&Value| ["job", "concurrency", "count", "size"].iter().all(|key| other[*key] == job[*key]);
+        let Some(before) = earlier.iter().find(is_same) else { continue };
+        for library in ["client-go", "kube-rs"] {
+            for (key, name) in [("cpu_over_klients", "CPU"), ("wall_over_klients", "time")] {
+                let spread = |job: &Value| Spread::of(&job["libraries"][library][key]);
+                let (Some(earlier), Some(now)) = (spread(before), spread(job)) else { continue };
+                let text = |key: &str| job[key].to_string();
+                let what = format!(
+                    "{}, {} at a time, {} objects: {library}'s {name} / klient's",
+                    job["job"].as_str().unwrap_or_default(),
+                    text("concurrency"),
+                    text("size"),
+                );
+                pairs.push(Pair { what, earlier, now });
+            }
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(cpu: [f64; 3]) -> Value {
+        let spread = json!({"min": cpu[0], "median": cpu[1], "max": cpu[2]});
+        let libraries = json!({"client-go": {"cpu_over_klients": spread}, "kube-rs": {"missing": "not offered"}});
+        json!({"jobs": [{"job": "queue", "concurrency": 8, "count": 9, "size": 1, "libraries": libraries}]})
+    }
+
+    #[test]
+    fn spreads_that_overlap_agree_and_others_are_named() {
+        let first = run([3.0, 4.0, 5.0]);
+        assert!(describe(&first, &run([3.5, 4.5, 6.0])).contains("of 1 ratios, 1 agree within their spreads, 1 of"));
+        let apart = describe(&first, &run([4.9, 5.5, 6.0]));
+        assert!(apart.contains("1 agree within their spreads, 0 of"), "{apart}");
+        let other = describe(&first, &run([5.1, 5.5, 6.0]));
+        assert!(
+            other.contains("0 agree") && other.contains("| queue, 8 at a time, 1 objects: client-go's CPU"),
+            "{other}"
+        );
+    }
+
+    #[test]
+    fn a_job_that_only_one_run_has_says_nothing() {
+        assert!(describe(&json!({"jobs": []}), &run([1.0, 1.0, 1.0])).contains("of 0 ratios"));
+    }
+
+    #[test]
+    fn a_file_that_is_something_else_is_named() {
+        let folder = klient_harness::Folder::new().unwrap();
+        let path = folder.path().join("other.json");
+        for text in ["{}", "[", ""] {
+            fs::write(&path, text).unwrap();
+            assert!(format!("{:#}", read(&path).unwrap_err()).contains("other.json"));
+        }
+        assert!(format!("{:#}", read(&folder.path().join("none.json")).unwrap_err()).contains("none.json"));
+    }
+}
