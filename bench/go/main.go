@@ -59,8 +59,9 @@ var dynamics = map[string]func(context.Context, *rest.Config) (measured, *answer
 
 // serverless are the jobs that ask no server.
 var serverless = map[string]func(*arguments) (measured, *answer, error){
-	"queue":       queueSteady,
-	"queue-burst": queueBurst,
+	"queue":         queueSteady,
+	"queue-delayed": queueDelayed,
+	"queue-burst":   queueBurst,
 
 	"read-key":          readKey,
 	"read-key-writes":   readKeyWrites,

@@ -1,6 +1,11 @@
 package main
 
-import "k8s.io/client-go/util/workqueue"
+import (
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
 
 // queueSteady has each worker add a key, and process the one whose turn it is. No key comes twice: two adds could become one.
 func queueSteady(arguments *arguments) (measured, *answer, error) {
@@ -50,6 +55,44 @@ func queueBurst(arguments *arguments) (measured, *answer, error) {
 		}
 		queue.ShutDownWithDrain()
 	}()
+	measured, answer := processed(arguments, mark, ended)
+	return measured, answer, nil
+}
+
+// queueDelayed has each key wait up to 100 ms, fail once, and come again when the limiter says.
+func queueDelayed(arguments *arguments) (measured, *answer, error) {
+	keys := keysOf(arguments.count)
+	mark := now()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, 1000*time.Second)
+	queue := workqueue.NewTypedRateLimitingQueue(limiter)
+	var ready atomic.Int64
+	ended := make(chan answer)
+	for range arguments.concurrency {
+		go func() {
+			var part answer
+			for {
+				key, over := queue.Get()
+				if over {
+					break
+				}
+				if queue.NumRequeues(key) == 0 {
+					queue.AddRateLimited(key)
+					queue.Done(key)
+					continue
+				}
+				process(key, &part)
+				queue.Forget(key)
+				queue.Done(key)
+				if int(ready.Add(1)) == arguments.count {
+					queue.ShutDown()
+				}
+			}
+			ended <- part
+		}()
+	}
+	for number, key := range keys {
+		queue.AddAfter(key, time.Duration(number%100)*time.Millisecond)
+	}
 	measured, answer := processed(arguments, mark, ended)
 	return measured, answer, nil
 }

@@ -88,10 +88,12 @@ pub enum Job {
     Queue,
     /// Many keys at once through a work queue. Needs no server.
     QueueBurst,
+    /// Keys through a delay and the rate limit after a failure. Needs no server.
+    QueueDelayed,
 }
 
 impl Job {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::Fill,
         Self::FillCustom,
         Self::Touch,
@@ -122,6 +124,7 @@ impl Job {
         Self::Expire,
         Self::Queue,
         Self::QueueBurst,
+        Self::QueueDelayed,
     ];
 
     pub fn name(self) -> &'static str {
@@ -156,6 +159,7 @@ impl Job {
             Self::Expire => "expire",
             Self::Queue => "queue",
             Self::QueueBurst => "queue-burst",
+            Self::QueueDelayed => "queue-delayed",
         }
     }
 }

@@ -34,6 +34,7 @@ pub async fn run() -> Result<()> {
     let serverless = match arguments.job {
         Job::Queue => Some(queue::steady(&arguments).await?),
         Job::QueueBurst => Some(queue::burst(&arguments).await?),
+        Job::QueueDelayed => Some(queue::delayed(&arguments).await?),
         Job::ReadKey | Job::ReadKeyWrites | Job::ReadIndex | Job::ReadIndexWrites => Some(reads::read(&arguments)?),
         _ => None,
     };

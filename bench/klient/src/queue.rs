@@ -1,10 +1,19 @@
 //! The work queue: keys that workers add, get and process, and a burst of them.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use bench_jobs::{Answer, Arguments, FLEET, Mark, Measured, name};
-use klient::{ObjectKey, workqueue::WorkQueue};
+use klient::{
+    ObjectKey,
+    workqueue::{ExponentialBackoff, QueueOptions, WorkQueue},
+};
 
 /// Each worker adds a key, and processes the one whose turn it is. No key comes twice: two adds could become one.
 pub(crate) async fn steady(arguments: &Arguments) -> Result<(Measured, Answer)> {
@@ -55,6 +64,42 @@ pub(crate) async fn burst(arguments: &Arguments) -> Result<(Measured, Answer)> {
         queue.shut_down_and_drain().await;
     });
     adder.await?;
+    let mut answer = Answer::default();
+    for worker in workers {
+        answer.merge(&worker.await?);
+    }
+    Ok((mark.measured()?, answer))
+}
+
+/// Each key waits up to 100 ms, fails once, and comes again when the limiter says.
+pub(crate) async fn delayed(arguments: &Arguments) -> Result<(Measured, Answer)> {
+    let (keys, count) = (keys(arguments.count), arguments.count);
+    let mark = Mark::now()?;
+    let limiter = ExponentialBackoff::new(Duration::from_millis(5), Duration::from_secs(1000));
+    let queue: WorkQueue<ObjectKey> = WorkQueue::with_options(QueueOptions::default().rate_limiter(limiter));
+    let processed = Arc::new(AtomicUsize::new(0));
+    let worker = || {
+        let (queue, processed) = (queue.clone(), Arc::clone(&processed));
+        async move {
+            let mut answer = Answer::default();
+            while let Some(item) = queue.get().await {
+                if item.failures() == 0 {
+                    item.retry();
+                    continue;
+                }
+                process(item.key(), &mut answer);
+                item.forget();
+                if processed.fetch_add(1, Ordering::Relaxed) + 1 == count {
+                    queue.shut_down();
+                }
+            }
+            answer
+        }
+    };
+    let workers: Vec<_> = (0..arguments.concurrency).map(|_| tokio::spawn(worker())).collect();
+    for (key, delay) in keys.iter().zip((0..100).cycle()) {
+        queue.add_after(key.clone(), Duration::from_millis(delay));
+    }
     let mut answer = Answer::default();
     for worker in workers {
         answer.merge(&worker.await?);

@@ -25,7 +25,7 @@ const LIBRARY: &str = "kube-rs";
 pub async fn run() -> Result<()> {
     let arguments = Arguments::of_process()?;
     match arguments.job {
-        Job::Queue | Job::QueueBurst => bail!("kube has no queue by itself"),
+        Job::Queue | Job::QueueBurst | Job::QueueDelayed => bail!("kube has no queue by itself"),
         Job::ReadKey | Job::ReadKeyWrites => {
             let (measured, answer) = reads::read(&arguments)?;
             report(LIBRARY, &arguments, &measured, &answer);
@@ -68,7 +68,8 @@ pub async fn run() -> Result<()> {
         | Job::ReadIndexWrites
         | Job::Relist
         | Job::Queue
-        | Job::QueueBurst => bail!("not offered"),
+        | Job::QueueBurst
+        | Job::QueueDelayed => bail!("not offered"),
         Job::Fill | Job::FillCustom | Job::Touch | Job::Record => bail!("klient's program does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);

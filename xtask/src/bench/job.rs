@@ -75,6 +75,11 @@ impl Job {
             pace: Some(1000),
             ..Self::replay("controller-latency", "controller", "the same, 1000 changes in a second", 5000)
         },
+        Self {
+            concurrency: WORKERS,
+            pace: Some(10_000),
+            ..Self::replay("controller-latency", "controller", "the same, 10000 changes in a second", EVENTS)
+        },
         Self::process("read-key", "object by its key, 1 reader", 2_000_000, 1),
         Self::process("read-key", "object by its key, 2 readers", 2_000_000, 2),
         Self::process("read-key", "object by its key, 4 readers", 2_000_000, 4),
@@ -96,6 +101,7 @@ impl Job {
         Self::process("queue", "key added, got and done, 4 workers", 1_000_000, 4),
         Self::process("queue", "key added, got and done, 8 workers", 1_000_000, 8),
         Self::process("queue-burst", "key of a burst, 8 workers", 300_000, 8),
+        Self::process("queue-delayed", "key through a delay, a failure and its backoff, 4 workers", 100_000, WORKERS),
     ];
 
     const fn real(name: &'static str, operation: &'static str, count: usize) -> Self {
@@ -151,8 +157,8 @@ impl Job {
     /// Whether a library has such a thing at all: kube-rs has no queue by itself and no indices, and its watcher cannot be told
     /// where to begin.
     pub(super) fn is_offered_by(self, library: Library) -> bool {
-        let lacking = ["informer-events", "index", "read-index", "read-index-writes", "relist", "queue", "queue-burst"];
-        library != Library::KubeRs || !lacking.contains(&self.name)
+        let lacking = ["informer-events", "index", "read-index", "read-index-writes", "relist"];
+        library != Library::KubeRs || !(lacking.contains(&self.name) || self.name.starts_with("queue"))
     }
 
     /// How many objects a right answer counts.
