@@ -112,5 +112,5 @@ fn keys(count: usize) -> Arc<[ObjectKey]> {
 }
 
 fn process(key: &ObjectKey, answer: &mut Answer) {
-    answer.add_number(key.name().bytes().next_back().unwrap_or_default().into());
+    answer.add_number(key.as_str().as_bytes().last().copied().unwrap_or_default().into());
 }

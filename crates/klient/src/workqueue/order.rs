@@ -54,7 +54,7 @@ impl Order {
     }
 
     /// Puts a slot at the end of its level, and of its group where there are groups.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, priority: i8, group: Option<u64>, entry: Entry) {
         let place = self.level(priority);
         let level = &mut self.levels[place];
@@ -110,6 +110,10 @@ impl Order {
 
     #[inline]
     fn level(&mut self, priority: i8) -> usize {
+        // Most queues have one.
+        if self.levels.first().is_some_and(|level| level.priority == priority) {
+            return 0;
+        }
         match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
             Ok(place) => place,
             Err(place) => self.new_level(place, priority),
