@@ -14,7 +14,7 @@ use super::{
     core::{Drainer, Getter},
 };
 
-/// The next key of a [`WorkQueue`](super::WorkQueue).
+/// The next key of a [`WorkQueue`].
 ///
 /// Each of the futures that wait looks again when the first of the delayed keys is due; no task and no timer runs while nobody
 /// waits.
@@ -29,7 +29,7 @@ pub struct Get<'a, T> {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// The end of a [`WorkQueue`](super::WorkQueue) that shuts down.
+/// The end of a [`WorkQueue`] that shuts down.
 ///
 /// # Cancel safety
 ///
