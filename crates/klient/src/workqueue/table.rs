@@ -84,8 +84,7 @@ impl Table {
             while place != NONE {
                 let chain = self.chain(self.links[place as usize].hash);
                 let link = &mut self.links[place as usize];
-                let rest = std::mem::replace(&mut link.next, std::mem::replace(&mut self.heads[chain], place));
-                place = rest;
+                place = std::mem::replace(&mut link.next, std::mem::replace(&mut self.heads[chain], place));
             }
         }
     }
