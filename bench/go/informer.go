@@ -6,12 +6,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -79,39 +77,26 @@ func waitUntil(done func() bool) error {
 	return errors.New("it takes too long")
 }
 
-// oldInformer lists the state of a version, so that the events after it come on the watch; or is expired, once.
-func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since string, expired bool) (cache.SharedIndexInformer, *atomic.Int64) {
+// oldInformer lists the state of a version, so that the events after it come on the watch.
+func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since string) cache.SharedIndexInformer {
 	api := pods(clientset)
-	var lists atomic.Int64
-	var once sync.Once
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			if since != "" {
-				options.ResourceVersion, options.ResourceVersionMatch, options.Limit = since, metav1.ResourceVersionMatchExact, 0
-			}
-			list, err := api.List(ctx, options)
-			lists.Add(1)
-			return list, err
+			options.ResourceVersion, options.ResourceVersionMatch, options.Limit = since, metav1.ResourceVersionMatchExact, 0
+			return api.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			var err error
-			if expired {
-				once.Do(func() { err = apierrors.NewResourceExpired("as the job wants it") })
-			}
-			if err != nil {
-				return nil, err
-			}
 			return api.Watch(ctx, options)
 		},
 	}
 	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
 	_ = informer.SetTransform(withoutManagedFields)
-	return informer, &lists
+	return informer
 }
 
 // informerEvents have happened; they go through reflector, fifo and store to a handler that takes the key.
 func informerEvents(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	informer, _ := oldInformer(ctx, clientset, arguments.since, false)
+	informer := oldInformer(ctx, clientset, arguments.since)
 	answer := &answer{}
 	var begun mark
 	done := make(chan struct{})
@@ -169,28 +154,6 @@ func index(ctx context.Context, arguments *arguments, clientset *kubernetes.Clie
 		return measured, nil, errors.New("nothing was read")
 	}
 	return measured, cached(indexer), nil
-}
-
-// relist reads the whole state once more, nothing having changed. Memory is the peak meanwhile, and what is resident before.
-func relist(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	informer, lists := oldInformer(ctx, clientset, "", true)
-	go informer.RunWithContext(ctx)
-	if err := waitUntil(informer.HasSynced); err != nil {
-		return measured{}, nil, err
-	}
-	before := resident()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-		return measured{}, nil, err
-	}
-	mark := now()
-	if err := waitUntil(func() bool { return lists.Load() == 2 }); err != nil {
-		return measured{}, nil, err
-	}
-	// The store takes the list in afterwards.
-	time.Sleep(200 * time.Millisecond)
-	measured := mark.measured()
-	measured.peakRSSBytes, measured.rssBytes = memory("VmHWM:"), before
-	return measured, cached(informer.GetStore()), nil
 }
 
 // resident is how much of this process is in memory now.

@@ -49,7 +49,6 @@ var jobs = map[string]job{
 	"events":          replayKeys,
 	"events-typed":    replayTyped,
 	"index":           index,
-	"relist":          relist,
 }
 
 // dynamics are the jobs that are about kinds known only at run time.
@@ -89,7 +88,7 @@ func run(ctx context.Context) error {
 		return report(arguments, measured, answer)
 	}
 	switch arguments.job {
-	case "informer-events", "relist", "sync-list":
+	case "informer-events", "sync-list":
 		// The list must be one, not the beginning of a watch; this is read once, early.
 		os.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	case "sync-watch-list":

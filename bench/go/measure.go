@@ -24,7 +24,7 @@ type mark struct {
 type measured struct {
 	wallSeconds, cpuSeconds float64
 	peakRSSBytes            int64
-	// rssBytes is what is resident now, where a job is about that.
+	// rssBytes is what is resident in the end, or at rest where a job is about that.
 	rssBytes int64
 	// heapBytes is what is allocated and in use then.
 	heapBytes uint64
@@ -59,6 +59,7 @@ func (m mark) measured() measured {
 		wallSeconds:  end.at.Sub(m.at).Seconds(),
 		cpuSeconds:   cpuSeconds(&end.usage) - cpuSeconds(&m.usage),
 		peakRSSBytes: end.usage.Maxrss * 1024,
+		rssBytes:     resident(),
 		allocations:  memory.Mallocs - m.mallocs,
 	}
 }

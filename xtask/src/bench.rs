@@ -32,7 +32,7 @@ use signal_hook::{
 
 use self::{
     child::Limits,
-    job::{Job, Place},
+    job::Place,
     options::{Options, Profile},
     program::{Library, Program},
     replay::Replay,
@@ -40,7 +40,7 @@ use self::{
     turns::Turns,
 };
 pub(crate) use self::{server::compare as servers, wire::wire};
-use crate::e2e;
+use crate::{e2e, run::run};
 
 /// Builds the programs, starts the server, runs each job with each library in turn, and prints the ratios.
 pub(crate) fn compare(root: &Path, arguments: &[&str]) -> Result<()> {
@@ -65,8 +65,14 @@ fn end_when_interrupted() -> Result<()> {
 /// As shells say it.
 const INTERRUPTED: i32 = 130;
 
-/// Small, quick to build, and strict: every library must be there and get the right answers. Times mean nothing here.
+/// Small, quick to build, and strict: every library must be there and get the right answers. Times mean nothing here. The programs'
+/// own tests and lints come first, as `bench/` is a workspace of its own.
 pub(crate) fn smoke(root: &Path) -> Result<()> {
+    let bench = root.join("bench");
+    let version = [("K8S_OPENAPI_ENABLED_VERSION", "1.36")];
+    run(&bench, "cargo", &["fmt", "--all", "--check"], &[])?;
+    run(&bench, "cargo", &["test", "--workspace", "--locked", "--target-dir", "target"], &version)?;
+    run(&bench.join("go"), "go", &["vet", "."], &[])?;
     let options =
         Options { size: Some(12), count: Some(12), repetitions: 1, profile: Profile::Dev, ..Options::default() };
     let measurements = measure(root, &options, "cargo xtask ci bench-smoke")?;
@@ -92,18 +98,9 @@ fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurem
     }
     let object = root.join("bench/pod.json");
     let bench = Bench { root, options, programs: &programs, object: &object };
-    let mut measurements = Vec::new();
-    // Each server is there for its own jobs alone.
-    for place in [Place::Real, Place::Replay, Place::Process] {
-        let jobs: Vec<Job> = options.jobs.iter().copied().filter(|job| job.place == place).collect();
-        if jobs.is_empty() {
-            continue;
-        }
-        measurements.extend(match place {
-            Place::Real => bench.on_real_server(&jobs)?,
-            Place::Replay => bench.on_replay_server(&jobs)?,
-            Place::Process => bench.in_process(&jobs)?,
-        });
+    let measurements = bench.rounds()?;
+    for measurement in &measurements {
+        table::print(measurement);
     }
     let footprints = footprint::measure(root, &programs, options.build_times)?;
     let mut all = table::to_json(&measurements, options);
@@ -161,71 +158,110 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn on_real_server(&self, jobs: &[Job]) -> Result<Vec<Measurement>> {
+    /// Does everything once, and everything again as often as wanted, each time on servers of its own: what a machine does for some
+    /// minutes is then a part of every job's spread, and not the whole of one job.
+    fn rounds(&self) -> Result<Vec<Measurement>> {
+        let mut plan = self.plan();
+        let is_replayed = plan.iter().any(|measurement| measurement.job.place == Place::Replay);
+        let replay = if is_replayed { Some(self.record()?) } else { None };
+        for round in 0..self.options.repetitions {
+            // Each server is there for its own jobs alone.
+            for part in plan.chunk_by_mut(|one, next| one.job.place == next.job.place) {
+                match (part[0].job.place, &replay) {
+                    (Place::Real, _) => self.on_real_server(round, part)?,
+                    (Place::Replay, Some(replay)) => self.on_replay_server(round, part, replay)?,
+                    _ => self.in_process(round, part)?,
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// What is measured, in order.
+    fn plan(&self) -> Vec<Measurement> {
+        let mut plan = Vec::new();
+        for job in &self.options.jobs {
+            let usual = [self.options.size.unwrap_or_else(|| job.default_size())];
+            let sizes = if job.grows() && !self.options.sizes.is_empty() { &self.options.sizes[..] } else { &usual };
+            plan.extend(sizes.iter().map(|size| Measurement::new(*job, job.count(self.options.count, *size), *size)));
+        }
+        plan.sort_by_key(|measurement| measurement.job.place);
+        plan
+    }
+
+    fn on_real_server(&self, round: usize, plan: &mut [Measurement]) -> Result<()> {
         let klient = self.klient()?;
         let server = e2e::start()?;
         let kubeconfig = server.kubeconfig();
-        let size = self.size(jobs[0]);
+        let size = plan[0].size;
         let call = Call { kubeconfig: &kubeconfig, object: self.object, size, ..Call::default() };
-        let filled = sample::run(klient, &Call { job: "fill", ..call }).context("filling the server")?;
-        println!("\n{size} pods of {} bytes as JSON, without their managed fields", filled["object_bytes"]);
-        if jobs.iter().any(|job| job.needs_custom()) {
-            let filled =
-                sample::run(klient, &Call { job: "fill-custom", ..call }).context("making custom resources")?;
-            println!("{size} custom resources of {} bytes", filled["object_bytes"]);
-        }
-        let mut measurements = Vec::new();
-        for job in jobs {
-            let call = Call { count: job.count(self.options.count, size), ..call };
-            let touched =
-                if job.needs_events() { sample::run(klient, &Call { job: "touch", ..call })? } else { json!({}) };
-            let since = touched["since"].as_str().unwrap_or_default();
-            measurements.push(self.in_turns(*job, &Call { since, ..call }, None)?);
-        }
-        Ok(measurements)
-    }
-
-    fn on_replay_server(&self, jobs: &[Job]) -> Result<Vec<Measurement>> {
-        let replay = Replay::record(self.root, self.options.profile, self.klient()?, self.size(jobs[0]))?;
-        let mut measurements: Vec<Measurement> = Vec::new();
-        for job in jobs {
-            let usual = [self.size(*job)];
-            let sizes = if job.grows() && !self.options.sizes.is_empty() { &self.options.sizes[..] } else { &usual };
-            let first = measurements.len();
-            for size in sizes {
-                let (size, count) = (*size, job.count(self.options.count, *size));
-                let server = replay.serve(size, count, job.pace, self.options.replay_port)?;
-                let (kubeconfig, address) = (&server.kubeconfig, &server.address);
-                let call = Call { kubeconfig, object: self.object, count, size, replay: address, ..Call::default() };
-                let measurement = self.in_turns(*job, &call, measurements[first..].last())?;
-                measurements.push(measurement);
+        let fill = |job, what| {
+            let filled = sample::run(klient, &Call { job, ..call }).context("filling the server")?;
+            if round == 0 {
+                println!("{size} {what} of {} bytes as JSON, without their managed fields", filled["object_bytes"]);
             }
+            anyhow::Ok(())
+        };
+        fill("fill", "pods")?;
+        if plan.iter().any(|measurement| measurement.job.needs_custom()) {
+            fill("fill-custom", "custom resources")?;
         }
-        Ok(measurements)
+        // Nothing else changes pods until all have seen these changes: those who write come last.
+        let watched = plan.iter().filter(|measurement| measurement.job.needs_events());
+        let touched = match watched.map(|measurement| measurement.count).max() {
+            Some(count) => sample::run(klient, &Call { job: "touch", count, ..call })?,
+            None => json!({}),
+        };
+        let since = touched["since"].as_str().unwrap_or_default();
+        for measurement in plan {
+            self.take_turns(round, &Call { since, count: measurement.count, ..call }, measurement, None)?;
+        }
+        Ok(())
     }
 
-    fn in_process(&self, jobs: &[Job]) -> Result<Vec<Measurement>> {
-        let call = |job: &Job| {
-            let size = self.size(*job);
-            Call { object: self.object, count: job.count(self.options.count, size), size, ..Call::default() }
-        };
-        jobs.iter().map(|job| self.in_turns(*job, &call(job), None)).collect()
+    fn record(&self) -> Result<Replay> {
+        Replay::record(self.root, self.options.profile, self.klient()?)
+    }
+
+    fn on_replay_server(&self, round: usize, plan: &mut [Measurement], replay: &Replay) -> Result<()> {
+        for place in 0..plan.len() {
+            let (before, rest) = plan.split_at_mut(place);
+            let measurement = &mut rest[0];
+            let smaller = before.last().filter(|before| before.job == measurement.job);
+            let (size, count) = (measurement.size, measurement.count);
+            let server = replay.serve(size, count, measurement.job.pace, self.options.replay_port)?;
+            let (kubeconfig, address) = (&server.kubeconfig, &server.address);
+            let call = Call { kubeconfig, object: self.object, count, size, replay: address, ..Call::default() };
+            self.take_turns(round, &call, measurement, smaller)?;
+        }
+        Ok(())
+    }
+
+    fn in_process(&self, round: usize, plan: &mut [Measurement]) -> Result<()> {
+        for measurement in plan {
+            let (count, size) = (measurement.count, measurement.size);
+            let call = Call { object: self.object, count, size, ..Call::default() };
+            self.take_turns(round, &call, measurement, None)?;
+        }
+        Ok(())
     }
 
     fn klient(&self) -> Result<&Path> {
         self.programs[0].path().map_err(|why| anyhow::anyhow!("klient's program: {why}"))
     }
 
-    fn size(&self, job: Job) -> usize {
-        self.options.size.unwrap_or_else(|| job.default_size())
-    }
-
-    fn in_turns(&self, job: Job, call: &Call<'_>, smaller: Option<&Measurement>) -> Result<Measurement> {
-        let call = Call { job: job.task, concurrency: job.concurrency, ..*call };
-        let turns = Turns { programs: self.programs, job, call, smaller, options: self.options };
-        let measurement = turns.run(Limits::default())?;
-        table::print(&measurement);
-        Ok(measurement)
+    fn take_turns(
+        &self,
+        round: usize,
+        call: &Call<'_>,
+        measurement: &mut Measurement,
+        smaller: Option<&Measurement>,
+    ) -> Result<()> {
+        let call = Call { job: measurement.job.task, concurrency: measurement.job.concurrency, ..*call };
+        Turns { programs: self.programs, round, call, smaller, options: self.options }
+            .take(measurement, Limits::default())?;
+        eprintln!("round {} of {}: {}", round + 1, self.options.repetitions, table::last(measurement));
+        Ok(())
     }
 }
 

@@ -80,9 +80,7 @@ pub enum Job {
     ReadIndexWrites,
     /// Lookups of 20 objects by an index value.
     Index,
-    /// The whole state read again, nothing having changed.
-    Relist,
-    /// The same after the replay server has ended the watch and refused to go on with it.
+    /// The whole state read again, after the replay server has ended the watch and refused to go on with it.
     Expire,
     /// Keys through a work queue. Needs no server.
     Queue,
@@ -93,7 +91,7 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 31] = [
+    const ALL: [Self; 30] = [
         Self::Fill,
         Self::FillCustom,
         Self::Touch,
@@ -120,7 +118,6 @@ impl Job {
         Self::ReadIndex,
         Self::ReadIndexWrites,
         Self::Index,
-        Self::Relist,
         Self::Expire,
         Self::Queue,
         Self::QueueBurst,
@@ -155,7 +152,6 @@ impl Job {
             Self::ReadIndex => "read-index",
             Self::ReadIndexWrites => "read-index-writes",
             Self::Index => "index",
-            Self::Relist => "relist",
             Self::Expire => "expire",
             Self::Queue => "queue",
             Self::QueueBurst => "queue-burst",

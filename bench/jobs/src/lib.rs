@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use self::{
     answer::Answer,
     arguments::{Arguments, Job},
-    mark::{Allocations, Mark, Measured, count_with, forget_peak, peak, resident},
+    mark::{Allocations, Mark, Measured, count_with, forget_peak, peak},
     reads::{Reads, group_of},
     reconciles::{Reconciles, TOLD_AT},
     replay::{replay_changes, replay_expiry},

@@ -24,8 +24,8 @@ pub struct Measured {
     pub wall_seconds: f64,
     pub cpu_seconds: f64,
     pub peak_rss_bytes: i64,
-    /// What is resident at rest, where a job is about that.
-    pub rss_bytes: Option<u64>,
+    /// What is resident in the end, or at rest where a job is about that.
+    pub rss_bytes: u64,
     /// What is allocated and not freed at that time, where that is counted.
     pub heap_bytes: Option<u64>,
     /// How often memory was asked for, where that is counted.
@@ -60,7 +60,7 @@ pub(crate) fn slow_down(percent: f64) {
 }
 
 /// How much of this process is in memory now.
-pub fn resident() -> Result<u64> {
+fn resident() -> Result<u64> {
     status("VmRSS:")
 }
 
@@ -103,7 +103,7 @@ impl Mark {
             cpu_seconds: cpu_seconds(&usage) - self.cpu_seconds,
             // Linux counts in kilobytes.
             peak_rss_bytes: usage.max_rss() * 1024,
-            rss_bytes: None,
+            rss_bytes: resident()?,
             heap_bytes: None,
             allocations: self.allocations.as_ref().and_then(made),
             latency: None,
@@ -125,7 +125,7 @@ impl Measured {
     /// Looks at memory a moment later, when what is done afterwards is done.
     pub async fn rest(&mut self) -> Result<()> {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        self.rss_bytes = Some(resident()?);
+        self.rss_bytes = resident()?;
         self.heap_bytes = allocations().map(|all| all.live_bytes);
         Ok(())
     }

@@ -2,16 +2,16 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicUsize, Ordering},
 };
 
 use anyhow::{Result, ensure};
-use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry, resident};
+use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
 use klient::client::{Api, ListStream, Watch};
 use klient::informer::{CachedObject, Event, FirstRead, Form, IndexFunc, ListWatch, SharedInformer};
 use klient::wire::ManagedFields;
-use klient::{Error, ListOptions, Status, VersionMatch, WatchOptions};
+use klient::{Error, ListOptions, VersionMatch, WatchOptions};
 use tokio::sync::Notify;
 
 fn answer(informer: &SharedInformer<Pod>) -> Answer {
@@ -39,11 +39,10 @@ pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: Form, first_read: Fi
     Ok((measured, answer))
 }
 
-/// Lists the state of a version, so that the events after it come on the watch; or is expired, once.
+/// Lists the state of a version, so that the events after it come on the watch.
 struct Old {
     fleet: Api<Pod>,
-    since: Option<String>,
-    expired: AtomicBool,
+    since: String,
 }
 
 impl ListWatch for Old {
@@ -52,17 +51,12 @@ impl ListWatch for Old {
     type Watch = Watch<Pod>;
 
     async fn list(&self, mut options: ListOptions, managed_fields: ManagedFields) -> Result<ListStream<Pod>, Error> {
-        if let Some(since) = &self.since {
-            options.version = VersionMatch::Exact(since.as_str().into());
-            options.limit = 0;
-        }
+        options.version = VersionMatch::Exact(self.since.as_str().into());
+        options.limit = 0;
         ListWatch::list(&self.fleet, options, managed_fields).await
     }
 
     async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<Watch<Pod>, Error> {
-        if self.expired.swap(false, Ordering::Relaxed) {
-            return Err(Status::expired("as the job wants it").into());
-        }
         ListWatch::watch(&self.fleet, options, managed_fields).await
     }
 
@@ -76,7 +70,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     let (count, done) = (arguments.count, Arc::new(Notify::new()));
     let (keys, ended) = (Arc::new(std::sync::Mutex::new(Answer::default())), Arc::clone(&done));
     let taken = Arc::clone(&keys);
-    let source = Old { fleet, since: Some(arguments.since.clone()), expired: AtomicBool::new(false) };
+    let source = Old { fleet, since: arguments.since.clone() };
     let informer = SharedInformer::new(source);
     let started = Arc::new(std::sync::Mutex::new(None));
     let first = Arc::clone(&started);
@@ -119,41 +113,26 @@ pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Mea
     Ok((measured, answer(&informer)))
 }
 
-/// The whole state once more, nothing having changed. Memory is the peak meanwhile, and what is resident before.
-pub(crate) async fn relist(_: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
-    let informer = SharedInformer::new(Old { fleet, since: None, expired: AtomicBool::new(true) });
-    informer.start();
-    informer.wait_for_sync().await?;
-    let before = resident()?;
-    forget_peak()?;
-    let mark = Mark::now()?;
-    while informer.status().relists.values().sum::<u64>() < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
-    // The store takes the list in afterwards.
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    let mut measured = mark.measured()?;
-    measured.peak_rss_bytes = i64::try_from(peak()?)?;
-    measured.rss_bytes = Some(before);
-    Ok((measured, answer(&informer)))
-}
-
-/// The same after the server has ended the watch and does not know any more what happened since.
+/// The whole state once more, after the server has ended the watch and does not know any more what happened since. One object has
+/// changed meanwhile: a handler that is told of it finds all of the state in the cache. Memory is the peak meanwhile, and what there
+/// is before.
 pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
+    let changed = Arc::new(Notify::new());
+    let tells = Arc::clone(&changed);
     let informer = SharedInformer::new(fleet);
+    let registration = informer.add_handler(move |event: Event<Pod>| {
+        if matches!(event, Event::Updated { .. }) {
+            tells.notify_one();
+        }
+    });
     informer.start();
-    informer.wait_for_sync().await?;
+    registration.wait_for_sync().await?;
     let mut rest = Mark::now()?.measured()?;
     rest.rest().await?;
     forget_peak()?;
     let mark = Mark::now()?;
     replay_expiry(arguments)?;
-    // The first one was the sync.
-    while informer.status().relists.values().sum::<u64>() < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
-    // The store takes the list in afterwards.
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    changed.notified().await;
     let mut measured = mark.measured()?;
     measured.peak_rss_bytes = i64::try_from(peak()?)?;
     (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);

@@ -81,7 +81,6 @@ pub async fn run() -> Result<()> {
         Job::Controller => controller::run(&arguments, fleet).await?,
         Job::Index => informer::index(&arguments, fleet).await?,
         Job::Expire => informer::expire(&arguments, fleet).await?,
-        Job::Relist => informer::relist(&arguments, fleet).await?,
         _ => watch::typed(&arguments, &fleet).await?,
     };
     report(LIBRARY, &arguments, &measured, &answer);

@@ -3,17 +3,24 @@
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use bench_jobs::{Arguments, FLEET};
+use bench_jobs::{Arguments, CUSTOM_GROUP, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET};
 use klient::client::Client;
 
 /// Long enough for what has happened before to be told.
 const WATCH_SECONDS: u32 = 3;
 
-/// A list, a watch that begins with the state, and a watch of the changes since a version.
+/// A list, a watch that begins with the state, and a watch of the changes since a version: of pods in both forms, and of custom
+/// resources, which do not change.
 pub(crate) async fn record(arguments: &Arguments, client: &Client) -> Result<()> {
-    for (extension, media_type) in [("pb", "application/vnd.kubernetes.protobuf"), ("json", "application/json")] {
+    let pods = format!("/api/v1/namespaces/{FLEET}/pods");
+    let custom = format!("/apis/{CUSTOM_GROUP}/{CUSTOM_VERSION}/namespaces/{FLEET}/{CUSTOM_PLURAL}");
+    for (extension, path, media_type) in [
+        ("pb", &pods, "application/vnd.kubernetes.protobuf"),
+        ("json", &pods, "application/json"),
+        ("custom.json", &custom, "application/json"),
+    ] {
         let stream = if extension == "pb" { format!("{media_type};stream=watch") } else { media_type.to_owned() };
-        let request = || client.rest().get().path(format!("/api/v1/namespaces/{FLEET}/pods"));
+        let request = || client.rest().get().path(path);
         let watch = || {
             let request = request().accept(&stream).param("watch", true).param("allowWatchBookmarks", true);
             request.param("timeoutSeconds", WATCH_SECONDS)

@@ -58,7 +58,7 @@ pub async fn run() -> Result<()> {
         Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
         Job::Expire => informer::expire(&arguments, fleet).await?,
         Job::Controller => controller::run(&arguments, fleet).await?,
-        // There are no indices, and no way to begin at a version or to list again on demand.
+        // There are no indices, and no way to begin at a version.
         Job::InformerEvents
         | Job::Cold
         | Job::Index
@@ -66,7 +66,6 @@ pub async fn run() -> Result<()> {
         | Job::ReadKeyWrites
         | Job::ReadIndex
         | Job::ReadIndexWrites
-        | Job::Relist
         | Job::Queue
         | Job::QueueBurst
         | Job::QueueDelayed => bail!("not offered"),

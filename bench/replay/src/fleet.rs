@@ -1,17 +1,21 @@
 //! The objects that are told of: as many as wanted, each with its own name, uid and version, made from recorded ones while they are
 //! written.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use crate::{
     protobuf,
     recording::{Recording, Templates},
     template::{FIRST_VERSION, Template},
 };
 
-/// How a client wants objects.
+/// Which objects a client wants, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Protobuf,
     Json,
+    /// Custom resources, of which there is JSON alone.
+    Custom,
 }
 
 pub(crate) struct Fleet {
@@ -21,6 +25,8 @@ pub(crate) struct Fleet {
     pub(crate) events: usize,
     /// How many of them there are in a second; all at once if there is no number.
     pub(crate) pace: Option<u32>,
+    /// How often the last object changed without a watch that told of it.
+    pub(crate) unseen: AtomicUsize,
 }
 
 /// A part of the objects, as a list tells of them.
@@ -41,11 +47,15 @@ impl Fleet {
     pub(crate) fn list_head(&self, form: Form, page: &Page) -> Vec<u8> {
         let (version, left) = (self.version(), self.size - page.end);
         match form {
-            Form::Json => {
+            Form::Json | Form::Custom => {
                 let more = format!(r#","continue":"{}","remainingItemCount":{left}"#, page.end);
                 let more = if left > 0 { more.as_str() } else { "" };
                 let metadata = format!(r#"{{"resourceVersion":"{version}"{more}}}"#);
-                format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{metadata},"items":["#).into_bytes()
+                let kind = match form {
+                    Form::Custom => r#""apiVersion":"bench.klient.invalid/v1","kind":"RolloutList""#,
+                    _ => r#""kind":"PodList","apiVersion":"v1""#,
+                };
+                format!(r#"{{{kind},"metadata":{metadata},"items":["#).into_bytes()
             }
             Form::Protobuf => {
                 let mut metadata = Vec::new();
@@ -76,16 +86,16 @@ impl Fleet {
     pub(crate) fn item(&self, form: Form, page: &Page, number: usize, out: &mut Vec<u8>) {
         let template = nth(&self.templates(form).items, number);
         match form {
-            Form::Json if number > page.first => out.push(b','),
-            Form::Json => {}
+            Form::Json | Form::Custom if number > page.first => out.push(b','),
+            Form::Json | Form::Custom => {}
             Form::Protobuf => protobuf::head(2, template.len(), out),
         }
-        template.write(number, FIRST_VERSION + number as u64, out);
+        template.write(number, self.version_of(number), out);
     }
 
     pub(crate) fn list_tail(form: Form) -> &'static [u8] {
         match form {
-            Form::Json => b"]}\n",
+            Form::Json | Form::Custom => b"]}\n",
             Form::Protobuf => b"",
         }
     }
@@ -93,13 +103,13 @@ impl Fleet {
     /// One object by itself.
     pub(crate) fn object(&self, form: Form, number: usize) -> Vec<u8> {
         let mut out = Vec::new();
-        nth(&self.templates(form).standing, number).write(number, FIRST_VERSION + number as u64, &mut out);
+        nth(&self.templates(form).standing, number).write(number, self.version_of(number), &mut out);
         out
     }
 
     /// The event that says that an object is there.
     pub(crate) fn added(&self, form: Form, number: usize, out: &mut Vec<u8>) {
-        nth(&self.templates(form).added, number).write(number, FIRST_VERSION + number as u64, out);
+        nth(&self.templates(form).added, number).write(number, self.version_of(number), out);
     }
 
     /// The event that ends those.
@@ -110,7 +120,7 @@ impl Fleet {
     /// The event that says that a version is too old.
     pub(crate) fn expired(form: Form, out: &mut Vec<u8>) {
         match form {
-            Form::Json => {
+            Form::Json | Form::Custom => {
                 let status = r#""status":"Failure","message":"too old resource version","reason":"Expired","code":410"#;
                 let object = format!(r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},{status}}}"#);
                 out.extend_from_slice(format!("{{\"type\":\"ERROR\",\"object\":{object}}}\n").as_bytes());
@@ -127,6 +137,11 @@ impl Fleet {
         }
     }
 
+    /// How many changes a watch tells of.
+    pub(crate) fn changes(&self, form: Form) -> usize {
+        if self.templates(form).modified.is_empty() { 0 } else { self.events }
+    }
+
     /// A change after the state that lists tell of. Each object changes as often as any other, give or take one.
     pub(crate) fn modified(&self, form: Form, number: usize, out: &mut Vec<u8>) {
         let version = self.version() + 1 + number as u64;
@@ -135,13 +150,20 @@ impl Fleet {
 
     /// That of the state.
     fn version(&self) -> u64 {
-        FIRST_VERSION + self.size as u64
+        FIRST_VERSION + (self.size + self.unseen.load(Relaxed)) as u64
+    }
+
+    /// That of an object as long as no watch tells of a change.
+    fn version_of(&self, number: usize) -> u64 {
+        let changes = if number + 1 == self.size { self.unseen.load(Relaxed) } else { 0 };
+        FIRST_VERSION + (number + changes) as u64
     }
 
     fn templates(&self, form: Form) -> &Templates {
         match form {
             Form::Protobuf => &self.recording.protobuf,
             Form::Json => &self.recording.json,
+            Form::Custom => &self.recording.custom,
         }
     }
 }
@@ -153,4 +175,52 @@ fn nth(templates: &[Template], number: usize) -> &Template {
 fn text(number: u64, value: &str, out: &mut Vec<u8>) {
     protobuf::head(number, value.len(), out);
     out.extend_from_slice(value.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn templates() -> Templates {
+        let object = br#"{"metadata":{"name":"web-000000","uid":"ab","resourceVersion":"7"}}"#;
+        let event = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}"#;
+        let all = || vec![json::template(object).unwrap()];
+        let end = json::bookmark(event).unwrap();
+        Templates { items: all(), standing: all(), added: all(), end, modified: Vec::new() }
+    }
+
+    fn fleet(size: usize) -> Fleet {
+        let recording = Recording { protobuf: templates(), json: templates(), custom: templates() };
+        Fleet { recording, size, events: 5, pace: None, unseen: AtomicUsize::new(0) }
+    }
+
+    fn list(fleet: &Fleet, form: Form) -> String {
+        let page = fleet.page(0, None);
+        let mut out = fleet.list_head(form, &page);
+        (page.first..page.end).for_each(|number| fleet.item(form, &page, number, &mut out));
+        String::from_utf8([&out, Fleet::list_tail(form)].concat()).unwrap()
+    }
+
+    #[test]
+    fn what_changed_unseen_is_in_the_next_state() {
+        let fleet = fleet(3);
+        let before = list(&fleet, Form::Json);
+        fleet.unseen.fetch_add(1, Relaxed);
+        let after = list(&fleet, Form::Json);
+        let version = |number| format!(r#""resourceVersion":"100000000{number}""#);
+        // The state had version 3 and has 4; the last object had 2, and has 3.
+        let expected = before.replace(&version(3), &version(4)).replace(&version(2), &version(3));
+        assert_eq!(after, expected);
+        assert_ne!(after, before);
+    }
+
+    #[test]
+    fn custom_resources_are_a_list_of_their_own_and_never_change() {
+        let fleet = fleet(2);
+        assert!(
+            list(&fleet, Form::Custom).starts_with(r#"{"apiVersion":"bench.klient.invalid/v1","kind":"RolloutList","#)
+        );
+        assert_eq!(fleet.changes(Form::Custom), 0);
+    }
 }

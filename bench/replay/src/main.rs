@@ -19,7 +19,7 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -56,6 +56,7 @@ fn run() -> Result<()> {
         size: arguments.size,
         events: arguments.events,
         pace: Some(arguments.pace).filter(|pace| *pace > 0),
+        unseen: AtomicUsize::new(0),
     };
     let listener = listen(arguments.port)?;
     println!("{}", listener.local_addr()?);

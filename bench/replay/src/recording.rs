@@ -6,10 +6,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{json, protobuf, template::Template};
 
-/// Both forms that clients ask for.
+/// Pods in both forms that clients ask for, and custom resources.
 pub(crate) struct Recording {
     pub(crate) protobuf: Templates,
     pub(crate) json: Templates,
+    pub(crate) custom: Templates,
 }
 
 /// What there is of one form. Objects with numbers beyond those recorded are made from the same templates again.
@@ -22,7 +23,7 @@ pub(crate) struct Templates {
     pub(crate) added: Vec<Template>,
     /// What ends these.
     pub(crate) end: Template,
-    /// Changes.
+    /// Changes. There are none of custom resources.
     pub(crate) modified: Vec<Template>,
 }
 
@@ -32,7 +33,21 @@ impl Recording {
         let body = |name: &str| fs::read(folder.join(name)).with_context(|| folder.join(name).display().to_string());
         let protobuf = Templates::new(&Form::PROTOBUF, &body("list.pb")?, &body("initial.pb")?, &body("events.pb")?);
         let json = Templates::new(&Form::JSON, &body("list.json")?, &body("initial.json")?, &body("events.json")?);
-        Ok(Self { protobuf: protobuf.context("protobuf")?, json: json.context("JSON")? })
+        let custom = Templates::new(
+            &Form::JSON,
+            &body("list.custom.json")?,
+            &body("initial.custom.json")?,
+            &body("events.custom.json")?,
+        );
+        let recording = Self {
+            protobuf: protobuf.context("protobuf")?,
+            json: json.context("JSON")?,
+            custom: custom.context("custom resources")?,
+        };
+        for (form, templates) in [("protobuf", &recording.protobuf), ("JSON", &recording.json)] {
+            ensure!(!templates.modified.is_empty(), "no changes in {form}");
+        }
+        Ok(recording)
     }
 }
 
@@ -45,8 +60,8 @@ impl Templates {
         };
         let (added, modified) = (of(&initial, "ADDED"), of(&changes, "MODIFIED"));
         let bookmarks = of(&initial, "BOOKMARK");
-        let (objects, changes) = (items.len(), modified.len());
-        ensure!(objects > 0 && objects == added.len() && changes > 0, "{objects} objects and {changes} changes");
+        let objects = items.len();
+        ensure!(objects > 0 && objects == added.len(), "{objects} objects in a list, {} in a watch", added.len());
         let standing: Vec<_> = added.iter().map(|event| (form.object)(event)).collect::<Result<_>>()?;
         let all = |bytes: &[Vec<u8>], make: Make| bytes.iter().map(|bytes| make(bytes)).collect::<Result<Vec<_>>>();
         Ok(Self {

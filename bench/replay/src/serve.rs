@@ -3,7 +3,7 @@
 use std::{
     io::BufReader,
     net::{TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -16,9 +16,11 @@ use crate::{
 };
 
 const PODS: &str = "/api/v1/namespaces/fleet/pods";
+const ROLLOUTS: &str = "/apis/bench.klient.invalid/v1/namespaces/fleet/rollouts";
 /// What makes one watch, now or as soon as there is one, tell of the changes.
 const CHANGE: &str = "/replay/change";
-/// What makes one watch end, and the next one too old to begin: its client has to ask for the whole state again.
+/// What makes one watch end, and the next one too old to begin: its client has to ask for the whole state again, in which one object
+/// has changed.
 const EXPIRE: &str = "/replay/expire";
 /// Objects of a list that share a chunk.
 const CHUNK: usize = 8;
@@ -81,15 +83,17 @@ impl Server {
     }
 
     fn answer(&self, request: &Request, to: &mut TcpStream) -> Result<()> {
-        let form = if request.accepts("application/vnd.kubernetes.protobuf") { Form::Protobuf } else { Form::Json };
-        let content_type = match form {
-            Form::Protobuf => "application/vnd.kubernetes.protobuf",
-            Form::Json => "application/json",
+        let (form, content_type) = match request.path.as_str() {
+            ROLLOUTS => (Form::Custom, "application/json"),
+            _ if request.accepts("application/vnd.kubernetes.protobuf") => {
+                (Form::Protobuf, "application/vnd.kubernetes.protobuf")
+            }
+            _ => (Form::Json, "application/json"),
         };
         let number = request.path.strip_prefix(PODS).and_then(|rest| rest.strip_prefix("/web-")?.parse().ok());
         match (request.method.as_str(), request.path.as_str(), number) {
-            ("GET", PODS, _) if request.has("watch") => self.watch(request, form, to),
-            ("GET", PODS, _) => self.list(request, form, content_type, to),
+            ("GET", PODS | ROLLOUTS, _) if request.has("watch") => self.watch(request, form, to),
+            ("GET", PODS | ROLLOUTS, _) => self.list(request, form, content_type, to),
             ("GET", _, Some(number)) if number < self.fleet.size => {
                 http::whole(to, "200 OK", content_type, &self.fleet.object(form, number))
             }
@@ -97,6 +101,7 @@ impl Server {
             ("POST", EXPIRE, _) => self.order(to, |due| {
                 due.ends += 1;
                 due.refusals += 1;
+                self.fleet.unseen.fetch_add(1, Ordering::Relaxed);
             }),
             ("GET", "/readyz" | "/healthz", _) => http::whole(to, "200 OK", "text/plain", b"ok"),
             _ => {
@@ -147,7 +152,7 @@ impl Server {
         let end = Instant::now() + seconds.map_or(WATCH, Duration::from_secs);
         let content_type = match form {
             Form::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-            Form::Json => "application/json",
+            Form::Json | Form::Custom => "application/json",
         };
         let mut answer = Chunked::new(to, content_type);
         if self.is_too_old(request) {
@@ -164,7 +169,7 @@ impl Server {
         answer.flush()?;
         while self.wait_until_due(&answer, end)? == Next::Change {
             let begun = Instant::now();
-            for number in 0..self.fleet.events {
+            for number in 0..self.fleet.changes(form) {
                 if let Some(pace) = self.fleet.pace {
                     answer.flush()?;
                     let due = begun + Duration::from_secs(1) * u32::try_from(number)? / pace;

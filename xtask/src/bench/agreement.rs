@@ -80,7 +80,7 @@ fn pairs(earlier: &Value, now: &Value) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for job in &now {
         let is_same =
-            |other: &&Value| ["job", "concurrency", "count", "size"].iter().all(|key| other[*key] == job[*key]);
+            |other: &&Value| ["job", "concurrency", "pace", "count", "size"].iter().all(|key| other[*key] == job[*key]);
         let Some(before) = earlier.iter().find(is_same) else { continue };
         for library in ["client-go", "kube-rs"] {
             for (key, name) in [("cpu_over_klients", "CPU"), ("wall_over_klients", "time")] {

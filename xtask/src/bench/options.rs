@@ -49,7 +49,7 @@ impl Default for Options {
             size: None,
             sizes: Vec::new(),
             count: None,
-            repetitions: 5,
+            repetitions: 7,
             json: None,
             report: None,
             beside: None,

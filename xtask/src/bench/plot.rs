@@ -10,7 +10,7 @@ use super::{
 };
 
 /// What is plotted of the jobs of which there are several sizes: a file name, a job, what is measured, and how.
-const PLOTS: [Plot; 5] = [
+const PLOTS: [Plot; 7] = [
     Plot { file: "sync-cpu.svg", job: "sync-replay", what: "CPU seconds of a sync", value: |s, _| Some(s.cpu_seconds) },
     Plot { file: "sync-time.svg", job: "sync-replay", what: "seconds of a sync", value: |s, _| Some(s.wall_seconds) },
     Plot { file: "sync-memory.svg", job: "sync-replay", what: "MB resident after a sync", value: |s, _| rss(s) },
@@ -19,6 +19,18 @@ const PLOTS: [Plot; 5] = [
         job: "sync-replay",
         what: "MB at most during a sync",
         value: |s, _| Some(s.peak_rss_bytes / 1e6),
+    },
+    Plot {
+        file: "custom-cpu.svg",
+        job: "sync-custom-replay",
+        what: "CPU seconds of a sync of custom resources",
+        value: |s, _| Some(s.cpu_seconds),
+    },
+    Plot {
+        file: "custom-memory.svg",
+        job: "sync-custom-replay",
+        what: "MB resident after a sync of custom resources",
+        value: |s, _| rss(s),
     },
     Plot {
         file: "events-cpu.svg",
@@ -82,7 +94,7 @@ fn draw(what: &str, lines: &[Line]) -> Option<String> {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
-         <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{what}, against the number of pods</text>\n"
+         <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{what}, against the number of objects</text>\n"
     );
     let mut value = low;
     while value <= high * 1.001 {

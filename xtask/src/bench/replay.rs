@@ -17,7 +17,7 @@ use super::{
 };
 use crate::e2e;
 
-/// How many objects are recorded at most; others are made from these.
+/// How many objects are recorded; others are made from these.
 const RECORDED: usize = 100;
 
 /// The program, and what it serves.
@@ -28,18 +28,18 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Builds the program, and records a real server that lasts no longer than that.
-    pub(super) fn record(root: &Path, profile: Profile, klient: &Path, size: usize) -> Result<Self> {
+    pub(super) fn record(root: &Path, profile: Profile, klient: &Path) -> Result<Self> {
         let program = program::build_rust(&root.join("bench"), "bench-replay", &["bench-replay"], profile)?;
         let folder = Folder::new()?;
         let server = e2e::start()?;
         let (kubeconfig, object) = (server.kubeconfig(), root.join("bench/pod.json"));
-        let recorded = size.min(RECORDED);
         let ask = |job: &str, since: &str| {
             let mut call = Call { job, kubeconfig: &kubeconfig, object: &object, since, ..Call::default() };
-            (call.count, call.size, call.recording) = (recorded, recorded, folder.path());
+            (call.count, call.size, call.recording) = (RECORDED, RECORDED, folder.path());
             sample::run(klient, &call)
         };
         ask("fill", "").context("filling the server")?;
+        ask("fill-custom", "").context("filling the server")?;
         let touched = ask("touch", "")?;
         ask("record", touched["since"].as_str().context("no version to watch from")?).context("recording")?;
         Ok(Self { program, folder })

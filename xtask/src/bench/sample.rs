@@ -145,12 +145,14 @@ pub(super) struct Measurement {
     pub(super) samples: Vec<(Library, Result<Vec<Sample>, String>)>,
     /// What the programs say that count allocations.
     pub(super) counted: Vec<(Library, Sample)>,
+    /// What the first one got, and all others must get.
+    pub(super) answer: Option<String>,
 }
 
 impl Measurement {
     pub(super) fn new(job: Job, count: usize, size: usize) -> Self {
         let samples = Library::ALL.map(|library| (library, Ok(Vec::new()))).into();
-        Self { job, count, size, samples, counted: Vec::new() }
+        Self { job, count, size, samples, counted: Vec::new(), answer: None }
     }
 
     pub(super) fn add(&mut self, library: Library, sample: Sample) {

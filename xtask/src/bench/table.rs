@@ -124,6 +124,17 @@ pub(super) fn whole(measurement: &Measurement) -> String {
     format!("{}\n{}", title(measurement), render(measurement))
 }
 
+/// What each library took the last time, as far as it goes.
+pub(super) fn last(measurement: &Measurement) -> String {
+    let took = |library: &Library| {
+        let sample = measurement.samples_of(*library)?.last()?;
+        Some(format!("{} {:.3} s", library.name(), sample.cpu_seconds))
+    };
+    let all: Vec<_> = Library::ALL.iter().filter_map(took).collect();
+    let Measurement { job, size, .. } = measurement;
+    format!("{}, {} at a time, {size} objects: CPU {}", job.name, job.concurrency, all.join(", "))
+}
+
 /// One row for each job: what it takes of klient, and how many times as much of the others.
 pub(super) fn summary(measurements: &[Measurement]) -> String {
     let mut lines = vec![
@@ -207,6 +218,7 @@ pub(super) fn to_json(measurements: &[Measurement], options: &Options) -> Value 
             json!({
                 "job": job.name,
                 "concurrency": job.concurrency,
+                "pace": job.pace,
                 "count": measurement.count,
                 "size": measurement.size,
                 "libraries": libraries,

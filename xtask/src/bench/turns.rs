@@ -1,4 +1,4 @@
-//! One job with each library, again and again, so that what the machine does besides hits all of them.
+//! One job with each library, one after the other, so that what the machine does besides hits all of them.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use super::{
 
 pub(super) struct Turns<'a> {
     pub(super) programs: &'a [Program],
-    pub(super) job: Job,
+    /// How often the job was done before.
+    pub(super) round: usize,
     pub(super) call: Call<'a>,
     /// The same with fewer objects, which tells how much memory this will take.
     pub(super) smaller: Option<&'a Measurement>,
@@ -23,43 +24,39 @@ pub(super) struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Runs the job with all that have it. Libraries that cannot do it, are not there or need too much memory have a reason instead of numbers.
+    /// Has all do the job that can. Libraries that cannot do it, are not there or need too much memory have a reason instead of numbers.
     ///
     /// # Errors
     ///
     /// If a program fails, or one got another answer than the others.
-    pub(super) fn run(&self, limits: Limits) -> Result<Measurement> {
-        let mut measurement = Measurement::new(self.job, self.call.count, self.call.size);
+    pub(super) fn take(&self, measurement: &mut Measurement, limits: Limits) -> Result<()> {
         for program in self.programs {
-            if let Some(why) = self.obstacle(program, limits) {
+            if let Some(why) = self.obstacle(measurement.job, program, limits) {
                 measurement.missing(program.library, &why);
             }
         }
-        let mut expected: Option<String> = None;
-        for repetition in 0..self.options.repetitions {
-            for turn in 0..self.programs.len() {
-                // Nobody is always the first.
-                let program = &self.programs[(repetition + turn) % self.programs.len()];
-                let (library, Ok(path)) = (program.library, program.path()) else { continue };
-                if measurement.is_missing(library) {
-                    continue;
-                }
-                match self.sample(library, path, limits, &mut expected)? {
-                    Some(sample) => measurement.add(library, sample),
-                    None => measurement.missing(library, "too little memory: ended before it took all"),
-                }
+        for turn in 0..self.programs.len() {
+            // Nobody is always the first.
+            let program = &self.programs[(self.round + turn) % self.programs.len()];
+            let (library, Ok(path)) = (program.library, program.path()) else { continue };
+            if measurement.is_missing(library) {
+                continue;
+            }
+            match self.sample(library, path, limits, measurement)? {
+                Some(sample) => measurement.add(library, sample),
+                None => measurement.missing(library, "too little memory: ended before it took all"),
             }
         }
-        if self.options.allocations {
-            self.count_allocations(&mut measurement, limits, &mut expected)?;
+        if self.options.allocations && self.round + 1 == self.options.repetitions {
+            self.count_allocations(measurement, limits)?;
         }
-        Ok(measurement)
+        Ok(())
     }
 
     /// Why a library is left out, if it is.
-    fn obstacle(&self, program: &Program, limits: Limits) -> Option<String> {
+    fn obstacle(&self, job: Job, program: &Program, limits: Limits) -> Option<String> {
         let library = program.library;
-        if !self.job.is_offered_by(library) {
+        if !job.is_offered_by(library) {
             return Some("not offered".to_owned());
         }
         if let Err(why) = program.path() {
@@ -78,33 +75,29 @@ impl Turns<'_> {
         library: Library,
         program: &Path,
         limits: Limits,
-        expected: &mut Option<String>,
+        measurement: &mut Measurement,
     ) -> Result<Option<Sample>> {
         let name = library.name();
         let slow = self.options.slow_klient.filter(|_| library == Library::Klient);
         let call = Call { slow, ..self.call };
         let Some(line) = sample::measure(program, &call, limits).context(name)? else { return Ok(None) };
         let sample = Sample::read(&line, call.count).context(name)?;
-        let right = expected.get_or_insert_with(|| sample.answer.clone());
-        ensure!(sample.answer == *right, "{name} {}: {}, not {right}", self.job.name, sample.answer);
-        let objects = self.job.objects(&call);
-        ensure!(sample.objects() == Some(objects), "{name} {}: not {objects} objects", self.job.name);
+        let job = measurement.job;
+        let right = measurement.answer.get_or_insert_with(|| sample.answer.clone());
+        ensure!(sample.answer == *right, "{name} {}: {}, not {right}", job.name, sample.answer);
+        let objects = job.objects(&call);
+        ensure!(sample.objects() == Some(objects), "{name} {}: not {objects} objects", job.name);
         Ok(Some(sample))
     }
 
     /// Once more with the programs that count, whose times mean nothing.
-    fn count_allocations(
-        &self,
-        measurement: &mut Measurement,
-        limits: Limits,
-        expected: &mut Option<String>,
-    ) -> Result<()> {
+    fn count_allocations(&self, measurement: &mut Measurement, limits: Limits) -> Result<()> {
         for program in self.programs {
             let (library, Some(path)) = (program.library, program.counting()) else { continue };
             if measurement.samples_of(library).is_none() {
                 continue;
             }
-            let sample = self.sample(library, path, limits, expected)?;
+            let sample = self.sample(library, path, limits, measurement)?;
             measurement.counted.extend(sample.map(|sample| (library, sample)));
         }
         Ok(())
@@ -148,7 +141,11 @@ mod tests {
             .collect();
         let options = Options { repetitions: 2, ..Options::default() };
         let call = Call { job: "get", size, ..Call::default() };
-        Turns { programs: &programs, job: Job::ALL[0], call, smaller, options: &options }.run(limits)
+        let mut measurement = Measurement::new(Job::ALL[0], 1, size);
+        for round in 0..2 {
+            Turns { programs: &programs, round, call, smaller, options: &options }.take(&mut measurement, limits)?;
+        }
+        Ok(measurement)
     }
 
     fn print(line: &str) -> String {
