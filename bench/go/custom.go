@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -33,15 +34,18 @@ func syncCustom(ctx context.Context, config *rest.Config) (measured, *answer, er
 		return measured{}, nil, err
 	}
 	factory.Start(ctx.Done())
-	if err := waitUntil(registration.HasSynced); err != nil {
-		return measured{}, nil, err
-	}
+	<-registration.HasSyncedChecker().Done()
 	measured := mark.measured()
 	measured.rest()
 	answer := &answer{}
 	for _, object := range informer.GetStore().List() {
-		metadata := object.(metav1.Object)
-		answer.addKey(metadata.GetNamespace(), metadata.GetName())
+		rollout := object.(*unstructured.Unstructured)
+		containers, _, err := unstructured.NestedSlice(rollout.Object, "spec", "template", "spec", "containers")
+		if err != nil || len(containers) == 0 {
+			return measured, nil, fmt.Errorf("%s has no containers: %w", rollout.GetName(), err)
+		}
+		image, _ := containers[0].(map[string]any)["image"].(string)
+		answer.add(rollout.GetNamespace() + "/" + rollout.GetName() + " " + image)
 	}
 	if int(told.Load()) != int(answer.count) {
 		return measured, nil, errors.New("the handler was not told of everything")

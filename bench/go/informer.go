@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,7 @@ import (
 func cached(store cache.Store) *answer {
 	answer := &answer{}
 	for _, object := range store.List() {
-		pod := object.(*corev1.Pod)
-		answer.addKey(pod.Namespace, pod.Name)
+		answer.addPod(object.(*corev1.Pod))
 	}
 	return answer
 }
@@ -47,9 +47,7 @@ func syncFrom(ctx context.Context, mark mark, clientset *kubernetes.Clientset) (
 		return measured{}, nil, err
 	}
 	factory.Start(ctx.Done())
-	if err := waitUntil(registration.HasSynced); err != nil {
-		return measured{}, nil, err
-	}
+	<-registration.HasSyncedChecker().Done()
 	measured := mark.measured()
 	measured.rest()
 	answer := cached(informer.GetStore())
@@ -67,18 +65,9 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-func waitUntil(done func() bool) error {
-	for range 600_000 {
-		if done() {
-			return nil
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return errors.New("it takes too long")
-}
-
 // oldInformer lists the state of a version, so that the events after it come on the watch.
-func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since string) cache.SharedIndexInformer {
+// It says when it begins to watch.
+func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since string, begin func()) cache.SharedIndexInformer {
 	api := pods(clientset)
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -86,6 +75,7 @@ func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since str
 			return api.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			begin()
 			return api.Watch(ctx, options)
 		},
 	}
@@ -96,14 +86,12 @@ func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since str
 
 // informerEvents have happened; they go through reflector, fifo and store to a handler that takes the key.
 func informerEvents(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	informer := oldInformer(ctx, clientset, arguments.since)
-	answer := &answer{}
 	var begun mark
+	var once sync.Once
+	informer := oldInformer(ctx, clientset, arguments.since, func() { once.Do(func() { begun = now() }) })
+	answer := &answer{}
 	done := make(chan struct{})
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
-		if answer.count == 0 {
-			begun = now()
-		}
 		key, _ := cache.MetaNamespaceKeyFunc(object)
 		namespace, name, _ := strings.Cut(key, "/")
 		answer.addKey(namespace, name)
@@ -127,33 +115,30 @@ var groups = cache.Indexers{"group": func(object any) ([]string, error) {
 
 // index looks objects up by index values, 20 for each.
 func index(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet))
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
 	informer := factory.Core().V1().Pods().Informer()
 	if err := informer.AddIndexers(groups); err != nil {
 		return measured{}, nil, err
 	}
 	factory.Start(ctx.Done())
-	if err := waitUntil(informer.HasSynced); err != nil {
-		return measured{}, nil, err
-	}
+	<-informer.HasSyncedChecker().Done()
 	indexer := informer.GetIndexer()
 	values := indexer.ListIndexFuncValues("group")
-	read := 0
+	slices.Sort(values)
+	answer := &answer{}
 	mark := now()
 	for number := range arguments.count {
 		objects, err := indexer.ByIndex("group", values[number%len(values)])
 		if err != nil {
 			return measured{}, nil, err
 		}
+		sum := uint64(0)
 		for _, object := range objects {
-			read += len(object.(*corev1.Pod).Name)
+			sum += last(object)
 		}
+		answer.addNumber(sum)
 	}
-	measured := mark.measured()
-	if read == 0 {
-		return measured, nil, errors.New("nothing was read")
-	}
-	return measured, cached(indexer), nil
+	return mark.measured(), answer, nil
 }
 
 // resident is how much of this process is in memory now.

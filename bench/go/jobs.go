@@ -125,7 +125,7 @@ func patch(ctx context.Context, arguments *arguments, clientset *kubernetes.Clie
 	answer, err := spread(arguments, func(number int) (*corev1.Pod, error) {
 		name := name(number % arguments.size)
 		// Another one in every process, so that none is without effect.
-		change := fmt.Sprintf(`{"metadata":{"annotations":{"bench.klient.invalid/step":"%d-%d"}}}`, os.Getpid(), number)
+		change := fmt.Sprintf(`{"metadata":{"annotations":{"bench.klient.invalid/step":"%d-%d","%s":"8888888888888888888"}}}`, os.Getpid(), number, toldAt)
 		pod, err := api.Patch(ctx, name, types.MergePatchType, []byte(change), options)
 		return check(pod, err, name)
 	})

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -63,6 +64,7 @@ var serverless = map[string]func(*arguments) (measured, *answer, error){
 	"queue-burst":   queueBurst,
 
 	"read-key":          readKey,
+	"read-typed":        readKey,
 	"read-key-writes":   readKeyWrites,
 	"read-index":        readIndex,
 	"read-index-writes": readIndexWrites,
@@ -104,11 +106,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range warmUp {
-		if arguments.job == "cold" {
-			break
-		}
-		if _, err := pods(clientset).Get(ctx, name(0), metav1.GetOptions{}); err != nil {
+	if arguments.job != "cold" {
+		if err := makeConnections(ctx, arguments, clientset); err != nil {
 			return err
 		}
 	}
@@ -128,6 +127,27 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return report(arguments, measured, answer)
+}
+
+// makeConnections asks as many at a time as will be asked later.
+func makeConnections(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) error {
+	asked := make(chan error)
+	for range arguments.concurrency {
+		go func() {
+			var err error
+			for range warmUp {
+				if err == nil {
+					_, err = pods(clientset).Get(ctx, name(0), metav1.GetOptions{})
+				}
+			}
+			asked <- err
+		}()
+	}
+	var failed error
+	for range arguments.concurrency {
+		failed = errors.Join(failed, <-asked)
+	}
+	return failed
 }
 
 func pods(clientset *kubernetes.Clientset) typed.PodInterface {

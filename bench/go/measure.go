@@ -67,12 +67,16 @@ func (m mark) measured() measured {
 // rest looks at memory a moment later, when what is done afterwards is done.
 func (m *measured) rest() {
 	time.Sleep(time.Second)
-	m.rssBytes = resident()
-	// What is garbage is not in use; resident it was.
+	m.rssBytes, m.peakRSSBytes = resident(), memory("VmHWM:")
+	m.heapBytes = inUse()
+}
+
+// inUse is how much of the heap is no garbage.
+func inUse() uint64 {
 	runtime.GC()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	m.heapBytes = memory.HeapAlloc
+	return memory.HeapAlloc
 }
 
 // cpuSeconds is that of all threads, the kernel's work for them included.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
@@ -42,9 +42,7 @@ func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Cli
 		return measured{}, nil, err
 	}
 	factory.Start(ctx.Done())
-	if err := waitUntil(registration.HasSynced); err != nil {
-		return measured{}, nil, err
-	}
+	<-registration.HasSyncedChecker().Done()
 	mark := now()
 	if err := replayChanges(arguments); err != nil {
 		return measured{}, nil, err
@@ -75,29 +73,31 @@ func expire(ctx context.Context, arguments *arguments, clientset *kubernetes.Cli
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
 	informer := factory.Core().V1().Pods().Informer()
 	// An object that a new state shows is told of again, whether it changed or not.
-	var told atomic.Int64
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { told.Add(1) }})
+	told, done := 0, make(chan struct{})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
+		told++
+		if told == arguments.size {
+			close(done)
+		}
+	}})
 	if err != nil {
 		return measured{}, nil, err
 	}
 	factory.Start(ctx.Done())
-	if err := waitUntil(registration.HasSynced); err != nil {
-		return measured{}, nil, err
-	}
-	mark := now()
-	rest := mark.measured()
-	rest.rest()
+	<-registration.HasSyncedChecker().Done()
+	time.Sleep(time.Second)
+	before := resident()
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		return measured{}, nil, err
 	}
-	mark = now()
+	mark := now()
 	if err := ask(arguments, "expire"); err != nil {
 		return measured{}, nil, err
 	}
-	if err := waitUntil(func() bool { return int(told.Load()) == arguments.size }); err != nil {
-		return measured{}, nil, err
-	}
+	<-done
 	measured := mark.measured()
-	measured.peakRSSBytes, measured.rssBytes, measured.heapBytes = memory("VmHWM:"), rest.rssBytes, rest.heapBytes
+	measured.peakRSSBytes = memory("VmHWM:")
+	measured.heapBytes = inUse()
+	measured.rssBytes = before
 	return measured, cached(informer.GetStore()), nil
 }

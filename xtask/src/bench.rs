@@ -55,7 +55,8 @@ fn end_when_interrupted() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            eprintln!("\nerror: interrupted; no numbers were written");
+            program::end_build();
+            eprintln!("\nerror: interrupted; a file is missing unless it was written whole before");
             process::exit(INTERRUPTED);
         }
     });
@@ -66,7 +67,7 @@ fn end_when_interrupted() -> Result<()> {
 const INTERRUPTED: i32 = 130;
 
 /// Small, quick to build, and strict: every library must be there and get the right answers. Times mean nothing here. The programs'
-/// own tests and lints come first, as `bench/` is a workspace of its own.
+/// own tests come first, as `bench/` is a workspace of its own.
 pub(crate) fn smoke(root: &Path) -> Result<()> {
     let bench = root.join("bench");
     let version = [("K8S_OPENAPI_ENABLED_VERSION", "1.36")];
@@ -88,7 +89,7 @@ pub(crate) fn smoke(root: &Path) -> Result<()> {
 fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurement>> {
     let earlier = options.beside.as_deref().map(agreement::read).transpose()?;
     forget(options)?;
-    let load = report::load();
+    let conditions = report::conditions(root);
     let programs: Vec<Program> =
         Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
     for program in &programs {
@@ -115,7 +116,7 @@ fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurem
         write(path, &(serde_json::to_string_pretty(&all)? + "\n"))?;
     }
     if let Some(path) = &options.report {
-        let page = report::page(root, command, &load, &measurements, &footprints, agreement.as_deref());
+        let page = report::page(command, &conditions, &measurements, &footprints, agreement.as_deref());
         write(path, &page)?;
     }
     if let Some(folder) = &options.plots {
@@ -131,9 +132,13 @@ fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurem
 fn forget(options: &Options) -> Result<()> {
     let plots = options.plots.iter().flat_map(|folder| plot::names(&options.jobs).map(|name| folder.join(name)));
     for path in options.json.iter().chain(&options.report).cloned().chain(plots) {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context(path.display().to_string()),
-            _ => {}
+        for path in [unfinished(&path), path] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).context(path.display().to_string());
+                }
+                _ => {}
+            }
         }
     }
     Ok(())
@@ -141,11 +146,16 @@ fn forget(options: &Options) -> Result<()> {
 
 /// Writes a file whole or not at all.
 fn write(path: &Path, text: &str) -> Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
+    let new = unfinished(path);
     fs::write(&new, text).with_context(|| new.display().to_string())?;
     fs::rename(&new, path).with_context(|| path.display().to_string())
+}
+
+/// Where a file is until it is whole.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    PathBuf::from(name)
 }
 
 /// What all jobs need.
@@ -167,10 +177,10 @@ impl Bench<'_> {
         for round in 0..self.options.repetitions {
             // Each server is there for its own jobs alone.
             for part in plan.chunk_by_mut(|one, next| one.job.place == next.job.place) {
-                match (part[0].job.place, &replay) {
-                    (Place::Real, _) => self.on_real_server(round, part)?,
-                    (Place::Replay, Some(replay)) => self.on_replay_server(round, part, replay)?,
-                    _ => self.in_process(round, part)?,
+                match part[0].job.place {
+                    Place::Real => self.on_real_server(round, part)?,
+                    Place::Replay => self.on_replay_server(round, part, replay.as_ref().context("no recording")?)?,
+                    Place::Process => self.in_process(round, part)?,
                 }
             }
         }

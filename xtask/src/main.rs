@@ -31,8 +31,8 @@ usage: cargo xtask <command>
   record               record the real server's answers that the embedded one is compared with
   linked               check that a binary holds only the codecs that it uses
   bench [OPTIONS]      compare klient with client-go and kube-rs on the real server and a replayed one (needs Go); options are
-                       --job NAME, --size N, --sizes N,N..., --count N, --repetitions N, --json FILE, --plots FOLDER,
-                       --no-allocations, --build-times, --replay-port N and --slow-klient PERCENT
+                       --job NAME, --size N, --sizes N,N..., --count N, --repetitions N, --json FILE, --report FILE,
+                       --beside FILE, --plots FOLDER, --no-allocations, --build-times, --replay-port N and --slow-klient PERCENT
   bench-server         compare the embedded server with the real one (needs Go)
   bench-wire           benchmark the wire forms and print the ratios";
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use k8s_openapi::api::core::v1::Pod;
+use serde_json::Value;
 
 /// The objects that a program got.
 #[derive(Default)]
@@ -47,6 +48,12 @@ impl Answer {
             text(&pod.metadata.name),
             images.join(",")
         ));
+    }
+
+    /// Counts a custom resource by its key, and by a field deep inside of what it is besides.
+    pub fn add_custom(&mut self, namespace: &str, name: &str, data: &Value) {
+        let image = &data["spec"]["template"]["spec"]["containers"][0]["image"];
+        self.add(&format!("{namespace}/{name} {}", image.as_str().unwrap_or_default()));
     }
 
     fn add(&mut self, text: &str) {

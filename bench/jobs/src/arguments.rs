@@ -43,7 +43,7 @@ pub enum Job {
     Get,
     Create,
     List,
-    /// A list of which nobody wants the managed fields.
+    /// A list for callers who want the managed fields.
     ListManaged,
     Patch,
     /// Events of which only the key is used.
@@ -72,7 +72,9 @@ pub enum Job {
     Controller,
     /// Reads of single objects by their keys. Needs no server.
     ReadKey,
-    /// The same while somebody writes. Needs no server.
+    /// The same, of which the object is used. Needs no server.
+    ReadTyped,
+    /// The first while somebody writes. Needs no server.
     ReadKeyWrites,
     /// Reads of 20 objects by an index value. Needs no server.
     ReadIndex,
@@ -91,7 +93,7 @@ pub enum Job {
 }
 
 impl Job {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::Fill,
         Self::FillCustom,
         Self::Touch,
@@ -114,6 +116,7 @@ impl Job {
         Self::Cold,
         Self::Controller,
         Self::ReadKey,
+        Self::ReadTyped,
         Self::ReadKeyWrites,
         Self::ReadIndex,
         Self::ReadIndexWrites,
@@ -148,6 +151,7 @@ impl Job {
             Self::Cold => "cold",
             Self::Controller => "controller",
             Self::ReadKey => "read-key",
+            Self::ReadTyped => "read-typed",
             Self::ReadKeyWrites => "read-key-writes",
             Self::ReadIndex => "read-index",
             Self::ReadIndexWrites => "read-index-writes",

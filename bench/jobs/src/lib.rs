@@ -6,6 +6,7 @@
 
 mod answer;
 mod arguments;
+mod connections;
 mod mark;
 mod reads;
 mod reconciles;
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub use self::{
     answer::Answer,
     arguments::{Arguments, Job},
+    connections::make_connections,
     mark::{Allocations, Mark, Measured, count_with, forget_peak, peak},
     reads::{Reads, group_of},
     reconciles::{Reconciles, TOLD_AT},
@@ -67,8 +69,6 @@ pub fn change(number: usize) -> Value {
     serde_json::json!({"metadata": {"annotations": annotations}})
 }
 
-/// How often a program asks before it is measured: connections are made then.
-pub const WARM_UP: usize = 20;
 /// Who changes fields; libraries would choose different names.
 pub const FIELD_MANAGER: &str = "bench";
 

@@ -126,6 +126,7 @@ impl Measured {
     pub async fn rest(&mut self) -> Result<()> {
         tokio::time::sleep(Duration::from_secs(1)).await;
         self.rss_bytes = resident()?;
+        self.peak_rss_bytes = i64::try_from(peak()?)?;
         self.heap_bytes = allocations().map(|all| all.live_bytes);
         Ok(())
     }

@@ -114,7 +114,8 @@ pub(crate) async fn sync(client: &Client) -> Result<(Measured, Answer)> {
     measured.rest().await?;
     let mut answer = Answer::default();
     for rollout in &informer.lister().list() {
-        answer.add_key(rollout.key().namespace().unwrap_or_default(), rollout.key().name());
+        let (key, rollout) = (rollout.key(), rollout.decode()?);
+        answer.add_custom(key.namespace().unwrap_or_default(), key.name(), &rollout.data);
     }
     ensure!(told.load(Ordering::Relaxed) == answer.count(), "the handler was not told of everything");
     Ok((measured, answer))

@@ -32,7 +32,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
                 let mut made = fleet.create(&create, &pod).await?;
                 made.status.clone_from(&template.status);
                 if let Some(status) = &mut made.status {
-                    status.pod_ip = Some(format!("10.1.{}.{}", number / 250, number % 250));
+                    status.pod_ip = Some(format!("10.{}.{}.{}", number / 62_500, number / 250 % 250, number % 250));
                 }
                 fleet.update_status(&update, &made).await?;
             }

@@ -1,11 +1,11 @@
 //! Jobs of informers: complete, follow, look up, read again.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
 use klient::client::{Api, ListStream, Watch};
@@ -14,10 +14,12 @@ use klient::wire::ManagedFields;
 use klient::{Error, ListOptions, VersionMatch, WatchOptions};
 use tokio::sync::Notify;
 
+use crate::{reads::last_of, replay::take_object};
+
 fn answer(informer: &SharedInformer<Pod>) -> Answer {
     let mut answer = Answer::default();
     for pod in &informer.lister().list() {
-        answer.add_key(pod.key().namespace().unwrap_or_default(), pod.key().name());
+        take_object(&mut answer, pod);
     }
     answer
 }
@@ -39,10 +41,11 @@ pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: Form, first_read: Fi
     Ok((measured, answer))
 }
 
-/// Lists the state of a version, so that the events after it come on the watch.
+/// Lists the state of a version, so that the events after it come on the watch; says when that begins.
 struct Old {
     fleet: Api<Pod>,
     since: String,
+    begun: Arc<OnceLock<Mark>>,
 }
 
 impl ListWatch for Old {
@@ -57,6 +60,10 @@ impl ListWatch for Old {
     }
 
     async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<Watch<Pod>, Error> {
+        if let Ok(now) = Mark::now() {
+            // The first one counts.
+            let _ = self.begun.set(now);
+        }
         ListWatch::watch(&self.fleet, options, managed_fields).await
     }
 
@@ -70,16 +77,12 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     let (count, done) = (arguments.count, Arc::new(Notify::new()));
     let (keys, ended) = (Arc::new(std::sync::Mutex::new(Answer::default())), Arc::clone(&done));
     let taken = Arc::clone(&keys);
-    let source = Old { fleet, since: arguments.since.clone() };
+    let begun = Arc::default();
+    let source = Old { fleet, since: arguments.since.clone(), begun: Arc::clone(&begun) };
     let informer = SharedInformer::new(source);
-    let started = Arc::new(std::sync::Mutex::new(None));
-    let first = Arc::clone(&started);
     let _registration = informer.add_handler(move |event: Event<Pod>| {
         let Event::Updated { new, .. } = &event else { return };
         let Ok(mut answer) = taken.lock() else { return };
-        if answer.count() == 0 {
-            *first.lock().expect("nobody panics") = Mark::now().ok();
-        }
         answer.add_key(new.key().namespace().unwrap_or_default(), new.key().name());
         if answer.count() == count {
             ended.notify_one();
@@ -87,8 +90,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     });
     informer.start();
     done.notified().await;
-    let mark = started.lock().expect("nobody panics").take();
-    let measured = mark.ok_or_else(|| anyhow::anyhow!("no event came"))?.measured()?;
+    let measured = begun.get().context("no watch was begun")?.measured()?;
     let answer = std::mem::take(&mut *keys.lock().expect("nobody panics"));
     Ok((measured, answer))
 }
@@ -101,16 +103,13 @@ pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Mea
     informer.start();
     informer.wait_for_sync().await?;
     let values: Vec<_> = groups.values();
-    let mut read = 0;
+    let last = |pod: &CachedObject<Pod>| u64::from(last_of(pod.key().name()));
+    let mut answer = Answer::default();
     let mark = Mark::now()?;
     for number in 0..arguments.count {
-        for pod in &groups.get(&values[number % values.len()]) {
-            read += pod.key().as_str().len();
-        }
+        answer.add_number((&groups.get(&values[number % values.len()])).into_iter().map(last).sum());
     }
-    let measured = mark.measured()?;
-    ensure!(read > 0, "nothing was read");
-    Ok((measured, answer(&informer)))
+    Ok((mark.measured()?, answer))
 }
 
 /// The whole state once more, after the server has ended the watch and does not know any more what happened since. One object has

@@ -15,7 +15,7 @@ mod watch;
 mod write;
 
 use anyhow::Result;
-use bench_jobs::{Arguments, FLEET, Job, Mark, WARM_UP, name, report};
+use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::GetOptions;
 use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
@@ -35,7 +35,9 @@ pub async fn run() -> Result<()> {
         Job::Queue => Some(queue::steady(&arguments).await?),
         Job::QueueBurst => Some(queue::burst(&arguments).await?),
         Job::QueueDelayed => Some(queue::delayed(&arguments).await?),
-        Job::ReadKey | Job::ReadKeyWrites | Job::ReadIndex | Job::ReadIndexWrites => Some(reads::read(&arguments)?),
+        Job::ReadKey | Job::ReadTyped | Job::ReadKeyWrites | Job::ReadIndex | Job::ReadIndexWrites => {
+            Some(reads::read(&arguments)?)
+        }
         _ => None,
     };
     if let Some((measured, answer)) = serverless {
@@ -58,9 +60,11 @@ pub async fn run() -> Result<()> {
         report(LIBRARY, &arguments, &measured, &answer);
         return Ok(());
     }
-    for _ in 0..WARM_UP {
-        fleet.get(&name(0), &GetOptions::default()).await?;
-    }
+    make_connections(&arguments, || {
+        let fleet = fleet.clone();
+        async move { Ok(fleet.get(&name(0), &GetOptions::default()).await?) }
+    })
+    .await?;
     let (measured, answer) = match arguments.job {
         Job::Get => read::get(&arguments, fleet).await?,
         Job::List => read::list(&arguments, &fleet).await?,

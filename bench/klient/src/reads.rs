@@ -1,7 +1,9 @@
 //! Reads of the store that informers and listers are made of, by many readers. No server is asked.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result};
-use bench_jobs::{Answer, Arguments, FLEET, Measured, Reads, group_of, name};
+use bench_jobs::{Answer, Arguments, FLEET, Job, Measured, Reads, group_of, name};
 use k8s_openapi::api::core::v1::Pod;
 use klient::ObjectKey;
 use klient::informer::{CachedObject, IndexFunc, ThreadSafeStore};
@@ -13,6 +15,8 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     let store = ThreadSafeStore::<CachedObject<Pod>>::new();
     let by_group = IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name())));
     let groups = store.add_index("group", by_group)?;
+    let is_typed = arguments.job == Job::ReadTyped;
+    let make = if is_typed { decoded } else { as_it_came };
     let objects = (0..arguments.size).map(|number| make(&mut template, number)).collect::<Result<Vec<_>>>()?;
     store.replace(objects.iter().cloned(), "1".into());
     let keys: Vec<_> = (0..arguments.size).map(|number| ObjectKey::namespaced(FLEET, &name(number))).collect();
@@ -22,19 +26,33 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     if reads.by_index() {
         let last = |pod: &CachedObject<Pod>| u64::from(last_of(pod.key().name()));
         reads.run(|number| (&groups.get(&values[number % values.len()])).into_iter().map(last).sum(), write)
+    } else if is_typed {
+        let last = |pod: Arc<Pod>| pod.metadata.name.as_deref().map_or(0, last_of).into();
+        reads.run(
+            |number| store.get(&keys[number % keys.len()]).and_then(|pod| pod.decode().ok()).map_or(0, last),
+            write,
+        )
     } else {
         let last = |pod: CachedObject<Pod>| u64::from(last_of(pod.key().name()));
         reads.run(|number| store.get(&keys[number % keys.len()]).map_or(0, last), write)
     }
 }
 
-fn make(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
+/// As it is in the cache of an informer that decodes everything at once.
+fn decoded(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
+    template.metadata.name = Some(name(number));
+    Ok(CachedObject::from_object(template.clone()))
+}
+
+/// As it is in the cache of others.
+fn as_it_came(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
     template.metadata.name = Some(name(number));
     template.metadata.resource_version = Some((number + 1).to_string());
     let message = klient::wire::encode(template).context("a pod cannot be encoded")?;
     Ok(CachedObject::from_wire(RawObject::from_protobuf(&message, ManagedFields::Drop)?))
 }
 
-fn last_of(name: &str) -> u8 {
+/// The last character of a name, which is quick to get.
+pub(crate) fn last_of(name: &str) -> u8 {
     name.bytes().next_back().unwrap_or_default()
 }

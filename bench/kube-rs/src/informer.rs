@@ -7,7 +7,7 @@ use bench_jobs::{
     Answer, Arguments, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, Job, Mark, Measured,
     forget_peak, peak, replay_changes, replay_expiry,
 };
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client, Resource,
@@ -18,12 +18,12 @@ use serde::de::DeserializeOwned;
 
 /// A store from nothing to complete. Objects are always decoded.
 pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
-    store(mark, fleet, (), watcher::Config::default()).await
+    store(mark, fleet, (), watcher::Config::default(), Answer::add_pod).await
 }
 
 /// The same, by a watch that begins with the state.
 pub(crate) async fn sync_watch_list(fleet: Api<Pod>) -> Result<(Measured, Answer)> {
-    store(Mark::now()?, fleet, (), watcher::Config::default().streaming_lists()).await
+    store(Mark::now()?, fleet, (), watcher::Config::default().streaming_lists(), Answer::add_pod).await
 }
 
 /// The same of custom resources, with the API for kinds that are known only at run time.
@@ -31,31 +31,45 @@ pub(crate) async fn sync_custom(client: &Client) -> Result<(Measured, Answer)> {
     let kind = GroupVersionKind::gvk(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, CUSTOM_PLURAL);
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), FLEET, &resource);
-    store(Mark::now()?, api, resource, watcher::Config::default()).await
+    let add = |answer: &mut Answer, rollout: &DynamicObject| {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        answer.add_custom(&text(&rollout.metadata.namespace), &text(&rollout.metadata.name), &rollout.data);
+    };
+    store(Mark::now()?, api, resource, watcher::Config::default(), add).await
 }
 
-async fn store<K>(mark: Mark, api: Api<K>, kind: K::DynamicType, config: watcher::Config) -> Result<(Measured, Answer)>
+async fn store<K>(
+    mark: Mark,
+    api: Api<K>,
+    kind: K::DynamicType,
+    config: watcher::Config,
+    add: fn(&mut Answer, &K),
+) -> Result<(Measured, Answer)>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Clone + Eq + Hash + Send + Sync + Unpin,
 {
     let writer = reflector::store::Writer::new(kind);
     let store = writer.as_reader();
-    let mut events = std::pin::pin!(reflector(writer, watcher(api, config)).default_backoff());
+    let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
+    let mut events = std::pin::pin!(reflector(writer, objects).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut measured = mark.measured()?;
     measured.rest().await?;
     let mut answer = Answer::default();
-    for object in store.state() {
-        add_key(&mut answer, object.meta());
-    }
+    store.state().iter().for_each(|object| add(&mut answer, object));
     Ok((measured, answer))
+}
+
+/// A watcher of pods whose managed fields are dropped, as users do who care for memory.
+fn pods(fleet: Api<Pod>) -> impl Stream<Item = Result<watcher::Event<Pod>, watcher::Error>> {
+    watcher(fleet, watcher::Config::default()).modify(|pod| pod.metadata.managed_fields = None)
 }
 
 /// Changes that the server tells a complete store of.
 pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (_store, writer) = reflector::store();
-    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
+    let mut events = std::pin::pin!(reflector(writer, pods(fleet)).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut answer = Answer::default();
     let mark = Mark::now()?;
@@ -73,7 +87,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
 /// The whole state once more, after the server has ended the watch and does not know any more what happened since.
 pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (store, writer) = reflector::store();
-    let mut events = std::pin::pin!(reflector(writer, watcher(fleet, watcher::Config::default())).default_backoff());
+    let mut events = std::pin::pin!(reflector(writer, pods(fleet)).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut rest = Mark::now()?.measured()?;
     rest.rest().await?;
@@ -86,9 +100,7 @@ pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     measured.peak_rss_bytes = i64::try_from(peak()?)?;
     (measured.rss_bytes, measured.heap_bytes) = (rest.rss_bytes, rest.heap_bytes);
     let mut answer = Answer::default();
-    for pod in store.state() {
-        add_key(&mut answer, &pod.metadata);
-    }
+    store.state().iter().for_each(|pod| answer.add_pod(pod));
     Ok((measured, answer))
 }
 

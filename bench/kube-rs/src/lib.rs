@@ -8,7 +8,7 @@ mod watch;
 mod write;
 
 use anyhow::{Result, bail};
-use bench_jobs::{Arguments, FLEET, Job, Mark, WARM_UP, name, report};
+use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, Config,
@@ -26,7 +26,7 @@ pub async fn run() -> Result<()> {
     let arguments = Arguments::of_process()?;
     match arguments.job {
         Job::Queue | Job::QueueBurst | Job::QueueDelayed => bail!("kube has no queue by itself"),
-        Job::ReadKey | Job::ReadKeyWrites => {
+        Job::ReadKey | Job::ReadTyped | Job::ReadKeyWrites => {
             let (measured, answer) = reads::read(&arguments)?;
             report(LIBRARY, &arguments, &measured, &answer);
             return Ok(());
@@ -42,15 +42,17 @@ pub async fn run() -> Result<()> {
         report(LIBRARY, &arguments, &measured, &answer);
         return Ok(());
     }
-    for _ in 0..WARM_UP {
-        fleet.get(&name(0)).await?;
-    }
+    make_connections(&arguments, || {
+        let fleet = fleet.clone();
+        async move { Ok(fleet.get(&name(0)).await?) }
+    })
+    .await?;
     let (measured, answer) = match arguments.job {
         Job::Get => read::get(&arguments, fleet).await?,
         Job::List | Job::ListManaged => read::list(&arguments, &fleet).await?,
         Job::Create => write::create(&arguments, &client).await?,
         Job::Patch => write::patch(&arguments, fleet).await?,
-        // There is no form of an event other than the typed one.
+        // Whole objects come typed alone.
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
         Job::Sync | Job::SyncList | Job::SyncDecoded => informer::sync(Mark::now()?, fleet).await?,
         Job::SyncWatchList => informer::sync_watch_list(fleet).await?,
@@ -63,6 +65,7 @@ pub async fn run() -> Result<()> {
         | Job::Cold
         | Job::Index
         | Job::ReadKey
+        | Job::ReadTyped
         | Job::ReadKeyWrites
         | Job::ReadIndex
         | Job::ReadIndexWrites

@@ -8,9 +8,6 @@ use kube::runtime::{
     watcher::Event,
 };
 
-/// How many objects change in turns.
-const CHANGED: usize = 1000;
-
 pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     let mut template = arguments.pod()?;
     template.metadata.namespace = Some(FLEET.to_owned());
@@ -22,7 +19,7 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     let store = writer.as_reader();
     (0..arguments.size).for_each(|number| writer.apply_watcher_event(&apply(number)));
     ensure!(store.len() == arguments.size, "{} objects", store.len());
-    let changes: Vec<_> = (0..CHANGED.min(arguments.size)).map(apply).collect();
+    let changes: Vec<_> = (0..arguments.size).map(apply).collect();
     let keys: Vec<_> = (0..arguments.size).map(|number| ObjectRef::<Pod>::new(&name(number)).within(FLEET)).collect();
     let last = |pod: &Pod| pod.metadata.name.as_deref().and_then(|name| name.bytes().next_back()).unwrap_or_default();
     Reads::new(arguments).run(

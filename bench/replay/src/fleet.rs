@@ -1,7 +1,10 @@
 //! The objects that are told of: as many as wanted, each with its own name, uid and version, made from recorded ones while they are
 //! written.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::SystemTime,
+};
 
 use crate::{
     protobuf,
@@ -143,9 +146,9 @@ impl Fleet {
     }
 
     /// A change after the state that lists tell of. Each object changes as often as any other, give or take one.
-    pub(crate) fn modified(&self, form: Form, number: usize, out: &mut Vec<u8>) {
+    pub(crate) fn modified(&self, form: Form, number: usize, at: SystemTime, out: &mut Vec<u8>) {
         let version = self.version() + 1 + number as u64;
-        nth(&self.templates(form).modified, number).write_changed(number % self.size, version, out);
+        nth(&self.templates(form).modified, number).write_changed(number % self.size, version, at, out);
     }
 
     /// That of the state.

@@ -5,7 +5,7 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::Result;
@@ -168,14 +168,17 @@ impl Server {
         }
         answer.flush()?;
         while self.wait_until_due(&answer, end)? == Next::Change {
-            let begun = Instant::now();
+            let begun = SystemTime::now();
             for number in 0..self.fleet.changes(form) {
+                let mut at = SystemTime::now();
                 if let Some(pace) = self.fleet.pace {
                     answer.flush()?;
+                    // A client that does not take them in time is late by all of it, and not from when it takes them on.
                     let due = begun + Duration::from_secs(1) * u32::try_from(number)? / pace;
-                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                    thread::sleep(due.duration_since(at).unwrap_or_default());
+                    at = due;
                 }
-                answer.chunk(|out| self.fleet.modified(form, number, out))?;
+                answer.chunk(|out| self.fleet.modified(form, number, at, out))?;
             }
             answer.flush()?;
         }

@@ -40,13 +40,13 @@ impl Template {
         self.bytes.len()
     }
 
-    /// Appends the object with a number, changed now.
-    pub(crate) fn write_changed(&self, number: usize, version: u64, out: &mut Vec<u8>) {
+    /// Appends the object with a number, changed at a time.
+    pub(crate) fn write_changed(&self, number: usize, version: u64, at: SystemTime, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(number, version, out);
         if let Some(end) = self.time {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            digits(&mut out[start..start + end], 19, u64::try_from(now.as_nanos()).unwrap_or_default());
+            let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            digits(&mut out[start..start + end], 19, u64::try_from(at.as_nanos()).unwrap_or_default());
         }
     }
 

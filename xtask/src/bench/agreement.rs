@@ -1,6 +1,6 @@
 //! Whether two runs say the same: the ratios of this one beside those of an earlier one.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -14,8 +14,8 @@ pub(super) fn read(path: &Path) -> Result<Value> {
 }
 
 /// One ratio in both runs.
-struct Pair {
-    what: String,
+struct Pair<'a> {
+    what: &'a str,
     earlier: Spread,
     now: Spread,
 }
@@ -27,7 +27,7 @@ struct Spread {
     max: f64,
 }
 
-impl Pair {
+impl Pair<'_> {
     /// Whether both runs have seen some same value: then the difference is no more than what each of them shows by itself.
     fn agrees(&self) -> bool {
         self.earlier.min <= self.now.max && self.now.min <= self.earlier.max
@@ -56,12 +56,15 @@ impl Spread {
 
 /// How many ratios agree, and those that do not.
 pub(super) fn describe(earlier: &Value, now: &Value) -> String {
-    let pairs = pairs(earlier, now);
+    let (earlier, now) = (ratios(earlier), ratios(now));
+    let pairs: Vec<_> =
+        now.iter().filter_map(|(what, now)| Some(Pair { what, earlier: *earlier.get(what)?, now: *now })).collect();
     let (agree, closely) =
         (pairs.iter().filter(|pair| pair.agrees()).count(), pairs.iter().filter(|pair| pair.agrees_closely()).count());
+    let lonely = earlier.len() + now.len() - 2 * pairs.len();
     let mut text = format!(
         "**beside the earlier run**: of {} ratios, {agree} agree within their spreads, {closely} of them so that each \
-         median lies within the other's spread.\n",
+         median lies within the other's spread; {lonely} are in one of the runs alone.\n",
         pairs.len()
     );
     if agree < pairs.len() {
@@ -74,30 +77,22 @@ pub(super) fn describe(earlier: &Value, now: &Value) -> String {
     text
 }
 
-fn pairs(earlier: &Value, now: &Value) -> Vec<Pair> {
-    let jobs = |run: &Value| run["jobs"].as_array().cloned().unwrap_or_default();
-    let (earlier, now) = (jobs(earlier), jobs(now));
-    let mut pairs = Vec::new();
-    for job in &now {
-        let is_same =
-            |other: &&Value| ["job", "concurrency", "pace", "count", "size"].iter().all(|key| other[*key] == job[*key]);
-        let Some(before) = earlier.iter().find(is_same) else { continue };
+/// All ratios of a run, by what they are of.
+fn ratios(run: &Value) -> BTreeMap<String, Spread> {
+    let mut ratios = BTreeMap::new();
+    for job in run["jobs"].as_array().into_iter().flatten() {
+        let pace = job["pace"].as_u64().map(|pace| format!(", {pace} in a second")).unwrap_or_default();
+        let (name, times) = (job["job"].as_str().unwrap_or_default(), &job["count"]);
+        let of = format!("{name}{pace}, {} at a time, {} objects, {times} times", job["concurrency"], job["size"]);
         for library in ["client-go", "kube-rs"] {
             for (key, name) in [("cpu_over_klients", "CPU"), ("wall_over_klients", "time")] {
-                let spread = |job: &Value| Spread::of(&job["libraries"][library][key]);
-                let (Some(earlier), Some(now)) = (spread(before), spread(job)) else { continue };
-                let text = |key: &str| job[key].to_string();
-                let what = format!(
-                    "{}, {} at a time, {} objects: {library}'s {name} / klient's",
-                    job["job"].as_str().unwrap_or_default(),
-                    text("concurrency"),
-                    text("size"),
-                );
-                pairs.push(Pair { what, earlier, now });
+                if let Some(spread) = Spread::of(&job["libraries"][library][key]) {
+                    ratios.insert(format!("{of}: {library}'s {name} / klient's"), spread);
+                }
             }
         }
     }
-    pairs
+    ratios
 }
 
 #[cfg(test)]
@@ -120,14 +115,15 @@ mod tests {
         assert!(apart.contains("1 agree within their spreads, 0 of"), "{apart}");
         let other = describe(&first, &run([5.1, 5.5, 6.0]));
         assert!(
-            other.contains("0 agree") && other.contains("| queue, 8 at a time, 1 objects: client-go's CPU"),
+            other.contains("0 agree") && other.contains("| queue, 8 at a time, 1 objects, 9 times: client-go's CPU"),
             "{other}"
         );
     }
 
     #[test]
-    fn a_job_that_only_one_run_has_says_nothing() {
-        assert!(describe(&json!({"jobs": []}), &run([1.0, 1.0, 1.0])).contains("of 0 ratios"));
+    fn a_job_that_only_one_run_has_does_not_agree_with_anything() {
+        let text = describe(&json!({"jobs": []}), &run([1.0, 1.0, 1.0]));
+        assert!(text.contains("of 0 ratios") && text.contains("; 1 are in one of the runs alone"), "{text}");
     }
 
     #[test]

@@ -3,12 +3,15 @@
 
 use std::{
     io::Read,
+    os::unix::process::ExitStatusExt as _,
     process::{Child, Command, Stdio},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
+
+use signal_hook::consts::SIGKILL;
 
 use super::memory;
 
@@ -61,6 +64,10 @@ pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended> {
     };
     let text = |reader: JoinHandle<Vec<u8>>| String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned();
     let (printed, complaints) = (text(printed), text(complaints));
+    if status.signal() == Some(SIGKILL) {
+        // Nobody else does that: this process would have ended with an error.
+        return Ok(Ended::OutOfMemory);
+    }
     if !status.success() {
         bail!("{words} failed: {status}: {}", complaints.trim());
     }
@@ -114,6 +121,8 @@ mod tests {
     fn a_program_is_ended_before_memory_is() {
         let limits = Limits { available: || Some(1000), ..Limits::default() };
         assert_eq!(run(&mut shell("exec sleep 1000"), limits).unwrap(), Ended::OutOfMemory);
+        // The kernel was faster.
+        assert_eq!(run(&mut shell("kill -9 $$"), Limits::default()).unwrap(), Ended::OutOfMemory);
     }
 
     #[test]

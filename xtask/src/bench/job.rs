@@ -52,6 +52,7 @@ impl Job {
         Self::replay("sync-replay", "sync", "cache of all pods, replayed, from nothing to complete", 1),
         Self::replay("sync-list-replay", "sync-list", "the same, by a list", 1),
         Self::replay("sync-watch-list-replay", "sync-watch-list", "the same, by a watch that begins with the state", 1),
+        Self::replay("sync-decoded-replay", "sync-decoded", "the same, every object decoded", 1),
         Self::replay("sync-custom-replay", "sync-custom", "cache of all custom resources, from nothing to complete", 1),
         Self::replay("events-replay", "events", "replayed watch event to a handler that takes the key", EVENTS),
         Self::replay(
@@ -84,6 +85,8 @@ impl Job {
         Self::process("read-key", "object by its key, 2 readers", 2_000_000, 2),
         Self::process("read-key", "object by its key, 4 readers", 2_000_000, 4),
         Self::process("read-key", "object by its key, 8 readers", 2_000_000, 8),
+        Self::process("read-typed", "object by its key, used, of a cache of decoded ones, 1 reader", 2_000_000, 1),
+        Self::process("read-typed", "object by its key, used, of a cache of decoded ones, 8 readers", 2_000_000, 8),
         Self::process("read-key-writes", "object by its key, 1 reader and a writer", 1_000_000, 1),
         Self::process("read-key-writes", "object by its key, 2 readers and a writer", 1_000_000, 2),
         Self::process("read-key-writes", "object by its key, 4 readers and a writer", 1_000_000, 4),
@@ -114,6 +117,11 @@ impl Job {
 
     const fn process(name: &'static str, operation: &'static str, count: usize, concurrency: usize) -> Self {
         Self { name, task: name, place: Place::Process, operation, count, concurrency, pace: None }
+    }
+
+    /// Its name, with how fast it goes where that is given.
+    pub(super) fn full_name(self) -> String {
+        self.pace.map_or_else(|| self.name.to_owned(), |pace| format!("{}, {pace} in a second", self.name))
     }
 
     /// How many objects there are unless it is said.
@@ -164,7 +172,7 @@ impl Job {
     /// How many objects a right answer counts.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
         match self.task {
-            "list" | "list-managed" | "cold" | "index" | "expire" => call.size,
+            "list" | "list-managed" | "cold" | "expire" => call.size,
             task if task.starts_with("sync") => call.size,
             // The last of each worker.
             "get" | "patch" => self.concurrency,

@@ -1,11 +1,17 @@
 //! Whether there is enough memory for a size: judged by smaller ones, before anything is run.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::sample::Sample;
 
-/// How much of the machine's memory can be had now, where that is known.
+/// How much memory can be had now, where that is known: of the machine's, and of what a container leaves.
 pub(super) fn available() -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(Path::new(CGROUP).join(name)).ok()?.trim().parse::<u64>().ok();
+    let left = number("memory.max").zip(number("memory.current")).map(|(most, now)| most.saturating_sub(now));
+    machine().into_iter().chain(left).min()
+}
+
+fn machine() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
@@ -20,6 +26,9 @@ pub(super) fn too_little(smaller: (usize, &[Sample]), size: usize, available: Op
     (needed > available * USABLE)
         .then(|| format!("too little memory: about {:.1} GB needed, {:.1} GB available", needed / 1e9, available / 1e9))
 }
+
+/// What limits a container, as seen inside of it.
+const CGROUP: &str = "/sys/fs/cgroup";
 
 /// Not all of it: others run here, too.
 const USABLE: f64 = 0.9;

@@ -113,11 +113,18 @@ impl Options {
         self.sizes.sort_unstable();
         self.sizes.dedup();
         ensure!(self.plots.is_none() || self.sizes.len() > 1, "--plots needs at least two --sizes");
+        let grows = self.jobs.iter().any(|job| job.grows());
+        ensure!(self.sizes.is_empty() || grows, "--sizes is for sync-replay, sync-custom-replay and events-replay");
+        let most = self.sizes.iter().copied().chain(self.size).max().unwrap_or(0);
+        ensure!(most <= MOST, "there can be no more than {MOST} objects");
         let most = self.jobs.iter().map(|job| job.concurrency).max().unwrap_or(1);
         ensure!(self.count.is_none_or(|count| count >= most), "--count must be at least {most}");
         Ok(())
     }
 }
+
+/// Names have six digits.
+const MOST: usize = 1_000_000;
 
 fn positive(flag: &str, value: &str) -> Result<usize> {
     let number = value.parse::<usize>().ok().filter(|number| *number > 0);
@@ -153,6 +160,8 @@ mod tests {
             &["--loud", "yes"],
             &["--count", "3"],
             &["--plots", "docs"],
+            &["--job", "queue", "--sizes", "10,20"],
+            &["--size", "1000001"],
             &["--replay-port", "70000"],
         ] {
             assert!(Options::parse(wrong).is_err(), "{wrong:?}");

@@ -1,11 +1,47 @@
 //! The programs that are compared: how each is built, or why it could not be.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
+};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 
 use super::options::Profile;
-use crate::run::run;
+/// The build that is under way, which is the leader of a group of processes.
+static BUILDING: Mutex<Option<u32>> = Mutex::new(None);
+
+/// Runs a build, which `end_build` ends with all that it has started.
+fn build(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let words = [&[program], arguments].concat().join(" ");
+    let building = || BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut child = {
+        // Nobody ends it between its start and the note of it.
+        let mut building = building();
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(directory).envs(environment.iter().copied()).process_group(0);
+        let child = command.spawn().with_context(|| format!("cannot start `{words}`"))?;
+        *building = Some(child.id());
+        child
+    };
+    let status = child.wait()?;
+    *building() = None;
+    ensure!(status.success(), "`{words}` failed: {status}");
+    Ok(())
+}
+
+/// Ends the build that is under way, if there is one, and keeps others from being started.
+pub(super) fn end_build() {
+    let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(leader) = *building {
+        // It may have ended by itself.
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{leader}")]).stderr(Stdio::null()).status();
+    }
+    // For ever: the process ends now.
+    std::mem::forget(building);
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Library {
@@ -87,13 +123,13 @@ pub(super) fn build_rust(bench: &Path, package: &str, programs: &[&str], profile
         Profile::Dev => arguments.push("--workspace"),
     }
     // The Kubernetes version is that of the server; this process has the main workspace's in its environment.
-    run(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])?;
+    build(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])?;
     Ok(target.join(folder).join(package))
 }
 
 fn build_go(bench: &Path) -> Result<PathBuf> {
     let program = bench.join("target/bench-client-go");
-    run(&bench.join("go"), "go", &["build", "-o", &program.to_string_lossy(), "."], &[])?;
+    build(&bench.join("go"), "go", &["build", "-o", &program.to_string_lossy(), "."], &[])?;
     Ok(program)
 }
 
@@ -103,14 +139,14 @@ pub(super) fn build_from_nothing(bench: &Path, library: Library, folder: &Path) 
     let rust = |package| {
         let arguments =
             ["build", "--locked", "--release", "--target-dir", &folder, "--package", package, "--bin", package];
-        run(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])
+        build(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])
     };
     match library {
         Library::Klient => rust("bench-klient"),
         Library::KubeRs => rust("bench-kube-rs"),
         Library::ClientGo => {
             let program = format!("{folder}/bench-client-go");
-            run(&bench.join("go"), "go", &["build", "-o", &program, "."], &[("GOCACHE", &folder)])
+            build(&bench.join("go"), "go", &["build", "-o", &program, "."], &[("GOCACHE", &folder)])
         }
     }
 }

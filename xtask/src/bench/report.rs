@@ -9,9 +9,8 @@ use crate::run::output;
 
 /// The page.
 pub(super) fn page(
-    root: &Path,
     command: &str,
-    load: &str,
+    conditions: &str,
     measurements: &[Measurement],
     footprints: &str,
     agreement: Option<&str>,
@@ -21,7 +20,7 @@ pub(super) fn page(
         "# One run of the benchmark".to_owned(),
         "Written by the command below; what it means is in [benchmarks.md](../benchmarks.md).".to_owned(),
         format!("    {command}"),
-        conditions(root, load),
+        conditions.to_owned(),
         "## All ratios".to_owned(),
         table::summary(measurements),
         agreement.unwrap_or_default().trim_end().to_owned(),
@@ -32,13 +31,11 @@ pub(super) fn page(
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-/// How busy the machine is: what it was doing for the last 1, 5 and 15 minutes.
-pub(super) fn load() -> String {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().take(3).collect::<Vec<_>>().join(", ")
-}
-
-fn conditions(root: &Path, load: &str) -> String {
+/// Where and when a run begins.
+pub(super) fn conditions(root: &Path) -> String {
+    // What the machine was doing for the last 1, 5 and 15 minutes.
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().take(3).collect::<Vec<_>>().join(", ");
     let said = |program: &str, arguments: &[&str]| {
         output(root, program, arguments).map_or_else(|_| format!("{program}: unknown"), |text| text.trim().to_owned())
     };
@@ -78,10 +75,17 @@ mod tests {
         measurement.add(Library::Klient, sample(0.1));
         measurement.add(Library::ClientGo, sample(0.25));
         measurement.missing(Library::KubeRs, "cannot be built");
-        let page =
-            page(Path::new("."), "bench --job get", "0.1, 0.1, 0.1", &[measurement], "programs", Some("agreed\n"));
-        for part in ["    bench --job get\n", "2.50 (2.50-2.50)", "| cannot be built |", "\n\nagreed\n\n", "programs\n"]
-        {
+        let conditions = conditions(Path::new("."));
+        assert!(conditions.contains("- commit ") && conditions.contains("rustc 1."), "{conditions}");
+        let page = page("bench --job get", "a machine", &[measurement], "programs", Some("agreed\n"));
+        for part in [
+            "a machine\n",
+            "    bench --job get\n",
+            "2.50 (2.50-2.50)",
+            "| cannot be built |",
+            "\n\nagreed\n\n",
+            "programs\n",
+        ] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
         assert_eq!(page.matches("**get: get of a pod").count(), 1);

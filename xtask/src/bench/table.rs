@@ -71,7 +71,13 @@ struct Row {
 }
 
 impl Row {
-    fn of(samples: &[Sample], counted: Option<&Sample>, klient: &[Sample], count: usize) -> Option<Self> {
+    fn of(
+        samples: &[Sample],
+        counted: Option<&Sample>,
+        klient: &[Sample],
+        count: usize,
+        pace: Option<u32>,
+    ) -> Option<Self> {
         let count = count as f64;
         let ratio = |value: fn(&Sample) -> f64| {
             Spread::of(samples.iter().zip(klient).map(|(other, ours)| value(other) / value(ours)))
@@ -86,7 +92,8 @@ impl Row {
             peak_rss_megabytes: Spread::of(samples.iter().map(|sample| sample.peak_rss_bytes / 1e6))?,
             more: std::array::from_fn(metric),
             cpu_ratio: ratio(|sample| sample.cpu_seconds),
-            wall_ratio: ratio(|sample| sample.wall_seconds),
+            // What has a pace takes as long as that wants.
+            wall_ratio: ratio(|sample| sample.wall_seconds).filter(|_| pace.is_none()),
         })
     }
 
@@ -132,7 +139,7 @@ pub(super) fn last(measurement: &Measurement) -> String {
     };
     let all: Vec<_> = Library::ALL.iter().filter_map(took).collect();
     let Measurement { job, size, .. } = measurement;
-    format!("{}, {} at a time, {size} objects: CPU {}", job.name, job.concurrency, all.join(", "))
+    format!("{}, {} at a time, {size} objects: CPU {}", job.full_name(), job.concurrency, all.join(", "))
 }
 
 /// One row for each job: what it takes of klient, and how many times as much of the others.
@@ -153,7 +160,7 @@ pub(super) fn summary(measurements: &[Measurement]) -> String {
         let peaks: Vec<_> =
             (0..rows.len()).map(|library| cell(library, &|row| Some(row.peak_rss_megabytes.short()))).collect();
         let cells = [
-            measurement.job.name.to_owned(),
+            measurement.job.full_name(),
             measurement.job.concurrency.to_string(),
             measurement.size.to_string(),
             cell(0, &|row| Some(row.cpu_microseconds.short())),
@@ -233,7 +240,8 @@ fn rows(measurement: &Measurement) -> impl Iterator<Item = (&'static str, Result
     measurement.samples.iter().map(move |(library, samples)| {
         let counted = measurement.counted.iter().find(|(known, _)| known == library).map(|(_, sample)| sample);
         let row = samples.as_ref().map_err(Clone::clone).and_then(|samples| {
-            Row::of(samples, counted, klient, measurement.count).ok_or_else(|| "no samples".to_owned())
+            Row::of(samples, counted, klient, measurement.count, measurement.job.pace)
+                .ok_or_else(|| "no samples".to_owned())
         });
         (library.name(), row)
     })

@@ -35,9 +35,8 @@ impl Turns<'_> {
                 measurement.missing(program.library, &why);
             }
         }
-        for turn in 0..self.programs.len() {
-            // Nobody is always the first.
-            let program = &self.programs[(self.round + turn) % self.programs.len()];
+        for turn in ORDERS[self.round % ORDERS.len()] {
+            let program = &self.programs[turn];
             let (library, Ok(path)) = (program.library, program.path()) else { continue };
             if measurement.is_missing(library) {
                 continue;
@@ -103,6 +102,9 @@ impl Turns<'_> {
         Ok(())
     }
 }
+
+/// Nobody is always the first, or always after the same other.
+const ORDERS: [[usize; Library::ALL.len()]; 6] = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]];
 
 #[cfg(test)]
 mod tests {
