@@ -42,7 +42,7 @@ func syncCustom(ctx context.Context, config *rest.Config) (measured, *answer, er
 		rollout := object.(*unstructured.Unstructured)
 		containers, _, err := unstructured.NestedSlice(rollout.Object, "spec", "template", "spec", "containers")
 		if err != nil || len(containers) == 0 {
-			return measured, nil, fmt.Errorf("%s has no containers: %w", rollout.GetName(), err)
+			return measured, nil, fmt.Errorf("%s has no containers", rollout.GetName())
 		}
 		image, _ := containers[0].(map[string]any)["image"].(string)
 		answer.add(rollout.GetNamespace() + "/" + rollout.GetName() + " " + image)

@@ -27,7 +27,8 @@ pub(crate) fn output(directory: &Path, program: &str, arguments: &[&str]) -> Res
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn command(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+/// A program that is yet to be started.
+pub(crate) fn command(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).envs(environment.iter().copied());
     command

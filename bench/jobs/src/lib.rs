@@ -22,7 +22,7 @@ pub use self::{
     arguments::{Arguments, Job},
     connections::make_connections,
     mark::{Allocations, Mark, Measured, count_with, forget_peak, peak},
-    reads::{Reads, group_of},
+    reads::{Reads, group_of, last_of},
     reconciles::{Reconciles, TOLD_AT},
     replay::{replay_changes, replay_expiry},
     spread::spread,

@@ -69,6 +69,11 @@ impl<'a> Reads<'a> {
     }
 }
 
+/// The last character of a name: an answer that is quick to get.
+pub fn last_of(name: &str) -> u64 {
+    name.bytes().next_back().unwrap_or_default().into()
+}
+
 /// The group of a pod by its name: twenty that differ in the last digits.
 pub fn group_of(name: &str) -> String {
     let number: usize = name.trim_start_matches("web-").parse().unwrap_or_default();

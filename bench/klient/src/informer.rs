@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, peak, replay_expiry};
+use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, last_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
 use klient::client::{Api, ListStream, Watch};
 use klient::informer::{CachedObject, Event, FirstRead, Form, IndexFunc, ListWatch, SharedInformer};
@@ -14,7 +14,7 @@ use klient::wire::ManagedFields;
 use klient::{Error, ListOptions, VersionMatch, WatchOptions};
 use tokio::sync::Notify;
 
-use crate::{reads::last_of, replay::take_object};
+use crate::replay::take_object;
 
 fn answer(informer: &SharedInformer<Pod>) -> Answer {
     let mut answer = Answer::default();
@@ -103,7 +103,7 @@ pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Mea
     informer.start();
     informer.wait_for_sync().await?;
     let values: Vec<_> = groups.values();
-    let last = |pod: &CachedObject<Pod>| u64::from(last_of(pod.key().name()));
+    let last = |pod: &CachedObject<Pod>| last_of(pod.key().name());
     let mut answer = Answer::default();
     let mark = Mark::now()?;
     for number in 0..arguments.count {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use bench_jobs::{Answer, Arguments, FLEET, Job, Measured, Reads, group_of, name};
+use bench_jobs::{Answer, Arguments, FLEET, Job, Measured, Reads, group_of, last_of, name};
 use k8s_openapi::api::core::v1::Pod;
 use klient::ObjectKey;
 use klient::informer::{CachedObject, IndexFunc, ThreadSafeStore};
@@ -24,16 +24,16 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     let reads = Reads::new(arguments);
     let write = |number: usize| drop(store.insert(objects[number % objects.len()].clone()));
     if reads.by_index() {
-        let last = |pod: &CachedObject<Pod>| u64::from(last_of(pod.key().name()));
+        let last = |pod: &CachedObject<Pod>| last_of(pod.key().name());
         reads.run(|number| (&groups.get(&values[number % values.len()])).into_iter().map(last).sum(), write)
     } else if is_typed {
-        let last = |pod: Arc<Pod>| pod.metadata.name.as_deref().map_or(0, last_of).into();
+        let last = |pod: Arc<Pod>| pod.metadata.name.as_deref().map_or(0, last_of);
         reads.run(
             |number| store.get(&keys[number % keys.len()]).and_then(|pod| pod.decode().ok()).map_or(0, last),
             write,
         )
     } else {
-        let last = |pod: CachedObject<Pod>| u64::from(last_of(pod.key().name()));
+        let last = |pod: CachedObject<Pod>| last_of(pod.key().name());
         reads.run(|number| store.get(&keys[number % keys.len()]).map_or(0, last), write)
     }
 }
@@ -50,9 +50,4 @@ fn as_it_came(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
     template.metadata.resource_version = Some((number + 1).to_string());
     let message = klient::wire::encode(template).context("a pod cannot be encoded")?;
     Ok(CachedObject::from_wire(RawObject::from_protobuf(&message, ManagedFields::Drop)?))
-}
-
-/// The last character of a name, which is quick to get.
-pub(crate) fn last_of(name: &str) -> u8 {
-    name.bytes().next_back().unwrap_or_default()
 }

@@ -51,8 +51,7 @@ where
 {
     let writer = reflector::store::Writer::new(kind);
     let store = writer.as_reader();
-    let objects = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None);
-    let mut events = std::pin::pin!(reflector(writer, objects).default_backoff());
+    let mut events = std::pin::pin!(reflector(writer, watched(api, config)).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut measured = mark.measured()?;
     measured.rest().await?;
@@ -61,15 +60,18 @@ where
     Ok((measured, answer))
 }
 
-/// A watcher of pods whose managed fields are dropped, as users do who care for memory.
-fn pods(fleet: Api<Pod>) -> impl Stream<Item = Result<watcher::Event<Pod>, watcher::Error>> {
-    watcher(fleet, watcher::Config::default()).modify(|pod| pod.metadata.managed_fields = None)
+/// Objects without their managed fields, as users do it who care for memory.
+fn watched<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = watcher::Result<watcher::Event<K>>>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    watcher(api, config).modify(|object| object.meta_mut().managed_fields = None)
 }
 
 /// Changes that the server tells a complete store of.
 pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (_store, writer) = reflector::store();
-    let mut events = std::pin::pin!(reflector(writer, pods(fleet)).default_backoff());
+    let mut events = std::pin::pin!(reflector(writer, watched(fleet, watcher::Config::default())).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut answer = Answer::default();
     let mark = Mark::now()?;
@@ -87,7 +89,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
 /// The whole state once more, after the server has ended the watch and does not know any more what happened since.
 pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (store, writer) = reflector::store();
-    let mut events = std::pin::pin!(reflector(writer, pods(fleet)).default_backoff());
+    let mut events = std::pin::pin!(reflector(writer, watched(fleet, watcher::Config::default())).default_backoff());
     while !matches!(events.next().await.context("the watch has ended")??, watcher::Event::InitDone) {}
     let mut rest = Mark::now()?.measured()?;
     rest.rest().await?;

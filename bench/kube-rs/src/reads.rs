@@ -1,7 +1,9 @@
 //! Reads of the store that reflectors keep, by many readers. No server is asked. There are no indices.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
-use bench_jobs::{Answer, Arguments, FLEET, Measured, Reads, name};
+use bench_jobs::{Answer, Arguments, FLEET, Measured, Reads, last_of, name};
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{
     reflector::{ObjectRef, store::Writer},
@@ -21,9 +23,9 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     ensure!(store.len() == arguments.size, "{} objects", store.len());
     let changes: Vec<_> = (0..arguments.size).map(apply).collect();
     let keys: Vec<_> = (0..arguments.size).map(|number| ObjectRef::<Pod>::new(&name(number)).within(FLEET)).collect();
-    let last = |pod: &Pod| pod.metadata.name.as_deref().and_then(|name| name.bytes().next_back()).unwrap_or_default();
+    let last = |pod: Arc<Pod>| pod.metadata.name.as_deref().map_or(0, last_of);
     Reads::new(arguments).run(
-        |number| store.get(&keys[number % keys.len()]).map_or(0, |pod| last(&pod).into()),
+        |number| store.get(&keys[number % keys.len()]).map_or(0, last),
         |number| writer.apply_watcher_event(&changes[number % changes.len()]),
     )
 }

@@ -84,6 +84,8 @@ fn end_of(bytes: &[u8], text: &str) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -93,6 +95,14 @@ mod tests {
         template.write(42, FIRST_VERSION + 7, &mut out);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "before <web-000042 00000000-0000-4000-8000-000000000042 1000000007>");
+    }
+
+    #[test]
+    fn a_change_is_stamped_with_the_time_it_was_due_at() {
+        let template = Template::object(format!("{NAME} {UID} {VERSION} {TIME}").into_bytes()).unwrap();
+        let mut out = b"before ".to_vec();
+        template.write_changed(1, FIRST_VERSION, UNIX_EPOCH + Duration::from_millis(1500), &mut out);
+        assert!(out.ends_with(b" 1000000000 0000000001500000000"), "{}", String::from_utf8_lossy(&out));
     }
 
     #[test]

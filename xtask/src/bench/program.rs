@@ -10,38 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::options::Profile;
-/// The build that is under way, which is the leader of a group of processes.
-static BUILDING: Mutex<Option<u32>> = Mutex::new(None);
-
-/// Runs a build, which `end_build` ends with all that it has started.
-fn build(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    let words = [&[program], arguments].concat().join(" ");
-    let building = || BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut child = {
-        // Nobody ends it between its start and the note of it.
-        let mut building = building();
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(directory).envs(environment.iter().copied()).process_group(0);
-        let child = command.spawn().with_context(|| format!("cannot start `{words}`"))?;
-        *building = Some(child.id());
-        child
-    };
-    let status = child.wait()?;
-    *building() = None;
-    ensure!(status.success(), "`{words}` failed: {status}");
-    Ok(())
-}
-
-/// Ends the build that is under way, if there is one, and keeps others from being started.
-pub(super) fn end_build() {
-    let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(leader) = *building {
-        // It may have ended by itself.
-        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{leader}")]).stderr(Stdio::null()).status();
-    }
-    // For ever: the process ends now.
-    std::mem::forget(building);
-}
+use crate::run::command;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Library {
@@ -149,4 +118,36 @@ pub(super) fn build_from_nothing(bench: &Path, library: Library, folder: &Path) 
             build(&bench.join("go"), "go", &["build", "-o", &program, "."], &[("GOCACHE", &folder)])
         }
     }
+}
+
+/// The build that is under way, which is the leader of a group of processes.
+static BUILDING: Mutex<Option<u32>> = Mutex::new(None);
+
+/// Runs a build, which `end_build` ends with all that it has started.
+fn build(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let words = [&[program], arguments].concat().join(" ");
+    let building = || BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut child = {
+        // Nobody ends it between its start and the note of it.
+        let mut building = building();
+        let mut command = command(directory, program, arguments, environment);
+        let child = command.process_group(0).spawn().with_context(|| format!("cannot start `{words}`"))?;
+        *building = Some(child.id());
+        child
+    };
+    let status = child.wait()?;
+    *building() = None;
+    ensure!(status.success(), "`{words}` failed: {status}");
+    Ok(())
+}
+
+/// Ends the build that is under way, if there is one, and keeps others from being started.
+pub(super) fn end_build() {
+    let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(leader) = *building {
+        // It may have ended by itself.
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{leader}")]).stderr(Stdio::null()).status();
+    }
+    // For ever: the process ends now.
+    std::mem::forget(building);
 }

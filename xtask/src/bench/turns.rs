@@ -164,6 +164,14 @@ mod tests {
     }
 
     #[test]
+    fn everybody_is_before_and_after_everybody_else_as_often() {
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            let place = |order: &[usize; 3], of| order.iter().position(|turn| *turn == of).unwrap();
+            assert_eq!(ORDERS.iter().filter(|order| place(order, one) < place(order, other)).count(), 3);
+        }
+    }
+
+    #[test]
     fn another_answer_ends_it_all() {
         let (works, differs) = (print(LINE), print(&LINE.replace("1:aa", "1:bb")));
         let error = run([Ok(&works), Ok(&differs), Ok(&works)], None, 1, Limits::default()).err().unwrap();
