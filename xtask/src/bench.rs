@@ -172,13 +172,15 @@ impl Bench<'_> {
     /// minutes is then a part of every job's spread, and not the whole of one job.
     fn rounds(&self) -> Result<Vec<Measurement>> {
         let mut plan = self.plan();
-        let is_replayed = plan.iter().any(|measurement| measurement.job.place == Place::Replay);
-        let replay = if is_replayed { Some(self.record()?) } else { None };
+        let is_anywhere = |place| plan.iter().any(|measurement| measurement.job.place == place);
+        let (is_real, is_replayed) = (is_anywhere(Place::Real), is_anywhere(Place::Replay));
+        let fleet = if is_real || is_replayed { self.build_fleet()? } else { PathBuf::new() };
+        let replay = if is_replayed { Some(Replay::record(self.root, self.options.profile, &fleet)?) } else { None };
         for round in 0..self.options.repetitions {
             // Each server is there for its own jobs alone.
             for part in plan.chunk_by_mut(|one, next| one.job.place == next.job.place) {
                 match part[0].job.place {
-                    Place::Real => self.on_real_server(round, part)?,
+                    Place::Real => self.on_real_server(round, part, &fleet)?,
                     Place::Replay => self.on_replay_server(round, part, replay.as_ref().context("no recording")?)?,
                     Place::Process => self.in_process(round, part)?,
                 }
@@ -199,14 +201,18 @@ impl Bench<'_> {
         plan
     }
 
-    fn on_real_server(&self, round: usize, plan: &mut [Measurement]) -> Result<()> {
-        let klient = self.klient()?;
+    /// The program that fills servers.
+    fn build_fleet(&self) -> Result<PathBuf> {
+        program::build_rust(&self.root.join("bench"), "bench-fleet", &["bench-fleet"], self.options.profile)
+    }
+
+    fn on_real_server(&self, round: usize, plan: &mut [Measurement], fleet: &Path) -> Result<()> {
         let server = e2e::start()?;
         let kubeconfig = server.kubeconfig();
         let size = plan[0].size;
         let call = Call { kubeconfig: &kubeconfig, object: self.object, size, ..Call::default() };
         let fill = |job, what| {
-            let filled = sample::run(klient, &Call { job, ..call }).context("filling the server")?;
+            let filled = sample::run(fleet, &Call { job, ..call }).context("filling the server")?;
             if round == 0 {
                 println!("{size} {what} of {} bytes as JSON, without their managed fields", filled["object_bytes"]);
             }
@@ -219,7 +225,7 @@ impl Bench<'_> {
         // Nothing else changes pods until all have seen these changes: those who write come last.
         let watched = plan.iter().filter(|measurement| measurement.job.needs_events());
         let touched = match watched.map(|measurement| measurement.count).max() {
-            Some(count) => sample::run(klient, &Call { job: "touch", count, ..call })?,
+            Some(count) => sample::run(fleet, &Call { job: "touch", count, ..call })?,
             None => json!({}),
         };
         let since = touched["since"].as_str().unwrap_or_default();
@@ -227,10 +233,6 @@ impl Bench<'_> {
             self.take_turns(round, &Call { since, count: measurement.count, ..call }, measurement, None)?;
         }
         Ok(())
-    }
-
-    fn record(&self) -> Result<Replay> {
-        Replay::record(self.root, self.options.profile, self.klient()?)
     }
 
     fn on_replay_server(&self, round: usize, plan: &mut [Measurement], replay: &Replay) -> Result<()> {
@@ -254,10 +256,6 @@ impl Bench<'_> {
             self.take_turns(round, &call, measurement, None)?;
         }
         Ok(())
-    }
-
-    fn klient(&self) -> Result<&Path> {
-        self.programs[0].path().map_err(|why| anyhow::anyhow!("klient's program: {why}"))
     }
 
     fn take_turns(

@@ -12,8 +12,8 @@ const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanit
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds all targets and runs each for so many seconds.
-pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
+/// Builds all targets and runs each for so many seconds, from a seed or from one that is different each time.
+pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
     let folder = root.join("fuzz");
     // With an explicit target, build scripts and macros are not instrumented.
     let arguments = ["build", "--locked", "--target", TARGET];
@@ -35,6 +35,8 @@ pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
         let corpus = folder.join("corpus").join(&target);
         let arguments = [
             format!("-max_total_time={seconds}"),
+            // Zero is one that the engine chooses.
+            format!("-seed={}", seed.unwrap_or_default()),
             "-rss_limit_mb=2048".to_owned(),
             "-timeout=10".to_owned(),
             "-verbosity=0".to_owned(),

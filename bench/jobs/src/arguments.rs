@@ -32,13 +32,13 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// Makes the fleet. Not measured; only klient's program does it.
+    /// Makes the fleet. Not measured; `bench-fleet` does it.
     Fill,
-    /// Makes a kind, and custom resources of it. Not measured; only klient's program does it.
+    /// Makes a kind, and custom resources of it. Not measured; `bench-fleet` does it.
     FillCustom,
-    /// Changes objects of the fleet, for watches to see. Not measured; only klient's program does it.
+    /// Changes objects of the fleet, for watches to see. Not measured; `bench-fleet` does it.
     Touch,
-    /// Writes down what the server answers, for the replay server. Not measured; only klient's program does it.
+    /// Writes down what the server answers, for the replay server. Not measured; `bench-fleet` does it.
     Record,
     Get,
     Create,

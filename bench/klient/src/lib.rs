@@ -4,17 +4,15 @@
 
 mod controller;
 mod custom;
-mod fill;
 mod informer;
 mod queue;
 mod read;
 mod reads;
-mod record;
 mod replay;
 mod watch;
 mod write;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::GetOptions;
@@ -46,13 +44,6 @@ pub async fn run() -> Result<()> {
     }
     let files = KubeconfigFiles::explicit(&arguments.kubeconfig);
     let client = Client::from_config(&Config::load(&files, &Overrides::default())?)?;
-    match arguments.job {
-        Job::Fill => return fill::fill(&arguments, &client).await,
-        Job::FillCustom => return custom::fill(&arguments, &client).await,
-        Job::Touch => return fill::touch(&arguments, &client).await,
-        Job::Record => return record::record(&arguments, &client).await,
-        _ => {}
-    }
     let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
     if arguments.job == Job::Cold {
         let (measured, answer) =
@@ -85,7 +76,8 @@ pub async fn run() -> Result<()> {
         Job::Controller => controller::run(&arguments, fleet).await?,
         Job::Index => informer::index(&arguments, fleet).await?,
         Job::Expire => informer::expire(&arguments, fleet).await?,
-        _ => watch::typed(&arguments, &fleet).await?,
+        Job::WatchTyped => watch::typed(&arguments, &fleet).await?,
+        other => bail!("{} is not measured", other.name()),
     };
     report(LIBRARY, &arguments, &measured, &answer);
     Ok(())

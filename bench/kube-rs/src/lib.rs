@@ -72,7 +72,7 @@ pub async fn run() -> Result<()> {
         | Job::Queue
         | Job::QueueBurst
         | Job::QueueDelayed => bail!("not offered"),
-        Job::Fill | Job::FillCustom | Job::Touch | Job::Record => bail!("klient's program does this"),
+        Job::Fill | Job::FillCustom | Job::Touch | Job::Record => bail!("bench-fleet does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);
     Ok(())

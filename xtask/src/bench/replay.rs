@@ -28,7 +28,7 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Builds the program, and records a real server that lasts no longer than that.
-    pub(super) fn record(root: &Path, profile: Profile, klient: &Path) -> Result<Self> {
+    pub(super) fn record(root: &Path, profile: Profile, fleet: &Path) -> Result<Self> {
         let program = program::build_rust(&root.join("bench"), "bench-replay", &["bench-replay"], profile)?;
         let folder = Folder::new()?;
         let server = e2e::start()?;
@@ -36,7 +36,7 @@ impl Replay {
         let ask = |job: &str, since: &str| {
             let mut call = Call { job, kubeconfig: &kubeconfig, object: &object, since, ..Call::default() };
             (call.count, call.size, call.recording) = (RECORDED, RECORDED, folder.path());
-            sample::run(klient, &call)
+            sample::run(fleet, &call)
         };
         ask("fill", "").context("filling the server")?;
         ask("fill-custom", "").context("filling the server")?;

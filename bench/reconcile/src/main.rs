@@ -1,6 +1,6 @@
 //! A whole controller on the embedded server: how soon after a change its reconcile begins, and what it costs to do nothing.
 //!
-//! `reconcile [CHANGES_PER_SECOND] [SECONDS]`: all of it in one process, the server and the one who changes objects included.
+//! `bench-reconcile [CHANGES_PER_SECOND] [SECONDS]`: all of it in one process, the server and the one who changes objects included.
 
 #![allow(clippy::print_stdout)]
 

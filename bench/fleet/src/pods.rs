@@ -1,4 +1,4 @@
-//! What is there before anything is measured: namespaces, the fleet, and events to watch. klient's program does it for all.
+//! Namespaces, the fleet in them, and events to watch.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use klient::client::{Api, Client};
 use klient::{CreateOptions, ListOptions, Patch, PatchOptions, UpdateOptions};
 
-/// How many pods are made at a time.
-const WORKERS: usize = 8;
+use crate::WORKERS;
 
 /// Makes the fleet, each pod as a controller makes it and with the status that a kubelet gives it.
 pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {

@@ -1,0 +1,29 @@
+//! What is there before anything is measured: a server is filled, and what it answers is written down for the replay server.
+//! A program of its own, so that the one that is measured holds what the others' hold.
+
+#![allow(clippy::print_stdout)]
+
+mod custom;
+mod pods;
+mod record;
+
+use anyhow::{Result, bail};
+use bench_jobs::{Arguments, Job};
+use klient::client::{Client, Config, KubeconfigFiles, Overrides};
+
+/// How many objects are made at a time.
+const WORKERS: usize = 8;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::of_process()?;
+    let files = KubeconfigFiles::explicit(&arguments.kubeconfig);
+    let client = Client::from_config(&Config::load(&files, &Overrides::default())?)?;
+    match arguments.job {
+        Job::Fill => pods::fill(&arguments, &client).await,
+        Job::FillCustom => custom::fill(&arguments, &client).await,
+        Job::Touch => pods::touch(&arguments, &client).await,
+        Job::Record => record::record(&arguments, &client).await,
+        other => bail!("{} is for the programs that are measured", other.name()),
+    }
+}
