@@ -55,7 +55,6 @@ fn end_when_interrupted() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            program::end_build();
             eprintln!("\nerror: interrupted; a file is missing unless it was written whole before");
             process::exit(INTERRUPTED);
         }

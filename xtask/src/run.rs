@@ -27,8 +27,7 @@ pub(crate) fn output(directory: &Path, program: &str, arguments: &[&str]) -> Res
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A program that is yet to be started.
-pub(crate) fn command(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+fn command(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).envs(environment.iter().copied());
     command

@@ -1,16 +1,11 @@
 //! The programs that are compared: how each is built, or why it could not be.
 
-use std::{
-    os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::{Mutex, PoisonError},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use klient_harness::{kept, run_kept};
 
 use super::options::Profile;
-use crate::run::command;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Library {
@@ -120,34 +115,12 @@ pub(super) fn build_from_nothing(bench: &Path, library: Library, folder: &Path) 
     }
 }
 
-/// The build that is under way, which is the leader of a group of processes.
-static BUILDING: Mutex<Option<u32>> = Mutex::new(None);
-
-/// Runs a build, which `end_build` ends with all that it has started.
+/// Runs a build, which ends with this process.
 fn build(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let words = [&[program], arguments].concat().join(" ");
-    let building = || BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut child = {
-        // Nobody ends it between its start and the note of it.
-        let mut building = building();
-        let mut command = command(directory, program, arguments, environment);
-        let child = command.process_group(0).spawn().with_context(|| format!("cannot start `{words}`"))?;
-        *building = Some(child.id());
-        child
-    };
-    let status = child.wait()?;
-    *building() = None;
+    let mut command = kept(program);
+    command.args(arguments).current_dir(directory).envs(environment.iter().copied());
+    let status = run_kept(&mut command).with_context(|| format!("cannot start `{words}`"))?;
     ensure!(status.success(), "`{words}` failed: {status}");
     Ok(())
-}
-
-/// Ends the build that is under way, if there is one, and keeps others from being started.
-pub(super) fn end_build() {
-    let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(leader) = *building {
-        // It may have ended by itself.
-        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{leader}")]).stderr(Stdio::null()).status();
-    }
-    // For ever: the process ends now.
-    std::mem::forget(building);
 }

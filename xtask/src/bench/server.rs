@@ -8,12 +8,12 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     time::Instant,
 };
 
 use anyhow::{Context, Result, ensure};
-use klient_harness::{Programs, Server};
+use klient_harness::{Folder, Programs, Server, kept};
 
 use crate::run::{output, run};
 
@@ -24,11 +24,7 @@ pub(crate) fn compare(root: &Path) -> Result<()> {
     run(root, "cargo", &build, &[])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let load = target.join("release/examples/load");
-    let folder = std::env::temp_dir().join(format!("klient-bench-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let outcome = measure(&load, &target.join("release/klient"), &folder);
-    fs::remove_dir_all(&folder)?;
-    outcome
+    measure(&load, &target.join("release/klient"), Folder::new()?.path())
 }
 
 fn measure(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
@@ -93,13 +89,12 @@ fn ask(load: &Path, job: &[&str], kubeconfig: &Path) -> Result<(f64, f64)> {
     Ok((done.parse()?, seconds.parse()?))
 }
 
-/// `klient serve`, which ends with this.
+/// `klient serve`, which ends with this, and with this process.
 struct Serving(Child);
 
 impl Serving {
     fn start(klient: &Path, kubeconfig: &Path) -> Result<Self> {
-        let mut child =
-            Command::new(klient).arg("serve").arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn()?;
+        let mut child = kept(klient).arg("serve").arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn()?;
         let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
         let serving = Self(child);
         for line in lines {
@@ -113,8 +108,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // If it is gone already, so be it.
-        let _ = self.0.kill();
+        // That closes what it is held by; if it is gone already, so be it.
         let _ = self.0.wait();
     }
 }

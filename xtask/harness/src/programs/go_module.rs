@@ -14,6 +14,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::{kept, run_kept};
+
 pub(super) struct GoModule {
     folder: PathBuf,
     /// Version of `k8s.io/kubernetes`, such as `v1.36.0`.
@@ -52,14 +54,10 @@ impl GoModule {
     pub(super) fn build_in(&self, cache: &Path) -> Result<PathBuf> {
         fs::create_dir_all(cache).with_context(|| format!("cannot make {}", cache.display()))?;
         let work = tempfile::Builder::new().prefix(".building-").tempdir_in(cache)?;
-        let status = Command::new("go")
-            .arg("build")
-            .args(["-ldflags", &self.linker_flags()?])
-            .arg("-o")
-            .arg(format!("{}/", work.path().display()))
-            .args(PROGRAMS.map(|program| format!("./{program}")))
-            .current_dir(&self.folder)
-            .status()
+        let mut go = kept("go");
+        go.arg("build").args(["-ldflags", &self.linker_flags()?]);
+        go.arg("-o").arg(format!("{}/", work.path().display())).args(PROGRAMS.map(|program| format!("./{program}")));
+        let status = run_kept(go.current_dir(&self.folder))
             .context("cannot start go: the programs are built with Go 1.26 or newer")?;
         if !status.success() {
             bail!("go build failed: {status}");

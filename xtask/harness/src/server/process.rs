@@ -1,15 +1,14 @@
-//! A child that does not outlive its owner, even if that is killed.
-//!
-//! The child runs below a shell that holds the end of a pipe. The pipe closes when the owner lets go of it or ends in any
-//! other way, and the shell then kills the child.
+//! A server that was started: it writes a log, and does not outlive its owner.
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus},
 };
 
 use anyhow::{Context, Result};
+
+use crate::kept;
 
 pub(super) struct Process {
     shell: Child,
@@ -20,11 +19,8 @@ impl Process {
     /// Starts a program; what it prints is added to the log.
     pub(super) fn spawn(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         let file = fs::File::options().create(true).append(true).open(log)?;
-        let shell = Command::new("sh")
-            .args(["-c", KEEPER, "keeper"])
-            .arg(program)
+        let shell = kept(program)
             .args(arguments)
-            .stdin(Stdio::piped())
             .stdout(file.try_clone()?)
             .stderr(file)
             .spawn()
@@ -53,27 +49,11 @@ impl Drop for Process {
     }
 }
 
-/// Runs its arguments until they end or standard input does.
-///
-/// A signal to all processes of a terminal or a job must not end it before its child.
-const KEEPER: &str = r#"
-trap '' INT TERM HUP
-exec 3<&0
-"$@" </dev/null 3<&- &
-child=$!
-{ read -r line; kill -9 "$child"; } <&3 2>/dev/null &
-watcher=$!
-exec 3<&-
-wait "$child"
-code=$?
-kill -9 "$watcher" 2>/dev/null
-exit "$code"
-"#;
-
 #[cfg(test)]
 mod tests {
     use std::{
         env,
+        process::{Command, Stdio},
         time::{Duration, Instant},
     };
 
