@@ -1,7 +1,5 @@
 //! Reads of the store that informers and listers are made of, by many readers. No server is asked.
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, Result};
 use bench_jobs::{Answer, Arguments, FLEET, Job, Measured, Reads, group_of, last_of, name};
 use k8s_openapi::api::core::v1::Pod;
@@ -27,11 +25,8 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
         let last = |pod: &CachedObject<Pod>| last_of(pod.key().name());
         reads.run(|number| (&groups.get(&values[number % values.len()])).into_iter().map(last).sum(), write)
     } else if is_typed {
-        let last = |pod: Arc<Pod>| pod.metadata.name.as_deref().map_or(0, last_of);
-        reads.run(
-            |number| store.get(&keys[number % keys.len()]).and_then(|pod| pod.decode().ok()).map_or(0, last),
-            write,
-        )
+        let last = |pod: &CachedObject<Pod>| Some(last_of(pod.decoded()?.metadata.name.as_deref()?));
+        reads.run(|number| store.get(&keys[number % keys.len()]).as_ref().and_then(last).unwrap_or_default(), write)
     } else {
         let last = |pod: CachedObject<Pod>| last_of(pod.key().name());
         reads.run(|number| store.get(&keys[number % keys.len()]).map_or(0, last), write)

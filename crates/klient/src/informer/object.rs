@@ -109,6 +109,14 @@ impl<K: Resource> CachedObject<K> {
         Ok(Arc::new(object))
     }
 
+    /// The typed object, if the cache keeps it: what [`decode`](Self::decode) gives out then, to look at in place.
+    pub fn decoded(&self) -> Option<&K> {
+        match &self.inner.form {
+            Form::Wire(_) => None,
+            Form::Decoded(object) => Some(object),
+        }
+    }
+
     /// The wire form, if the cache keeps it.
     pub fn wire(&self) -> Option<&RawObject> {
         match &self.inner.form {
@@ -159,11 +167,7 @@ impl<K: Resource> CachedObject<K> {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
-        let typed = |labels: &'_ Option<BTreeMap<String, String>>| labels.as_ref()?.get(key).cloned();
-        match &self.inner.form {
-            Form::Wire(raw) => raw.label(key),
-            Form::Decoded(object) => typed(&object.metadata().labels).map(Cow::Owned),
-        }
+        self.metadata(|raw| raw.label(key), |metadata| metadata.labels.as_ref()?.get(key).map(String::as_str))
     }
 
     /// The value of an annotation.
@@ -237,7 +241,6 @@ impl<K: Resource> CachedObject<K> {
             }
             Form::Decoded(object) => {
                 let metadata = object.metadata();
-                let text = |field: &'_ Option<String>| Cow::Owned(field.clone().unwrap_or_default());
                 (text(&metadata.resource_version), text(&metadata.uid))
             }
         }
@@ -322,6 +325,10 @@ impl<K: Resource> IndexFunc<CachedObject<K>> {
     }
 }
 
+fn text(field: &Option<String>) -> Cow<'_, str> {
+    field.as_deref().unwrap_or_default().into()
+}
+
 fn entries(map: &Option<BTreeMap<String, String>>) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
     map.iter().flatten().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }
@@ -367,6 +374,21 @@ mod tests {
         let mut map = ConfigMap::default();
         map.metadata.resource_version = Some(version.to_owned());
         CachedObject::from_object(map)
+    }
+
+    #[test]
+    fn what_is_kept_is_read_in_place() {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("web".to_owned());
+        map.metadata.labels = Some(BTreeMap::from([("app".to_owned(), "web".to_owned())]));
+        let raw = RawObject::from_json(&serde_json::to_vec(&map).unwrap(), ManagedFields::Drop).unwrap();
+        let (typed, wire) = (CachedObject::from_object(map.clone()), CachedObject::<ConfigMap>::from_wire(raw));
+        assert_eq!((typed.decoded(), typed.wire().is_none()), (Some(&map), true));
+        assert_eq!((wire.decoded(), wire.wire().is_some()), (None, true));
+        for object in [typed, wire] {
+            assert!(matches!(object.label("app"), Some(Cow::Borrowed("web"))));
+            assert_eq!(object.label("tier"), None);
+        }
     }
 
     #[test]
