@@ -13,8 +13,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{
-    CreateOptions,
+    CreateOptions, Error, ListOptions,
     client::{Api, Client},
+    retry::{Backoff, retry_on_error},
     wait::{Until, wait_for},
 };
 
@@ -42,5 +43,10 @@ pub async fn install(client: &Client) -> Result<()> {
     }
     let established = Until::condition("Established", "True");
     wait_for(&definitions, &name, &established, Duration::from_secs(30)).await.context("Foo is not served")?;
+    // What says so is a moment ahead of what serves.
+    let foos: Api<Foo> = Api::all(client.clone());
+    let patience = Backoff::default().factor(2.0).steps(11);
+    let list = async || foos.list(&ListOptions::default().limit(1)).await;
+    retry_on_error(patience, Error::is_not_found, list).await.context("Foo is not served")?;
     Ok(())
 }

@@ -115,6 +115,7 @@ fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurem
         write(path, &(serde_json::to_string_pretty(&all)? + "\n"))?;
     }
     if let Some(path) = &options.report {
+        let conditions = format!("{conditions}\n{}", report::server());
         let page = report::page(command, &conditions, &measurements, &footprints, agreement.as_deref());
         write(path, &page)?;
     }

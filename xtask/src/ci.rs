@@ -87,20 +87,20 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
     run(root, "cargo", arguments, &[])
 }
 
-/// Runs tests. Their random inputs are the same ones each time, so that CI fails for what was changed and for nothing else: who
+/// Runs tests. Their random inputs and schedules are the same ones each time, so that CI fails for what was changed and for nothing else: who
 /// runs the tests by hand tries others.
 fn test(root: &Path, which: &[&str]) -> Result<()> {
-    run(root, "cargo", &[&["test", "--locked"], which].concat(), &[SEED])
+    run(root, "cargo", &[&["test", "--locked"], which].concat(), &SEEDS)
 }
 
-const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "1");
+const SEEDS: [(&str, &str); 2] = [("PROPTEST_RNG_SEED", "1"), ("SHUTTLE_RANDOM_SEED", "1")];
 
 /// The newest version is what every other step uses; another one needs a target folder of its own.
 fn oldest(root: &Path) -> Result<()> {
     let arguments = ["test", "-p", "klient-core", "-p", "klient-proto", "--locked"];
     let target = root.join("target/k8s-1.33");
     let target = target.to_string_lossy();
-    run(root, "cargo", &arguments, &[SEED, ("K8S_OPENAPI_ENABLED_VERSION", "1.33"), ("CARGO_TARGET_DIR", &target)])
+    run(root, "cargo", &arguments, &[SEEDS[0], ("K8S_OPENAPI_ENABLED_VERSION", "1.33"), ("CARGO_TARGET_DIR", &target)])
 }
 
 fn examples(root: &Path) -> Result<()> {

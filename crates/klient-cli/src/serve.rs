@@ -37,14 +37,14 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let listening =
         if arguments.http { server.listen(arguments.port).await? } else { server.listen_tls(arguments.port).await? };
     let path = std::path::absolute(&arguments.kubeconfig)?;
-    listening.write_kubeconfig(&path, None)?;
     let mut interrupted = pin!(klient::shutdown::signal());
-    // Listened for before it is said where to look: whoever reads that may end it at once.
+    // Listened for before it is said where to look: whoever knows that may end it at once.
     let at_once = tokio::select! {
         biased;
         () = &mut interrupted => true,
         () = std::future::ready(()) => false,
     };
+    listening.write_kubeconfig(&path, None)?;
     // In one piece; and whoever has read enough of it, or nothing, does not end the server.
     let said =
         format!("serving on {}\nexport KUBECONFIG={}\nkubectl get namespaces\n", listening.url(), path.display());

@@ -24,7 +24,7 @@ use crate::{Authority, Programs};
 pub struct Server {
     // Dropped in this order: first the one that needs the other, last what both write to.
     apiserver: Option<Process>,
-    _etcd: Process,
+    etcd: Process,
     files: Files,
     folder: Folder,
     program: PathBuf,
@@ -49,8 +49,19 @@ impl Server {
     ///
     /// As [`start`](Self::start).
     pub fn start_with(programs: &Programs, more: &[(&'static str, &str)]) -> Result<Self> {
+        let mut started = Self::try_start(programs, more);
+        for _ in 0..2 {
+            // Another program has taken a port before etcd or kube-apiserver did.
+            let is_taken = |error: &anyhow::Error| format!("{error:#}").contains("address already in use");
+            if started.as_ref().err().is_some_and(is_taken) {
+                started = Self::try_start(programs, more);
+            }
+        }
+        started
+    }
+
+    fn try_start(programs: &Programs, more: &[(&'static str, &str)]) -> Result<Self> {
         let folder = Folder::new()?;
-        // Another program may take one of them before etcd or kube-apiserver does. It is said then who could not start.
         let [etcd_port, peer_port, port] = free_ports()?;
         let files = Files::write(folder.path(), port)?;
         let etcd_url = format!("http://127.0.0.1:{etcd_port}");
@@ -70,7 +81,7 @@ impl Server {
         )?;
         let program = programs.path("kube-apiserver");
         let more = more.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let mut server = Self { apiserver: None, _etcd: etcd, files, folder, program, port, etcd_url, flags: more };
+        let mut server = Self { apiserver: None, etcd, files, folder, program, port, etcd_url, flags: more };
         server.restart()?;
         Ok(server)
     }
@@ -148,12 +159,15 @@ impl Server {
         self.folder.path().join(name)
     }
 
-    fn wait_until_ready(&self, apiserver: &mut Process) -> Result<()> {
+    fn wait_until_ready(&mut self, apiserver: &mut Process) -> Result<()> {
         let deadline = Instant::now() + START;
         let mut last = String::new();
         while Instant::now() < deadline {
             if let Some(status) = apiserver.ended()? {
                 bail!("kube-apiserver ended ({status}):\n{}", apiserver.last_lines()?);
+            }
+            if let Some(status) = self.etcd.ended()? {
+                bail!("etcd ended ({status}):\n{}", self.etcd.last_lines()?);
             }
             match readiness::check(self.port, &self.authority_file()) {
                 Ok(()) => return Ok(()),

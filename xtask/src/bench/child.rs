@@ -40,6 +40,14 @@ impl Default for Limits {
     }
 }
 
+#[cfg(test)]
+impl Limits {
+    /// Whatever else runs on the machine has no part in it.
+    pub(super) fn of_time_alone() -> Self {
+        Self { available: || None, ..Self::default() }
+    }
+}
+
 /// Runs a program to its end, with a standard input that lasts as long as this process: programs end with it.
 pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended> {
     let words = format!("{command:?}");
@@ -109,11 +117,12 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_with_what_the_program_said() {
-        let ended = run(&mut shell("echo fine"), Limits::default()).unwrap();
+        let ended = run(&mut shell("echo fine"), Limits::of_time_alone()).unwrap();
         assert_eq!(ended, Ended::Printed("fine\n".to_owned()));
-        let error = run(&mut shell("echo the port is in use >&2; exit 3"), Limits::default()).unwrap_err().to_string();
+        let error =
+            run(&mut shell("echo the port is in use >&2; exit 3"), Limits::of_time_alone()).unwrap_err().to_string();
         assert!(error.contains("the port is in use") && error.contains("exit status: 3"), "{error}");
-        let missing = run(&mut Command::new("/nowhere/program"), Limits::default()).unwrap_err().to_string();
+        let missing = run(&mut Command::new("/nowhere/program"), Limits::of_time_alone()).unwrap_err().to_string();
         assert!(missing.contains("cannot start") && missing.contains("/nowhere/program"), "{missing}");
     }
 
@@ -122,12 +131,12 @@ mod tests {
         let limits = Limits { available: || Some(1000), ..Limits::default() };
         assert_eq!(run(&mut shell("exec sleep 1000"), limits).unwrap(), Ended::OutOfMemory);
         // The kernel was faster.
-        assert_eq!(run(&mut shell("kill -9 $$"), Limits::default()).unwrap(), Ended::OutOfMemory);
+        assert_eq!(run(&mut shell("kill -9 $$"), Limits::of_time_alone()).unwrap(), Ended::OutOfMemory);
     }
 
     #[test]
     fn a_program_that_does_not_end_is_ended() {
-        let limits = Limits { time: Duration::ZERO, ..Limits::default() };
+        let limits = Limits { time: Duration::ZERO, ..Limits::of_time_alone() };
         let error = run(&mut shell("exec sleep 1000"), limits).unwrap_err().to_string();
         assert!(error.contains("does not end"), "{error}");
     }
@@ -135,7 +144,7 @@ mod tests {
     #[test]
     fn standard_input_lasts_as_long_as_the_owner() {
         // It would print at once if there were none.
-        let limits = Limits { time: Duration::from_millis(200), ..Limits::default() };
+        let limits = Limits { time: Duration::from_millis(200), ..Limits::of_time_alone() };
         assert!(run(&mut shell("cat >/dev/null; echo over"), limits).is_err());
     }
 }

@@ -42,16 +42,20 @@ pub(super) fn conditions(root: &Path) -> String {
     let cores = thread::available_parallelism().map_or(0, usize::from);
     let processor = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
     let memory = field("/proc/meminfo", "MemTotal").unwrap_or_else(|| "unknown memory".to_owned());
-    let server = Programs::find().ok().flatten().and_then(|programs| programs.kubernetes_version().ok());
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let lines = [
         format!("- {}, {cores} cores of {processor}, {memory}", said("date", &["-u", "+%Y-%m-%d %H:%M UTC"])),
         format!("- load average when it began: {load}"),
         format!("- Linux {}, {}, {}", kernel.trim(), said("rustc", &["--version"]), said("go", &["version"])),
-        format!("- kube-apiserver {}", server.as_deref().unwrap_or("unknown")),
         format!("- commit {}", said("git", &["describe", "--always", "--dirty", "--exclude", "*"])),
     ];
     lines.join("\n")
+}
+
+/// Which server was asked: known at the end, as the first run builds it.
+pub(super) fn server() -> String {
+    let version = Programs::find().ok().flatten().and_then(|programs| programs.kubernetes_version().ok());
+    format!("- kube-apiserver {}", version.as_deref().unwrap_or("unknown"))
 }
 
 /// What such a file says of something, the first time.

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_peer_that_cannot_be_built_has_a_reason_and_no_numbers() {
         let works = print(LINE);
-        let measured = run([Ok(&works), Err("no Go here"), Ok(&works)], None, 1, Limits::default()).unwrap();
+        let measured = run([Ok(&works), Err("no Go here"), Ok(&works)], None, 1, Limits::of_time_alone()).unwrap();
         assert_eq!(measured.samples[1].1.as_ref().unwrap_err(), "no Go here");
         assert_eq!(measured.samples_of(Library::Klient).unwrap().len(), 2);
         assert_eq!(measured.samples_of(Library::KubeRs).unwrap().len(), 2);
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn another_answer_ends_it_all() {
         let (works, differs) = (print(LINE), print(&LINE.replace("1:aa", "1:bb")));
-        let error = run([Ok(&works), Ok(&differs), Ok(&works)], None, 1, Limits::default()).err().unwrap();
+        let error = run([Ok(&works), Ok(&differs), Ok(&works)], None, 1, Limits::of_time_alone()).err().unwrap();
         assert!(error.to_string().contains("client-go get: 1:bb, not 1:aa"), "{error:#}");
     }
 
@@ -182,7 +182,7 @@ mod tests {
     fn a_program_that_fails_ends_it_all_with_what_it_said() {
         let works = print(LINE);
         let fails = "echo 'connection refused' >&2; exit 1";
-        let error = run([Ok(&works), Ok(fails), Ok(&works)], None, 1, Limits::default()).err().unwrap();
+        let error = run([Ok(&works), Ok(fails), Ok(&works)], None, 1, Limits::of_time_alone()).err().unwrap();
         let error = format!("{error:#}");
         assert!(error.starts_with("client-go: ") && error.contains("connection refused"), "{error}");
     }

@@ -8,6 +8,7 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,7 +20,10 @@ use klient::{
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::server::client;
 
@@ -53,7 +57,7 @@ impl Process {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let patience = Instant::now() + Duration::from_secs(60);
+        let patience = Instant::now() + PATIENCE;
         while !path.exists() {
             assert!(child.try_wait().unwrap().is_none(), "the server has ended");
             assert!(Instant::now() < patience, "the server does not start");
@@ -92,7 +96,7 @@ fn version(object: &ConfigMap) -> u64 {
 }
 
 /// Creates, counts up and deletes objects of its own, until the server does not answer.
-async fn write(client: Client, writer: usize, round: usize) -> Told {
+async fn write(client: Client, writer: usize, round: usize, acknowledged: Arc<Semaphore>) -> Told {
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     let mut told = Told::default();
     for n in 0u64.. {
@@ -110,6 +114,7 @@ async fn write(client: Client, writer: usize, round: usize) -> Told {
             }
         };
         let Ok(answer) = answer else { return told };
+        acknowledged.add_permits(1);
         told.unknown = None;
         if let Some(object) = &answer {
             assert!(version(object) > told.revision, "revisions go back");
@@ -125,17 +130,18 @@ async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut expected: BTreeMap<String, Option<(u64, u64)>> = BTreeMap::new();
     let mut newest = 0;
-    let mut acknowledged = 0;
     let mut server = Process::start(folder.path()).await;
     for round in 0..10 {
-        let writers: Vec<_> = (0..4).map(|n| tokio::spawn(write(server.client.clone(), n, round))).collect();
+        let acknowledged = Arc::new(Semaphore::new(0));
+        let write = |n| tokio::spawn(write(server.client.clone(), n, round, Arc::clone(&acknowledged)));
+        let writers: Vec<_> = (0..4).map(write).collect();
+        timeout(PATIENCE, acknowledged.acquire_many(4)).await.expect("it writes").unwrap().forget();
         // Not to wait for anything: the moment of the crash is any.
         sleep(Duration::from_millis(20 + 37 * round as u64 % 100)).await;
         server.kill();
         let mut unknown = Vec::new();
         for writer in writers {
             let told = writer.await.unwrap();
-            acknowledged += told.objects.len();
             newest = newest.max(told.revision);
             expected.extend(told.objects);
             unknown.extend(told.unknown);
@@ -165,7 +171,7 @@ async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
             expected.iter().filter_map(|(name, state)| Some((name.clone(), (*state)?))).collect();
         assert_eq!(found, expected, "in round {round}");
     }
-    assert!(acknowledged > 20, "only {acknowledged} writes in all");
+    assert!(expected.len() >= 10, "something is written in each round");
 }
 
 #[tokio::test]
@@ -274,3 +280,6 @@ async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
         }
     }
 }
+
+/// More than anything here takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);

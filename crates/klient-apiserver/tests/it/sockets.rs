@@ -39,9 +39,9 @@ async fn namespaces(client: &Client) -> Result<usize, klient::Error> {
 /// What a server says to these bytes, until it closes the connection.
 async fn say(listening: &Listening, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(listening.address()).await.unwrap();
-    stream.write_all(bytes).await.unwrap();
+    // It may not want to hear all of it; and a reset is an end, too.
+    let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
-    // A reset is an end, too.
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
     answer
 }
@@ -231,9 +231,10 @@ async fn faults_break_real_connections() {
         let error = maps.create(&CreateOptions::default(), &map(&name, 10)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Transport, "{error}");
         maps.get(&name, &GetOptions::default()).await.unwrap();
-        server.inject(Fault::silence().times(1));
-        let hasty = self::maps(&client(&config.request_timeout(Duration::from_millis(50))));
+        server.inject(Fault::silence());
+        let hasty = self::maps(&client(&config.request_timeout(Duration::from_secs(1))));
         assert!(hasty.list(&ListOptions::default()).await.unwrap_err().is_timeout());
+        server.clear_faults();
     }
 }
 

@@ -5,8 +5,9 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use klient::{
-    ApiResource, CreateOptions, WatchOptions,
+    ApiResource, CreateOptions, Error, ListOptions, WatchOptions,
     client::{Api, Client},
+    retry::{Backoff, retry_on_error},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -104,6 +105,11 @@ pub(crate) async fn install(client: &Client) {
             conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Established" && one.status == "True"))
         });
         if established {
+            // What says so is a moment ahead of what serves.
+            let patience = Backoff::default().factor(2.0).steps(11);
+            let all: Api<Widget> = Api::all(client.clone());
+            let list = async || all.list(&ListOptions::default()).await;
+            retry_on_error(patience, Error::is_not_found, list).await.expect("widgets are served");
             return;
         }
     }

@@ -100,7 +100,7 @@ async fn a_resource_that_is_installed_later_is_found_after_a_miss() {
     definitions.create(&CreateOptions::default(), &definition).await.unwrap();
     // The server lists it a moment after it is established, and tells nobody when.
     let mut found = None;
-    for _ in 0..100 {
+    for _ in 0..600 {
         found = on_disk().refresh().await.unwrap().group("discovery.klient.invalid").cloned();
         if found.is_some() {
             break;

@@ -1,5 +1,7 @@
 //! Events on the real server, in both forms.
 
+use std::time::Duration;
+
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event as NewEvent};
 use klient::{
     GetOptions, ListOptions,
@@ -17,7 +19,10 @@ async fn events_of_both_forms_are_taken_and_counted() {
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
     let object = namespaces.get("default", &GetOptions::default()).await.unwrap();
     for (api, reason) in [(EventApi::Events, "E2eNewForm"), (EventApi::Core, "E2eOldForm")] {
-        let options = EventOptions::new("example.com/e2e").api(api).registry(Registry::new());
+        let options = EventOptions::new("example.com/e2e")
+            .api(api)
+            .registry(Registry::new())
+            .flush_deadline(Duration::from_secs(60));
         let (recorder, sink) = EventRecorder::new(client.clone(), options);
         for _ in 0..3 {
             recorder.record(&object, Event::normal(reason, "Test", "it happened"));

@@ -266,7 +266,7 @@ async fn a_program_that_is_not_there_comes_with_its_hint() {
 #[tokio::test]
 async fn a_program_that_hangs_is_stopped_and_leaves_no_zombie() {
     let setup = Setup::new(|_| true).await;
-    let mut config = setup.config("echo $$ > \"$DIR/pid\"\nexec sleep 600", "");
+    let mut config = setup.config("echo $$ > \"$DIR/pid.new\" && mv \"$DIR/pid.new\" \"$DIR/pid\"\nexec sleep 600", "");
     let Credentials::Exec(plugin) = &mut config.credentials else { panic!("no plugin") };
     plugin.timeout = Duration::from_millis(500);
     let maps = maps(&config);

@@ -278,6 +278,8 @@ async fn a_stuck_reconcile_is_what_liveness_is_for() {
     })
     .await;
     tokio::time::sleep(Duration::from_secs(100)).await;
+    // Sockets take real time.
+    tokio::time::resume();
     let (code, body) = get(address, "/livez").await;
     assert_eq!(code, 503);
     assert!(body.starts_with("[-]controller-maps failed: a reconcile has been running for 10"), "{body}");

@@ -285,7 +285,8 @@ async fn a_request_takes_the_room_that_gets_free_while_another_connects() {
     tokio::task::yield_now().await;
     permits.add_permits(3);
     for request in [first, second, fourth] {
-        tokio::time::timeout(Duration::from_secs(5), request).await.expect("it waits for the third").unwrap().unwrap();
+        // It would wait for the third.
+        in_time(request).await.unwrap().unwrap();
     }
     third.abort();
 }
@@ -357,7 +358,7 @@ async fn a_watch_notices_a_server_that_keeps_the_socket_and_does_nothing() {
     .await;
     let mut settings = settings(port, authority.trusted());
     settings.ping_interval = Duration::from_millis(200);
-    settings.ping_timeout = Duration::from_secs(2);
+    settings.ping_timeout = Duration::from_secs(10);
     let mut watch = in_time(maps(settings).watch(&WatchOptions::default())).await.unwrap();
     // As long as pings are answered, silence is fine.
     assert!(tokio::time::timeout(Duration::from_secs(1), watch.next()).await.is_err());

@@ -260,10 +260,11 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
         (Manner::Says("HTTP/1.1 502"), "it answered 502"),
         (Manner::Says("<html>\r\n\r\n"), "it does not speak HTTP"),
         (Manner::Says(""), ""),
-        (Manner::Silent, "no answer within 300ms"),
+        (Manner::Silent, "no answer within 2s"),
     ] {
+        let is_silent = matches!(manner, Manner::Silent);
         let proxy = Proxy::start(manner, None).await;
-        let config = server.config(&authority).connect_timeout(Duration::from_millis(300));
+        let config = server.config(&authority).connect_timeout(Duration::from_secs(if is_silent { 2 } else { 25 }));
         let config = config.proxy(format!("http://joe:s3cret@localhost:{}", proxy.port).parse().unwrap());
         let error = create_error(&config).await;
         assert_eq!(error.kind(), ErrorKind::Transport);
@@ -313,16 +314,17 @@ async fn a_socks_proxy_that_refuses_says_why() {
     }
     // Something else at that port.
     let proxy = Proxy::start(Manner::Http, None).await;
-    let config = Config::new("http://server.invalid").unwrap().connect_timeout(Duration::from_millis(300));
+    let config = Config::new("http://server.invalid").unwrap().connect_timeout(Duration::from_secs(2));
     let config = config.proxy(format!("socks5://localhost:{}", proxy.port).parse().unwrap());
-    assert!(create_error(&config).await.to_string().contains("no answer within 300ms"));
+    assert!(create_error(&config).await.to_string().contains("no answer within 2s"));
 }
 
 #[tokio::test]
 async fn a_proxy_that_is_not_there_is_an_error_that_names_it() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    // Bound, so that nobody else is there, and not listening.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let config = Config::new("http://server.invalid").unwrap();
     let error = create_error(&config.proxy(format!("http://joe:s3cret@localhost:{port}").parse().unwrap())).await;
     assert_eq!(error.to_string(), format!("cannot connect to proxy http://[redacted]@localhost:{port}"));

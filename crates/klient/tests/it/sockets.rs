@@ -88,9 +88,10 @@ async fn answer_all(mut stream: TcpStream) {
 
 #[tokio::test]
 async fn a_refused_connection_is_a_transport_error_that_names_the_server() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    // Bound, so that nobody else is there, and not listening.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap().to_string();
     let client = Client::from_config(&Config::new(&format!("http://{address}")).unwrap()).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     let error = maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err();
