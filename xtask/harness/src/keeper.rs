@@ -45,7 +45,7 @@ child=$!
 { read -r line; kill -9 "-$child" || kill -9 "$child"; } <&3 2>/dev/null &
 watcher=$!
 exec 3<&-
-wait "$child"
+wait "$child" 2>/dev/null
 code=$?
 kill -9 "$watcher" 2>/dev/null
 exit "$code"
