@@ -13,7 +13,7 @@ use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 use super::{Client, Deleted, ListStream, Watch, answer, answer::Form, body::Body};
 use crate::{
     Error, ErrorKind,
-    writes::{self, Left, Write},
+    writes::{self, Write, WriteEffect},
 };
 
 /// A request that is ready to be sent, and what it is about.
@@ -235,7 +235,7 @@ impl About {
         writes::note(|| {
             let (resource, key) = self.object()?;
             let version = object.metadata().resource_version.as_deref()?;
-            Some(Write { resource, key, left: Left::Version(version.into()) })
+            Some(Write { resource, key, effect: WriteEffect::Stored(version.into()) })
         });
     }
 
@@ -243,7 +243,7 @@ impl About {
         writes::note(|| {
             let (resource, key) = self.object()?;
             let uid = status.details.as_ref().map(|details| details.uid.clone()).filter(|uid| !uid.is_empty());
-            Some(Write { resource, key, left: Left::Nothing { uid } })
+            Some(Write { resource, key, effect: WriteEffect::Deleted { uid } })
         });
     }
 

@@ -35,8 +35,8 @@ impl InformerMetrics {
             latency: registry.histogram(
                 "informer_processing_latency_seconds",
                 "Time to take a batch into the store and tell the handlers.",
-                LATENCY,
                 labels,
+                LATENCY,
             ),
             store_version: gauge("informer_store_resource_version", "The last 15 digits of the store's version."),
             objects: gauge("informer_store_objects", "Objects in the store."),
