@@ -15,8 +15,8 @@ mod write;
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
-use klient::GetOptions;
-use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
+use klient::options::GetOptions;
+use klient::{Api, Client, client::config::{Config, KubeconfigFiles, Overrides}};
 use klient::informer::{FirstRead, Form};
 use klient::wire::ManagedFields;
 

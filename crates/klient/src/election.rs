@@ -43,7 +43,7 @@ use crate::{
 /// A candidate in a leader election.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::election::{ElectionOptions, LeaderElector, LeaseLock};
 ///
 /// # async fn control() {}

@@ -18,7 +18,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use klient::client::Api;
+/// use klient::Api;
 /// use klient::finalizer::Finalizer;
 ///
 /// # async fn create_bucket(map: &ConfigMap) -> Result<(), klient::Error> { Ok(()) }

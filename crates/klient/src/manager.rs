@@ -30,7 +30,7 @@ use crate::{Error, ErrorKind, controller::Permit, election::LeaderChanges};
 /// A group of controllers, informers and tasks that run and stop together.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::controller::{Controller, Outcome, Request};
 /// use klient::election::{ElectionOptions, LeaderElector, LeaseLock};
 /// use klient::informer::InformerFactory;

@@ -14,14 +14,15 @@ use k8s_openapi::{
 
 use super::{LeaderLock, LeaderRecord, VersionedRecord};
 use crate::{
-    CreateOptions, Error, ErrorKind, GetOptions, UpdateOptions,
+    Error, ErrorKind,
     client::{Api, Client},
+    options::{CreateOptions, GetOptions, UpdateOptions},
 };
 
 /// A leader lock in a Lease, in client-go's format: candidates of both libraries can compete for one Lease.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::election::LeaseLock;
 ///
 /// # fn main() -> Result<(), klient::Error> {

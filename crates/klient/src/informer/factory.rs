@@ -25,7 +25,7 @@ use crate::{
 /// Gives out informers: the same one to all who ask for the same objects.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::informer::{HandlerFuncs, InformerFactory};
 ///
 /// # async fn watch() -> Result<(), klient::Error> {

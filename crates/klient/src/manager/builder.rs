@@ -77,7 +77,7 @@ impl ManagerBuilder {
 
     ///
     /// ```no_run
-    /// use klient::client::Client;
+    /// use klient::Client;
     /// use klient::events::{EventOptions, EventRecorder};
     /// use klient::manager::Manager;
     ///

@@ -235,7 +235,7 @@ async fn a_list_of_unchanged_objects_tells_nobody_anything() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     let before = informer.lister().namespace("n").get("a").unwrap();
-    watch.send(says(klient::Status::expired("old"))).unwrap();
+    watch.send(says(klient::status::Status::expired("old"))).unwrap();
     let mut seen = next_n(&mut events, 3).await;
     seen[..2].sort();
     assert_eq!(seen, ["*a", "*b", "~b 2>8"]);
@@ -255,7 +255,7 @@ async fn what_vanished_in_a_gap_is_told_with_its_last_known_state() {
     informer.start();
     let mut events = informer.events();
     next_n(&mut events, 2).await;
-    watch.send(says(klient::Status::expired("old"))).unwrap();
+    watch.send(says(klient::status::Status::expired("old"))).unwrap();
     let event = within(events.next()).await.unwrap();
     assert!(
         matches!(&event, Event::Deleted(Tombstone::LastKnown(object)) if object.resource_version().as_str() == "2")

@@ -7,9 +7,10 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, ListOptions, ObjectKey, WatchEvent, WatchOptions,
-    client::{Api, ListStream, Watch},
+    Api, Error, ErrorKind, ObjectKey, WatchEvent,
+    client::{ListStream, Watch},
     informer::{Event, EventStream, FirstRead, ListWatch, SharedInformer, WatchEvents},
+    options::{ListOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
 };
 use klient_apiserver::Fault;

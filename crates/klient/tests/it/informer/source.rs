@@ -7,8 +7,11 @@ use std::{
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ListMeta};
 use klient::{
-    Bookmark, Error, ErrorKind, ListOptions, Status, VersionMatch, WatchEvent, WatchOptions,
+    Error, ErrorKind, WatchEvent,
     informer::{ListItems, ListWatch, WatchEvents},
+    object::{Bookmark, VersionMatch},
+    options::{ListOptions, WatchOptions},
+    status::Status,
     wire::{ListEnd, ManagedFields, RawObject},
 };
 use serde_json::json;
