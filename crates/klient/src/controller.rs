@@ -129,7 +129,7 @@ pub struct ControllerStatus {
 }
 
 impl<K: Resource> Controller<K> {
-    /// Returns a builder of a controller for the objects of an informer or an [`Api`](crate::client::Api). The name is for metrics
+    /// Returns a builder of a controller for the objects of an informer or an [`Api`](crate::Api). The name is for metrics
     /// and logs.
     #[doc(alias = "For")]
     #[doc(alias = "NewControllerManagedBy")]

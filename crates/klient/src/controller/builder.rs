@@ -79,7 +79,7 @@ impl<K: Resource> ControllerBuilder<K> {
     ///
     /// ```no_run
     /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-    /// use klient::client::{Api, Client};
+    /// use klient::{Api, Client};
     /// use klient::controller::Controller;
     ///
     /// # fn set_up(client: Client) {
@@ -147,7 +147,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// ```no_run
     /// use futures_core::Stream;
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::client::Api;
+    /// use klient::Api;
     /// use klient::controller::Controller;
     /// use klient::ObjectKey;
     ///
@@ -213,7 +213,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// ```no_run
     /// use std::time::Duration;
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::client::Api;
+    /// use klient::Api;
     /// use klient::controller::{Controller, Retry};
     ///
     /// # fn set_up(maps: Api<ConfigMap>) {
@@ -287,7 +287,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// ```no_run
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::client::{Api, Client};
+    /// use klient::{Api, Client};
     /// use klient::controller::{Controller, Outcome, Request};
     ///
     /// struct Context {

@@ -288,7 +288,7 @@ impl<K: Resource> Request<K> {
 
     /// Notes a write of this reconcile, so that the next reconcile of this key waits until the cache shows it.
     ///
-    /// Writes through a [`Client`](crate::client::Client) are noted automatically, except those of tasks that the reconciler spawned.
+    /// Writes through a [`Client`](crate::Client) are noted automatically, except those of tasks that the reconciler spawned.
     pub fn wrote<O: Resource<Scope: StaticScope>>(&self, object: &O) {
         let version = object.metadata().resource_version.as_deref().unwrap_or_default();
         self.note_write(object, WriteEffect::Stored(version.into()));

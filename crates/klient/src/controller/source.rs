@@ -21,7 +21,7 @@ use crate::{
 
 /// An informer, and which of its events a controller handles.
 ///
-/// A [`SharedInformer`] and an [`Api`](crate::client::Api) convert into a source. From an `Api`, the source creates an informer of
+/// A [`SharedInformer`] and an [`Api`](crate::Api) convert into a source. From an `Api`, the source creates an informer of
 /// its own; controllers that share a cache use a [`SharedInformer`] or an
 /// [`InformerFactory`](crate::informer::InformerFactory).
 ///
