@@ -1,4 +1,4 @@
-//! Events as objects, in both forms.
+//! Events as objects, in both API groups.
 
 use k8s_openapi::{
     api::{
@@ -10,24 +10,24 @@ use k8s_openapi::{
 };
 use serde_json::{Value, json};
 
-use super::{EventApi, EventOptions, Recorded, correlate::Said};
+use super::{EventApi, EventOptions, Recorded, correlate::StoredEvent};
 use crate::{
     Error, Patch,
     client::{Api, Client},
     options::{CreateOptions, PatchOptions},
 };
 
-/// Where a new event goes, and what it is called.
-pub(super) fn place(recorded: &Recorded) -> (String, String) {
+/// Returns the namespace and name of a new event.
+pub(super) fn location(recorded: &Recorded) -> (String, String) {
     let object = recorded.regarding.name.as_deref().unwrap_or("unknown");
-    // The rest of what a name may hold is for the time.
+    // The rest of the longest allowed name is for the time.
     let object = truncated(object, 236);
-    // Events about objects without a namespace are in this one.
+    // Events about cluster-scoped objects are in the namespace `default`.
     let namespace = recorded.regarding.namespace.clone().filter(|namespace| !namespace.is_empty());
     (namespace.unwrap_or_else(|| "default".to_owned()), format!("{object}.{:x}", recorded.at.as_nanosecond()))
 }
 
-/// Writes a new event.
+/// Creates an event.
 pub(super) async fn create(
     client: &Client,
     options: &EventOptions,
@@ -49,29 +49,34 @@ pub(super) async fn create(
     }
 }
 
-/// Writes how often an event was said.
-pub(super) async fn repeat(client: &Client, api: EventApi, said: &Said, note: Option<&str>) -> Result<(), Error> {
-    let patch = Patch::Merge(change(api, said, note));
+/// Writes the count of an event.
+pub(super) async fn repeat(
+    client: &Client,
+    api: EventApi,
+    stored: &StoredEvent,
+    note: Option<&str>,
+) -> Result<(), Error> {
+    let patch = Patch::Merge(change(api, stored, note));
     let options = PatchOptions::default();
     match api {
         EventApi::Events => {
-            let events: Api<NewEvent> = Api::namespaced(client.clone(), &said.namespace);
-            events.patch(&said.name, &options, &patch).await.map(drop)
+            let events: Api<NewEvent> = Api::namespaced(client.clone(), &stored.namespace);
+            events.patch(&stored.name, &options, &patch).await.map(drop)
         }
         EventApi::Core => {
-            let events: Api<CoreEvent> = Api::namespaced(client.clone(), &said.namespace);
-            events.patch(&said.name, &options, &patch).await.map(drop)
+            let events: Api<CoreEvent> = Api::namespaced(client.clone(), &stored.namespace);
+            events.patch(&stored.name, &options, &patch).await.map(drop)
         }
     }
 }
 
-fn change(api: EventApi, said: &Said, note: Option<&str>) -> Value {
+fn change(api: EventApi, stored: &StoredEvent, note: Option<&str>) -> Value {
     match api {
         EventApi::Events => {
-            json!({"series": {"count": said.count, "lastObservedTime": MicroTime(said.last)}})
+            json!({"series": {"count": stored.count, "lastObservedTime": MicroTime(stored.last)}})
         }
         EventApi::Core => {
-            let mut change = json!({"count": said.count, "lastTimestamp": Time(said.last)});
+            let mut change = json!({"count": stored.count, "lastTimestamp": Time(stored.last)});
             if let Some(note) = note {
                 change["message"] = truncated(note, 1024).into();
             }
@@ -115,7 +120,7 @@ fn core_event(options: &EventOptions, recorded: &Recorded, metadata: ObjectMeta)
     }
 }
 
-/// At most so many bytes of a text, whole characters only.
+/// Returns at most `bytes` bytes of a text, in whole characters.
 fn truncated(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
