@@ -229,12 +229,11 @@ impl<K: Resource> Controller<K> {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let mut signal = pin!(signal);
+        let mut listening = Vec::with_capacity(inner.sources.len());
         for source in &inner.sources {
             source.start();
+            listening.push(source.listen(Arc::clone(&inner.keys), inner.metrics.filtered.clone()));
         }
-        let listen =
-            |source: &Box<dyn AnySource>| source.listen(Arc::clone(&inner.keys), inner.metrics.filtered.clone());
-        let listening: Vec<_> = inner.sources.iter().map(listen).collect();
         let synced = async {
             for source in &listening {
                 source.wait_for_sync().await?;

@@ -74,7 +74,6 @@ impl ManagerBuilder {
 
     /// Adds a task that runs whether this process leads or not, until it has to stop: an event sink, for example. If it fails, the
     /// manager stops.
-
     ///
     /// ```no_run
     /// use klient::Client;
