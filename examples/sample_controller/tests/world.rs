@@ -17,7 +17,6 @@ use klient::{
     controller::Controller,
     informer::InformerFactory,
     metrics::Registry,
-    options::{CreateOptions, ListOptions, PatchOptions},
     wait::{Until, wait_for},
     wire::ManagedFields,
 };
