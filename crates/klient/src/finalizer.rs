@@ -5,7 +5,7 @@
 
 use std::future::Future;
 
-use klient_core::{GetOptions, Patch, PatchOptions, Resource, validate_label_key};
+use klient_core::{Patch, Resource, validate_label_key};
 use serde_json::json;
 
 use crate::{
@@ -144,7 +144,7 @@ impl Finalizer {
             async move {
                 let current = match given {
                     Some(object) => object,
-                    None => api.get(name, &GetOptions::default()).await?,
+                    None => api.get(name).await?,
                 };
                 if current.metadata().uid != *uid {
                     // The object was deleted, and another one has its name.
@@ -157,7 +157,7 @@ impl Finalizer {
                 };
                 let version = &current.metadata().resource_version;
                 let patch = json!({"metadata": {"resourceVersion": version, "uid": uid, "finalizers": finalizers}});
-                api.patch(name, &PatchOptions::default(), &Patch::Merge(patch)).await.map(Some)
+                api.patch(name, Patch::merge(patch)).await.map(Some)
             }
         });
         match written.await {

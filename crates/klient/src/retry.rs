@@ -20,14 +20,13 @@ use crate::Error;
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use klient::{Api, Client};
 /// use klient::retry::{Backoff, retry_on_conflict};
-/// use klient::options::{GetOptions, UpdateOptions};
 ///
 /// # async fn scale() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");
 /// retry_on_conflict(Backoff::default(), async || {
-///     let mut web = deployments.get("web", &GetOptions::default()).await?;
+///     let mut web = deployments.get("web").await?;
 ///     web.spec.replicas = Some(3);
-///     deployments.update(&UpdateOptions::default(), &web).await
+///     deployments.update(&web).await
 /// })
 /// .await?;
 /// # Ok(())

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use klient_core::{ListOptions, Resource, Target, WatchEvent, WatchOptions};
+use klient_core::{Resource, Target, WatchEvent};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -253,12 +253,12 @@ async fn list_and_watch<K: Resource>(
     progress: &mut Progress<K>,
 ) -> Result<Option<Option<K>>, Error> {
     let selector = format!("metadata.name={name}");
-    let list = api.list(&ListOptions::default().field_selector(&selector)).await?;
+    let list = api.list().fields(&selector).await?;
     let version = list.resource_version();
     if let Some(reached) = progress.check(list.items.into_iter().next(), until) {
         return Ok(Some(reached));
     }
-    let mut watch = api.watch(&WatchOptions::after(version).field_selector(&selector)).await?;
+    let mut watch = api.watch().after(version).fields(&selector).await?;
     while let Some(event) = watch.next().await {
         let object = match event? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(object),

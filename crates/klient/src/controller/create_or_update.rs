@@ -1,6 +1,6 @@
 //! Creates an object, or updates it if it exists and differs.
 
-use klient_core::{CreateOptions, GetOptions, Resource, UpdateOptions};
+use klient_core::Resource;
 
 use crate::{Error, ErrorKind, client::Api};
 
@@ -60,11 +60,11 @@ pub async fn create_or_update<K: Resource>(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let written = match api.get_opt(&name, &GetOptions::default()).await? {
+        let written = match api.get_opt(&name).await? {
             None => {
                 let mut desired = object.clone();
                 mutate(&mut desired)?;
-                api.create(&CreateOptions::default(), &desired).await.map(|created| (created, Operation::Created))
+                api.create(&desired).await.map(|created| (created, Operation::Created))
             }
             Some(current) => {
                 let mut desired = current.clone();
@@ -72,7 +72,7 @@ pub async fn create_or_update<K: Resource>(
                 if is_same(&current, &desired)? {
                     return Ok((current, Operation::Unchanged));
                 }
-                api.update(&UpdateOptions::default(), &desired).await.map(|updated| (updated, Operation::Updated))
+                api.update(&desired).await.map(|updated| (updated, Operation::Updated))
             }
         };
         match written {

@@ -14,7 +14,6 @@ use super::{EventApi, EventOptions, Recorded, correlate::StoredEvent};
 use crate::{
     Error, Patch,
     client::{Api, Client},
-    options::{CreateOptions, PatchOptions},
 };
 
 /// Returns the namespace and name of a new event.
@@ -36,15 +35,14 @@ pub(super) async fn create(
 ) -> Result<(), Error> {
     let metadata =
         ObjectMeta { namespace: Some(namespace.to_owned()), name: Some(name.to_owned()), ..ObjectMeta::default() };
-    let create = CreateOptions::default();
     match options.api {
         EventApi::Events => {
             let event = new_event(options, recorded, metadata);
-            Api::<NewEvent>::namespaced(client.clone(), namespace).create(&create, &event).await.map(drop)
+            Api::<NewEvent>::namespaced(client.clone(), namespace).create(&event).await.map(drop)
         }
         EventApi::Core => {
             let event = core_event(options, recorded, metadata);
-            Api::<CoreEvent>::namespaced(client.clone(), namespace).create(&create, &event).await.map(drop)
+            Api::<CoreEvent>::namespaced(client.clone(), namespace).create(&event).await.map(drop)
         }
     }
 }
@@ -56,16 +54,15 @@ pub(super) async fn repeat(
     stored: &StoredEvent,
     note: Option<&str>,
 ) -> Result<(), Error> {
-    let patch = Patch::Merge(change(api, stored, note));
-    let options = PatchOptions::default();
+    let patch = Patch::merge(change(api, stored, note));
     match api {
         EventApi::Events => {
             let events: Api<NewEvent> = Api::namespaced(client.clone(), &stored.namespace);
-            events.patch(&stored.name, &options, &patch).await.map(drop)
+            events.patch(&stored.name, patch).await.map(drop)
         }
         EventApi::Core => {
             let events: Api<CoreEvent> = Api::namespaced(client.clone(), &stored.namespace);
-            events.patch(&stored.name, &options, &patch).await.map(drop)
+            events.patch(&stored.name, patch).await.map(drop)
         }
     }
 }

@@ -115,14 +115,14 @@ impl InformerFactory {
     /// A factory for objects with these labels; otherwise as [`namespace`](Self::namespace).
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
-    pub fn label_selector(&self, selector: impl ToString) -> Self {
+    pub fn labels(&self, selector: impl ToString) -> Self {
         Self { label_selector: selector.to_string(), ..self.clone() }
     }
 
     /// A factory for objects with these field values; otherwise as [`namespace`](Self::namespace).
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
-    pub fn field_selector(&self, selector: impl ToString) -> Self {
+    pub fn fields(&self, selector: impl ToString) -> Self {
         Self { field_selector: selector.to_string(), ..self.clone() }
     }
 
@@ -173,8 +173,7 @@ impl InformerFactory {
         if let Some(handle) = known.and_then(Weak::upgrade).filter(|handle| !handle.is_over()) {
             return SharedInformer { handle };
         }
-        let builder =
-            SharedInformer::builder(api).label_selector(&self.label_selector).field_selector(&self.field_selector);
+        let builder = SharedInformer::builder(api).labels(&self.label_selector).fields(&self.field_selector);
         let informer = set_up(builder).build();
         let weak = Arc::downgrade(&informer.handle);
         let entry = Entry { typed: Box::new(weak.clone()), informer: weak };

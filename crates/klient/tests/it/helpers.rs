@@ -10,7 +10,6 @@ use klient::{
     Api, Error, Patch,
     finalizer::Finalizer,
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, GetOptions, PatchOptions},
     resource::{ApiResource, GroupVersionKind, Scope},
     wait::{Until, wait_for},
 };
@@ -31,12 +30,12 @@ async fn maps() -> (ApiServer, Api<ConfigMap>) {
 async fn create(maps: &Api<ConfigMap>) -> ConfigMap {
     let mut map = ConfigMap::default();
     map.metadata.name = Some("web".to_owned());
-    maps.create(&CreateOptions::default(), &map).await.unwrap()
+    maps.create(&map).await.unwrap()
 }
 
 async fn set(maps: &Api<ConfigMap>, value: &str) -> ConfigMap {
-    let patch = Patch::Merge(json!({"data": {"value": value}}));
-    maps.patch("web", &PatchOptions::default(), &patch).await.unwrap()
+    let patch = Patch::merge(json!({"data": {"value": value}}));
+    maps.patch("web", patch.clone()).await.unwrap()
 }
 
 fn is_set(value: &'static str) -> Until<ConfigMap> {
@@ -66,15 +65,12 @@ async fn finalizer_is_added_before_apply_and_removed_after_cleanup() {
     };
     let map = create(&maps).await;
     assert_eq!(run(&map, true).await.unwrap(), Some(()));
-    maps.delete("web", &DeleteOptions::default()).await.unwrap();
-    let going = maps.get("web", &GetOptions::default()).await.unwrap();
+    maps.delete("web").await.unwrap();
+    let going = maps.get("web").await.unwrap();
     run(&going, false).await.unwrap_err();
-    assert!(
-        maps.get_opt("web", &GetOptions::default()).await.unwrap().is_some(),
-        "object was deleted before cleanup succeeded"
-    );
+    assert!(maps.get_opt("web").await.unwrap().is_some(), "object was deleted before cleanup succeeded");
     assert_eq!(run(&going, true).await.unwrap(), None);
-    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap().is_none());
+    assert!(maps.get_opt("web").await.unwrap().is_none());
     assert_eq!(*log.borrow(), ["apply true", "cleanup true", "cleanup true"]);
 }
 
@@ -82,8 +78,8 @@ async fn finalizer_is_added_before_apply_and_removed_after_cleanup() {
 async fn finalizer_keeps_writes_of_other_clients() {
     let (_server, maps) = maps().await;
     let old = create(&maps).await;
-    let patch = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/other"]}, "data": {"value": "1"}}));
-    maps.patch("web", &PatchOptions::default(), &patch).await.unwrap();
+    let patch = Patch::merge(json!({"metadata": {"finalizers": ["example.com/other"]}, "data": {"value": "1"}}));
+    maps.patch("web", patch).await.unwrap();
     let now = finalizer().add(&maps, &old).await.unwrap().unwrap();
     let both = ["example.com/other".to_owned(), "example.com/bucket".to_owned()];
     assert_eq!(now.metadata.finalizers.as_deref(), Some(&both[..]));
@@ -96,11 +92,11 @@ async fn finalizer_keeps_writes_of_other_clients() {
 async fn finalizer_ignores_another_object_with_the_same_name() {
     let (_server, maps) = maps().await;
     let first = create(&maps).await;
-    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    maps.delete("web").await.unwrap();
     assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None, "object was deleted");
     let second = create(&maps).await;
     assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None);
-    assert!(!finalizer().is_on(&maps.get("web", &GetOptions::default()).await.unwrap()));
+    assert!(!finalizer().is_on(&maps.get("web").await.unwrap()));
     finalizer().add(&maps, &second).await.unwrap().unwrap();
 }
 
@@ -142,11 +138,11 @@ async fn wait_for_returns_after_deletion_and_replacement() {
     let until = Until::replaced(map.metadata.uid.unwrap());
     let (waited, ()) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
         sleep(Duration::from_secs(3)).await;
-        maps.delete("web", &DeleteOptions::default()).await.unwrap();
+        maps.delete("web").await.unwrap();
         create(&maps).await;
     });
     waited.unwrap();
-    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    maps.delete("web").await.unwrap();
     assert_eq!(wait_for(&maps, "web", &Until::absent(), MINUTE).await.unwrap(), None);
 }
 
@@ -206,9 +202,9 @@ async fn wait_for_waits_until_the_kind_is_installed() {
             },
         });
         let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
-        Api::cluster(client).create(&CreateOptions::default(), &definition).await.unwrap();
+        Api::cluster(client).create(&definition).await.unwrap();
         let web = json!({"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "web"}});
-        webs.create(&CreateOptions::default(), &serde_json::from_value(web).unwrap()).await.unwrap();
+        webs.create(&serde_json::from_value(web).unwrap()).await.unwrap();
     };
     let until = Until::exists();
     let (waited, ()) = tokio::join!(wait_for(&webs, "web", &until, MINUTE), install);

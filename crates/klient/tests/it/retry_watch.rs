@@ -1,6 +1,8 @@
 //! A watch that goes on by itself. Time is paused: nothing here touches a socket.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
+
+use futures_core::Stream as _;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
@@ -55,6 +57,17 @@ async fn next(watch: &mut RetryWatch<ConfigMap>) -> String {
     show(watch.next().await)
 }
 
+#[tokio::test(start_paused = true)]
+async fn retry_watch_is_a_stream_of_events() {
+    let script = Script::new([stream([added("a", "6")]), stream([added("b", "7")])]);
+    let mut events = script.maps().watch().after("5").retrying().unwrap();
+    for name in ["ADDED a", "ADDED b"] {
+        let event = std::future::poll_fn(|context| Pin::new(&mut events).poll_next(context)).await;
+        assert_eq!(show(event), name);
+    }
+    assert_eq!(versions(&script.played()), ["5", "6"]);
+}
+
 /// From which versions watches were started.
 fn versions(seen: &[Seen]) -> Vec<String> {
     let version = |seen: &Seen| {
@@ -92,7 +105,8 @@ async fn goes_on_after_a_bookmark_and_shows_it_only_if_asked() {
     let bookmark = event("BOOKMARK", "", "90");
     for wanted in [false, true] {
         let script = Script::new([stream([added("a", "6"), bookmark.clone()]), stream([added("b", "91")])]);
-        let options = WatchOptions::after("5").allow_bookmarks(wanted).label_selector("a=b");
+        let mut options = WatchOptions::after("5").labels("a=b");
+        options.allow_bookmarks = wanted;
         let mut watch = RetryWatch::new(script.maps(), options).unwrap();
         assert_eq!(next(&mut watch).await, "ADDED a");
         if wanted {

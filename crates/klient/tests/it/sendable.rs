@@ -38,7 +38,7 @@ struct Borrowed {
 
 impl Borrowed {
     async fn changed(&self, map: &ConfigMap) -> Result<ConfigMap, Error> {
-        self.maps.update(&Default::default(), map).await
+        self.maps.update(map).await
     }
 
     async fn stopped(&self) {
@@ -93,7 +93,7 @@ macro_rules! sendable {
 sendable! {
     retry_on_conflict_with_shared_borrows(borrowed) {
         retry_on_conflict(Backoff::default(), async || {
-            let map = borrowed.maps.get(&borrowed.name, &Default::default()).await?;
+            let map = borrowed.maps.get(&borrowed.name).await?;
             borrowed.changed(&map).await
         })
         .await?;
@@ -220,9 +220,9 @@ async fn reconcile(request: Request<ConfigMap>, client: Arc<Client>) -> Result<O
     let maps: Api<ConfigMap> = Api::namespaced(Client::clone(&client), request.namespace());
     let set = async |map: ConfigMap, value: &str| {
         retry_on_conflict(Backoff::default(), async || {
-            let mut map = maps.get(map.metadata.name.as_deref().unwrap_or_default(), &Default::default()).await?;
+            let mut map = maps.get(map.metadata.name.as_deref().unwrap_or_default()).await?;
             map.data.get_or_insert_default().insert("state".to_owned(), value.to_owned());
-            maps.update(&Default::default(), &map).await
+            maps.update(&map).await
         })
         .await
     };
@@ -239,12 +239,12 @@ async fn helpers_work_in_a_reconciler() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let mut map = ConfigMap::default();
     map.metadata.name = Some("web".to_owned());
-    maps.create(&Default::default(), &map).await.unwrap();
+    maps.create(&map).await.unwrap();
     let controller = Controller::builder("maps", maps.clone()).reconcile_with(Arc::new(client), reconcile);
     let applied = Until::is(|map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["state"] == "applied"));
     let test = async {
         wait_for(&maps, "web", &applied, Duration::from_secs(60)).await.unwrap();
-        maps.delete("web", &Default::default()).await.unwrap();
+        maps.delete("web").await.unwrap();
         wait_for(&maps, "web", &Until::absent(), Duration::from_secs(60)).await.unwrap();
     };
     controller.run_until(test).await.unwrap();

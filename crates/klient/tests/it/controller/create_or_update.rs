@@ -57,7 +57,7 @@ async fn create_or_update_writes_nothing_if_mutate_fails() {
     let failure = || klient::Error::new(ErrorKind::Invalid, "no color");
     let error = create_or_update(&world.maps, theme(), |_| Err(failure())).await.unwrap_err();
     assert_eq!(error.to_string(), "no color");
-    assert!(world.maps.get_opt("theme", &Default::default()).await.unwrap().is_none());
+    assert!(world.maps.get_opt("theme").await.unwrap().is_none());
     let error = create_or_update(&world.maps, ConfigMap::default(), |_| Ok(())).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot create or update an object of configmaps without a name");
 }

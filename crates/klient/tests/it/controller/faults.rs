@@ -9,7 +9,6 @@ use klient::{
     informer::{InformerState, SharedInformer},
     metrics::Registry,
     object::DynamicObject,
-    options::{CreateOptions, PatchOptions},
     request::Target,
     resource::{ApiResource, GroupVersionKind, Scope},
     wire::{ManagedFields, RawObject},
@@ -34,8 +33,8 @@ async fn controller_recovers_after_an_outage_of_the_server() {
     let mut running = Running::start(builder(&world), move |request| {
         let (maps, name) = (maps.clone(), request.name().to_owned());
         async move {
-            let seen = Patch::Merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
-            maps.patch(&name, &PatchOptions::default(), &seen).await?;
+            let seen = Patch::merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
+            maps.patch(&name, seen.clone()).await?;
             Ok(Outcome::Done)
         }
     });
@@ -54,7 +53,7 @@ async fn controller_recovers_after_an_outage_of_the_server() {
     world.create("c").await;
     within(async {
         loop {
-            let labels = world.maps.get("c", &Default::default()).await.unwrap().metadata.labels;
+            let labels = world.maps.get("c").await.unwrap().metadata.labels;
             if labels.is_some_and(|labels| labels.contains_key("seen")) {
                 break;
             }
@@ -92,12 +91,12 @@ async fn controller_waits_until_its_kind_is_installed() {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
         },
     });
-    definitions.create(&CreateOptions::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    definitions.create(&serde_json::from_value(definition).unwrap()).await.unwrap();
     let widgets = Api::dynamic(world.client.clone(), resource, Target::Namespace("default".to_owned()));
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
     let widget: DynamicObject = serde_json::from_value(widget).unwrap();
     within(async {
-        while widgets.create(&CreateOptions::default(), &widget).await.is_err() {
+        while widgets.create(&widget).await.is_err() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     })

@@ -9,7 +9,6 @@ use klient::{
     informer::Event,
     metrics::Registry,
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, PatchOptions},
     resource::{GroupKind, Scope},
 };
 use serde_json::{Value, json};
@@ -24,12 +23,12 @@ fn set<const N: usize>(texts: [&str; N]) -> BTreeSet<String> {
 async fn create_secret(world: &World, name: &str, owners: Value) -> Secret {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     let secret = json!({"metadata": {"name": name, "ownerReferences": owners}});
-    secrets.create(&CreateOptions::default(), &serde_json::from_value(secret).unwrap()).await.unwrap()
+    secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap()
 }
 
 /// Returns a reference to a config map. The owner has to exist: the server's garbage collector deletes orphans.
 async fn owner(world: &World, name: &str, controls: bool) -> Value {
-    let map = world.maps.get(name, &Default::default()).await.unwrap();
+    let map = world.maps.get(name).await.unwrap();
     json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": map.metadata.uid, "controller": controls})
 }
 
@@ -104,7 +103,7 @@ async fn owns_reconciles_the_controlling_owner() {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     create_secret(&world, "foreign", json!([foreign])).await;
     running.quiet_for(Duration::from_secs(60)).await;
-    secrets.delete("s", &DeleteOptions::default()).await.unwrap();
+    secrets.delete("s").await.unwrap();
     assert_eq!(running.next().await, "a: secrets default/s deleted");
 }
 
@@ -119,8 +118,8 @@ async fn owns_reconciles_old_and_new_owner() {
     create_secret(&world, "s", json!([owner(&world, "a", true).await])).await;
     running.next().await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
-    let handed = Patch::Merge(json!({"metadata": {"ownerReferences": [owner(&world, "b", true).await]}}));
-    secrets.patch("s", &PatchOptions::default(), &handed).await.unwrap();
+    let handed = Patch::merge(json!({"metadata": {"ownerReferences": [owner(&world, "b", true).await]}}));
+    secrets.patch("s", handed).await.unwrap();
     assert_eq!(running.next_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
 }
 
@@ -141,7 +140,7 @@ async fn owns_any_reconciles_all_owners() {
 async fn owns_finds_cluster_scoped_owners_typed_and_dynamic() {
     let world = World::start().await;
     let namespaces: Api<Namespace> = Api::cluster(world.client.clone());
-    let team = namespaces.get("default", &Default::default()).await.unwrap();
+    let team = namespaces.get("default").await.unwrap();
     let (typed_calls, mut typed) = tokio::sync::mpsc::unbounded_channel();
     let (dynamic_calls, mut dynamic) = tokio::sync::mpsc::unbounded_channel();
     let factory = factory(&world);
@@ -167,7 +166,7 @@ async fn owns_finds_cluster_scoped_owners_typed_and_dynamic() {
     };
     let test = async {
         // The namespaces that exist from the beginning.
-        let there = namespaces.list(&Default::default()).await.unwrap().items.len();
+        let there = namespaces.list().await.unwrap().items.len();
         for _ in 0..there {
             assert!(typed.recv().await.unwrap().1.ends_with("found"));
             assert!(dynamic.recv().await.unwrap().1.ends_with("found"));
@@ -205,10 +204,10 @@ async fn a_mapping_sees_old_and_new_state() {
     running.next_n(2).await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     let secret = json!({"metadata": {"name": "s", "labels": {"for": "a"}}});
-    secrets.create(&CreateOptions::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap();
     assert_eq!(running.next().await, "a: secrets default/s added");
-    let moved = Patch::Merge(json!({"metadata": {"labels": {"for": "b"}}}));
-    secrets.patch("s", &PatchOptions::default(), &moved).await.unwrap();
+    let moved = Patch::merge(json!({"metadata": {"labels": {"for": "b"}}}));
+    secrets.patch("s", moved).await.unwrap();
     assert_eq!(running.next_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
 }
 
@@ -224,8 +223,8 @@ async fn controller_counts_events_that_predicates_ignore() {
     running.next().await;
     world.set("a", "1").await;
     world.create("ignored").await;
-    let label = Patch::Merge(json!({"metadata": {"labels": {"team": "kitchen"}}}));
-    world.maps.patch("a", &PatchOptions::default(), &label).await.unwrap();
+    let label = Patch::merge(json!({"metadata": {"labels": {"team": "kitchen"}}}));
+    world.maps.patch("a", label).await.unwrap();
     assert_eq!(running.next().await, "a: configmaps default/a changed");
     running.quiet_for(Duration::from_secs(60)).await;
     let metrics = registry.render();
