@@ -1,6 +1,6 @@
 //! Conditions in the status of objects.
 //!
-//! What must hold: a status has one condition of each type, and a condition's transition time changes only with its status.
+//! Invariant: a status has one condition of each type, and a condition's transition time changes only with its status.
 //! In client-go: `k8s.io/apimachinery/pkg/api/meta` `SetStatusCondition`.
 
 use k8s_openapi::{
@@ -19,7 +19,8 @@ pub enum ConditionStatus {
     Unknown,
 }
 
-/// Creates a condition whose transition time is now. The reason is a CamelCase word for programs, the message a sentence for people.
+/// Creates a condition whose transition time is now. The reason is a CamelCase word for programs, the message a sentence for
+/// people.
 ///
 /// ```
 /// use klient::condition::{ConditionStatus, is_condition_true, new_condition, set_condition};
@@ -45,7 +46,8 @@ pub fn new_condition(
     }
 }
 
-/// Adds a condition, or replaces the one of the same type. Returns whether anything changed, so that the status has to be written.
+/// Adds a condition, or replaces the one of the same type. Returns whether anything changed, so that the status has to be
+/// written.
 ///
 /// The transition time is kept if the condition's status has not changed.
 #[doc(alias = "SetStatusCondition")]

@@ -174,8 +174,8 @@ impl<K: Resource> Controller<K> {
 
     /// Reconciles one key now, and returns the outcome or error of the reconciler: for tests and one-shot programs.
     ///
-    /// Starts the informers and waits for their first lists, and for the cache to show the writes of the last reconcile of this key. The
-    /// key does not pass through the queue: nothing is retried or requeued.
+    /// Starts the informers and waits for their first lists, and for the cache to show the writes of the last reconcile of
+    /// this key. The key does not pass through the queue: nothing is retried or requeued.
     ///
     /// ```no_run
     /// # async fn test(controller: klient::controller::Controller<k8s_openapi::api::core::v1::ConfigMap>) {
@@ -205,7 +205,8 @@ impl<K: Resource> Controller<K> {
     ///
     /// While a kind is not installed or the server denies access to it, the controller waits, and [`status`](Self::status)
     /// reports it. After the signal, nothing is queued any more, and ready and running reconciles may go on for
-    /// [some time](ControllerBuilder::drain_for). The informers keep running: other users may share them. A controller can run once.
+    /// [some time](ControllerBuilder::drain_for). The informers keep running: other users may share them. A controller can run
+    /// once.
     ///
     /// # Errors
     ///

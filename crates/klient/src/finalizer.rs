@@ -1,6 +1,6 @@
 //! Finalizers: cleanup that must happen before an object is deleted.
 //!
-//! What must hold: cleanup runs only for objects that are being deleted, its finalizer is removed only after cleanup
+//! Invariant: cleanup runs only for objects that are being deleted, its finalizer is removed only after cleanup
 //! succeeded, and no write overwrites another client's: each one names the version that was read.
 
 use std::future::Future;

@@ -97,7 +97,8 @@ impl Manager {
         self.elector.as_ref().map(|elector| elector.leader_changes())
     }
 
-    /// Runs until the process receives a shutdown signal; see [`shutdown::signal`](crate::shutdown::signal) and [`run_until`](Self::run_until).
+    /// Runs until the process receives a shutdown signal; see [`shutdown::signal`](crate::shutdown::signal) and
+    /// [`run_until`](Self::run_until).
     ///
     /// # Errors
     ///

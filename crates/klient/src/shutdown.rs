@@ -2,7 +2,8 @@
 
 use std::{future::pending, io, pin::Pin};
 
-/// Waits for SIGTERM or SIGINT, or for Ctrl-C on platforms without signals. A second signal ends the process at once, with exit code 1.
+/// Waits for SIGTERM or SIGINT, or for Ctrl-C on platforms without signals. A second signal ends the process at once, with
+/// exit code 1.
 ///
 /// The signal handler is installed when the future is first polled. From then on, these signals do not end the process by
 /// themselves.

@@ -43,8 +43,9 @@ impl<T> Published<T> {
 /// A lock for critical sections of nanoseconds: its holder never waits.
 ///
 /// Under contention, neither the work nor the waiting is expensive, but moving the cache lines behind the lock from one
-/// processor to another. So a thread that finds the lock taken spins for a moment; after frequent contention it sleeps instead, so
-/// that other threads get about a thousand turns undisturbed. No thread has to be woken, so that unlocking is a plain store.
+/// processor to another. So a thread that finds the lock taken spins for a moment; after frequent contention it sleeps
+/// instead, so that other threads get about a thousand turns undisturbed. No thread has to be woken, so that unlocking
+/// is a plain store.
 pub(crate) struct BriefLock<T> {
     inner: spin::mutex::SpinMutex<T>,
     /// Grows by [`CONTENDED`] with each contended lock, and falls by one with each other. Only the holder of the lock writes it.

@@ -1,6 +1,6 @@
 //! Waiting for an object to reach a state: by a list and a watch of that one object, over as many connections as it takes.
 //!
-//! What must hold: no change is missed, because every watch begins at the version where a list ended.
+//! Invariant: no change is missed, because every watch begins at the version where a list ended.
 //! In client-go: `tools/watch` `UntilWithSync`; on the command line: `kubectl wait`.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
@@ -173,7 +173,7 @@ pub async fn wait_for<K: Resource>(
     }
 }
 
-/// What a wait has seen so far.
+/// The observations of a wait so far.
 struct Progress<K> {
     /// The last state of the object: `Some(None)` if it did not exist.
     seen: Option<Option<K>>,

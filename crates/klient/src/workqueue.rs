@@ -8,8 +8,8 @@
 //! - Any number of tasks may add and get.
 //! - After a shutdown, adds are ignored. Ready keys are still handed out, and then every `get` returns `None`.
 //!
-//! Beyond that contract: handed-out keys are guards, delayed keys can be inspected and cancelled, failures are forgotten when they
-//! no longer matter, low priorities never starve, groups of keys take turns, and `get` does not end while a key in process
+//! Beyond that contract: handed-out keys are guards, delayed keys can be inspected and cancelled, failures are forgotten when
+//! they no longer matter, low priorities never starve, groups of keys take turns, and `get` does not end while a key in process
 //! will be handed out again. The queue does not depend on Kubernetes types. In client-go: `util/workqueue`; in
 //! controller-runtime: `pkg/controller/priorityqueue`.
 

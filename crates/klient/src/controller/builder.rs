@@ -105,8 +105,8 @@ impl<K: Resource> ControllerBuilder<K> {
         self
     }
 
-    /// Reconciles the keys that a function returns for each event of another kind. The function receives the event, with old and new
-    /// state, and adds keys.
+    /// Reconciles the keys that a function returns for each event of another kind. The function receives the event, with old
+    /// and new state, and adds keys.
     ///
     /// ```no_run
     /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -141,8 +141,8 @@ impl<K: Resource> ControllerBuilder<K> {
 
     /// Reconciles each key of a stream: of webhooks, timers or systems outside Kubernetes.
     ///
-    /// The name appears in the [reasons](super::Reason::source). The stream is read while the controller runs. When it ends, the controller
-    /// runs on.
+    /// The name appears in the [reasons](super::Reason::source). The stream is read while the controller runs. When it ends,
+    /// the controller runs on.
     ///
     /// ```no_run
     /// use futures_core::Stream;
@@ -188,8 +188,8 @@ impl<K: Resource> ControllerBuilder<K> {
         self
     }
 
-    /// Sets how long a reconcile waits until the cache shows the writes of the last reconcile of the same key; 2 s by default. Zero
-    /// disables the wait.
+    /// Sets how long a reconcile waits until the cache shows the writes of the last reconcile of the same key; 2 s by default.
+    /// Zero disables the wait.
     #[must_use]
     pub fn wait_for_own_writes(mut self, limit: Duration) -> Self {
         self.options.own_writes = limit;

@@ -4,7 +4,7 @@ use klient_core::Resource;
 
 use crate::{Error, ErrorKind, client::Api};
 
-/// What [`create_or_update`] did.
+/// The write that [`create_or_update`] made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias = "OperationResult")]
@@ -19,9 +19,9 @@ pub enum Operation {
 
 /// Creates an object, or updates it if it exists and `mutate` changes it. Returns the object, and what was done.
 ///
-/// `object` has the name, and is the start of an object that does not exist yet. `mutate` sets the desired state, on `object` or on the
-/// existing one. It may be called several times: if another client writes the object at the same time, the object is read
-/// again.
+/// `object` has the name, and is the start of an object that does not exist yet. `mutate` sets the desired state, on `object`
+/// or on the existing one. It may be called several times: if another client writes the object at the same time, the
+/// object is read again.
 ///
 /// `mutate` must set the same values each time, and must leave fields that the server fills in alone. Otherwise every call
 /// is an update.
@@ -45,7 +45,8 @@ pub enum Operation {
 ///
 /// # Errors
 ///
-/// Returns an [`Invalid`](ErrorKind::Invalid) error if `object` has no name, the first error of `mutate`, and the error of a request.
+/// Returns an [`Invalid`](ErrorKind::Invalid) error if `object` has no name, the first error of `mutate`, and the error of a
+/// request.
 #[doc(alias = "CreateOrUpdate")]
 #[doc(alias = "CreateOrPatch")]
 pub async fn create_or_update<K: Resource>(

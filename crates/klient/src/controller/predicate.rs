@@ -31,8 +31,8 @@ impl<K: Resource> Predicate<K> {
         Self { holds: Arc::new(holds) }
     }
 
-    /// Creates a predicate that ignores updates that did not change `metadata.generation`, such as those of the status. Resyncs are
-    /// ignored as well; other events are not.
+    /// Creates a predicate that ignores updates that did not change `metadata.generation`, such as those of the status.
+    /// Resyncs are ignored as well; other events are not.
     #[doc(alias = "GenerationChangedPredicate")]
     pub fn generation_changed() -> Self {
         Self::on_update(|old, new| old.generation() != new.generation())

@@ -1,6 +1,6 @@
 //! One candidate's view of the lock: when to try, when it leads, and when it must not lead any more.
 //!
-//! What must hold, so that two processes never lead at once:
+//! Invariants, so that two processes never lead at once:
 //!
 //! - Other candidates' leases are judged by how long this process has seen no change, never by the times written in them.
 //! - A lease that was deleted counts as unchanged: its leader may not know yet.

@@ -1,6 +1,6 @@
 //! Leadership as a value, which work checks before it acts.
 //!
-//! What must hold: leadership ends by the clock, at the renew deadline, even if no task ran to announce it.
+//! Invariant: leadership ends by the clock, at the renew deadline, even if no task ran to announce it.
 
 use std::sync::Arc;
 

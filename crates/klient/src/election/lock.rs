@@ -1,6 +1,6 @@
 //! The lock that candidates compete for: a record that one of them holds at a time.
 //!
-//! What must hold for an implementation: a write succeeds only if the record still has the given version.
+//! Invariant of an implementation: a write succeeds only if the record still has the given version.
 
 use std::{future::Future, time::Duration};
 

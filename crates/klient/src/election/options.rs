@@ -98,7 +98,8 @@ impl ElectionOptions {
         self.renew_deadline / 2
     }
 
-    /// Returns how long after a renewal began its work may still run: half-way between the renew deadline and the end of the lease.
+    /// Returns how long after a renewal began its work may still run: half-way between the renew deadline and the end of the
+    /// lease.
     pub(super) fn last_moment(&self) -> Duration {
         self.renew_deadline + (self.lease_duration - self.renew_deadline) / 2
     }

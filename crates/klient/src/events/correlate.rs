@@ -68,7 +68,7 @@ pub(super) struct StoredEvent {
     written_count: i32,
 }
 
-/// What to write for an event.
+/// The decision about an event.
 #[derive(Clone, Debug)]
 pub(super) enum Verdict {
     /// Create a new event.

@@ -64,16 +64,16 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds an informer. It starts before all controllers, so that its cache is complete when this process begins to lead, and stops after
-    /// them.
+    /// Adds an informer. It starts before all controllers, so that its cache is complete when this process begins to lead, and
+    /// stops after them.
     #[must_use]
     pub fn informer<K: Resource>(mut self, informer: &SharedInformer<K>) -> Self {
         self.informers.push(Arc::new(informer.clone()));
         self
     }
 
-    /// Adds a task that runs whether this process leads or not, until it has to stop: an event sink, for example. If it fails, the
-    /// manager stops.
+    /// Adds a task that runs whether this process leads or not, until it has to stop: an event sink, for example. If it fails,
+    /// the manager stops.
     ///
     /// ```no_run
     /// use klient::Client;

@@ -1,6 +1,6 @@
 //! The order in which ready keys are handed out: by priority, oldest first, groups in turn.
 //!
-//! What must hold: no priority level starves. A level that was passed over [`PATIENCE`] times is served once, whatever is
+//! Invariant: no priority level starves. A level that was passed over [`PATIENCE`] times is served once, whatever is
 //! above it. So a flood of urgent keys slows other levels down to a known share, and a backlog of low-priority keys never
 //! delays urgent ones, however old it is. Counting hand-outs instead of time needs no clock, and gives the same order on any
 //! machine.

@@ -165,8 +165,8 @@ impl<T> RateLimiter<T> for FastSlow {
 }
 
 impl TokenBucket {
-    /// Creates a limiter that allows `per_second` retries in the long run, and `burst` at once. A rate that is not positive counts as
-    /// the lowest rate.
+    /// Creates a limiter that allows `per_second` retries in the long run, and `burst` at once. A rate that is not positive
+    /// counts as the lowest rate.
     pub fn new(per_second: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
         let per_second = if per_second > LOWEST_RATE { per_second } else { LOWEST_RATE };

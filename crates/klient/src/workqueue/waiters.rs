@@ -1,6 +1,6 @@
 //! The waiters for a key.
 //!
-//! What must hold: while a key is ready and waiters exist, at least one of them was woken and will look. While keys are delayed,
+//! Invariant: while a key is ready and waiters exist, at least one of them was woken and will look. While keys are delayed,
 //! every waiter looks again at the earliest deadline, or was woken and will look: a waiter may exist without being polled,
 //! so that no waiter can keep the time for others. A waiter that is woken for a key leaves the line. A waiter that is dropped
 //! before it looked passes the wake-up on.
