@@ -22,8 +22,7 @@ use crate::{Error, ErrorKind};
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::options::ListOptions;
-/// use klient::{Api, Client, client::Pager};
+/// use klient::{Api, Client, client::Pager, options::ListOptions};
 ///
 /// # async fn count() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);

@@ -27,8 +27,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::{Api, Client, client::RetryWatch};
-/// use klient::{WatchEvent, options::{ListOptions, WatchOptions}};
+/// use klient::{Api, Client, client::RetryWatch, options::WatchOptions};
 ///
 /// # async fn follow() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);
