@@ -20,7 +20,7 @@ pub(crate) async fn sync(client: &Client) -> Result<(Measured, Answer)> {
     let counter = Arc::clone(&told);
     let mark = Mark::now()?;
     let informer = SharedInformer::new(api);
-    let registration = informer.add_handler(move |_: Event<DynamicObject>| {
+    let registration = informer.add_handler(move |_: &Event<DynamicObject>| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
     informer.start();

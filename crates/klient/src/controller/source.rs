@@ -143,12 +143,12 @@ impl<K: Resource> Connected for Connection<K> {
     fn listen(&self, intake: Arc<Intake>) -> Box<dyn Listening> {
         let (map, predicate) = (Arc::clone(&self.map), self.source.predicate.clone());
         let (resource, priority) = (Arc::clone(&self.resource), self.source.priority);
-        let handler = move |event: Event<K>| {
-            if predicate.as_ref().is_some_and(|predicate| !predicate.holds(&event)) {
+        let handler = move |event: &Event<K>| {
+            if predicate.as_ref().is_some_and(|predicate| !predicate.holds(event)) {
                 intake.dropped();
                 return;
             }
-            let cause = cause_of(&event);
+            let cause = cause_of(event);
             let priority = match cause {
                 Cause::Initial | Cause::Resync => priority.saturating_add(UNCHANGED),
                 _ => priority,
@@ -159,7 +159,7 @@ impl<K: Resource> Connected for Connection<K> {
                 let object = Some((Arc::clone(&resource), object.key().clone()));
                 intake.add(key, Reason { cause, object, resource_version }, priority);
             };
-            map(&event, &mut Keys { add: &mut add });
+            map(event, &mut Keys { add: &mut add });
         };
         let options = HandlerOptions { resync: self.source.resync };
         Box::new(self.source.informer.add_handler_with(options, handler))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::informer::{FirstRead, InformerState, Relist, SharedInformer};
+use klient::informer::{FirstRead, InformerState, RelistReason, SharedInformer};
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ async fn a_cut_watch_goes_on_without_a_list() {
         world.create(&format!("m{round}")).await;
         world.assert_equal(&informer).await;
     }
-    assert_eq!(informer.status().relists, [(Relist::First, 1)].into());
+    assert_eq!(informer.status().relists, [(RelistReason::Initial, 1)].into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -41,7 +41,7 @@ async fn compaction_during_a_gap_leads_to_one_list() {
     world.create("b").await;
     world.server.compact();
     world.assert_equal(&informer).await;
-    assert_eq!(informer.status().relists[&Relist::Expired], 1);
+    assert_eq!(informer.status().relists[&RelistReason::Expired], 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,7 @@ type Log = Arc<Mutex<Vec<String>>>;
 
 fn recorder(log: &Log) -> impl EventHandler<ConfigMap> {
     let log = Arc::clone(log);
-    move |event: Event<ConfigMap>| log.lock().unwrap().push(told(&event))
+    move |event: &Event<ConfigMap>| log.lock().unwrap().push(told(event))
 }
 
 async fn logged(log: &Log, count: usize) -> Vec<String> {
@@ -42,13 +42,13 @@ async fn a_handler_hears_of_each_change_after_the_cache_has_it() {
     let informer = world.synced().await;
     let log = Log::default();
     let (store, heard) = (informer.store().clone(), Arc::clone(&log));
-    let registration = informer.add_handler(move |event: Event<ConfigMap>| {
+    let registration = informer.add_handler(move |event: &Event<ConfigMap>| {
         let cached = store.get(event.key()).map_or(0, |object| object.resource_version().as_str().parse().unwrap());
         let told_of: u64 = event.object().resource_version().as_str().parse().unwrap();
         let gone = matches!(event, Event::Deleted(_));
         // The cache has what the handler hears of, or something later.
         let ahead = if gone { cached == 0 } else { cached == 0 || cached >= told_of };
-        heard.lock().unwrap().push(format!("{} {ahead}", told(&event)));
+        heard.lock().unwrap().push(format!("{} {ahead}", told(event)));
     });
     within(registration.wait_for_sync()).await.unwrap();
     world.set("a", "1").await;
@@ -142,9 +142,9 @@ async fn a_panicking_handler_goes_on_and_harms_nobody() {
     let informer = SharedInformer::new(source);
     let (bad, good) = (Log::default(), Log::default());
     let log = Arc::clone(&bad);
-    let registration = informer.add_handler(move |event: Event<ConfigMap>| {
+    let registration = informer.add_handler(move |event: &Event<ConfigMap>| {
         assert_ne!(event.key().name(), "a", "boom");
-        log.lock().unwrap().push(told(&event));
+        log.lock().unwrap().push(told(event));
     });
     let _good = informer.add_handler(recorder(&good));
     informer.start();

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use klient::{
     CreateOptions, ObjectKey,
     client::Api,
-    informer::{Form, IndexFunc, Indexers, NAMESPACE_INDEX, SharedInformer},
+    informer::{IndexFunc, Indexers, NAMESPACE_INDEX, ObjectFormat, SharedInformer},
 };
 use serde_json::json;
 
@@ -44,9 +44,9 @@ async fn indices_find_by_label_owner_field_and_closure_before_and_after_the_star
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": format!("image-{name}")}]}});
         pods.create(&CreateOptions::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
     }
-    for form in [Form::Wire, Form::Decoded] {
+    for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
         let informer = SharedInformer::builder(pods.clone())
-            .form(form)
+            .object_format(form)
             .indexers(Indexers::new().with("node", IndexFunc::field("spec.nodeName".parse().unwrap())))
             .build();
         informer.start();

@@ -11,7 +11,7 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Error, ErrorKind, GroupResource, Status, StatusReason,
-    informer::{FirstRead, InformerState, Relist, SharedInformer},
+    informer::{FirstRead, InformerState, RelistReason, SharedInformer},
 };
 use tokio::time::Instant;
 
@@ -89,7 +89,7 @@ async fn a_watch_that_ends_normally_goes_on_from_the_last_version_without_a_list
     second.send(modified("a", "10")).unwrap();
     seen(&informer, "10").await;
     assert_eq!(source.asked(), ["list any 500", "watch @5", "watch @9"]);
-    assert_eq!(informer.status().relists, [(Relist::First, 1)].into());
+    assert_eq!(informer.status().relists, [(RelistReason::Initial, 1)].into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn an_expired_version_in_the_stream_lists_at_the_last_version() {
     seen(&informer, "9").await;
     assert_eq!(asked(&source, 4).await, ["list any 500", "watch @5", "list >=5 0", "watch @9"]);
     assert_eq!(names(&informer), ["b", "c"]);
-    assert_eq!(informer.status().relists[&Relist::Expired], 1);
+    assert_eq!(informer.status().relists[&RelistReason::Expired], 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,7 +220,7 @@ async fn watches_that_bring_nothing_again_and_again_lead_to_a_list() {
     let informer = started(&source);
     seen(&informer, "9").await;
     assert!(start.elapsed() > Duration::from_secs(10), "it does not spin");
-    assert_eq!(informer.status().relists[&Relist::Fruitless], 1);
+    assert_eq!(informer.status().relists[&RelistReason::NoProgress], 1);
 }
 
 #[tokio::test(start_paused = true)]

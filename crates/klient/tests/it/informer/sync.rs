@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
     ApiResource, CreateOptions, DynamicObject, GroupVersionKind, Scope, Target,
     client::Api,
-    informer::{FirstRead, Form, InformerState, SharedInformer},
+    informer::{FirstRead, InformerState, ObjectFormat, SharedInformer},
     metrics::Registry,
     wire::ManagedFields,
 };
@@ -121,15 +121,15 @@ async fn selectors_choose_what_is_cached() {
 async fn a_cache_keeps_objects_as_they_came_or_decoded() {
     let world = World::start().await;
     world.create("a").await;
-    for form in [Form::Wire, Form::Decoded] {
-        let informer = SharedInformer::builder(world.maps.clone()).form(form).build();
+    for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
+        let informer = SharedInformer::builder(world.maps.clone()).object_format(form).build();
         informer.start();
         within(informer.wait_for_sync()).await.unwrap();
         let object = informer.lister().namespace("default").get("a").unwrap();
-        assert_eq!(object.wire().is_some(), form == Form::Wire);
+        assert_eq!(object.wire().is_some(), form == ObjectFormat::Wire);
         assert_eq!(object.decode().unwrap().data.as_ref().unwrap()["n"], "0");
         let same = std::sync::Arc::ptr_eq(&object.decode().unwrap(), &object.decode().unwrap());
-        assert_eq!(same, form == Form::Decoded);
+        assert_eq!(same, form == ObjectFormat::Decoded);
         assert!(!object.resource_version().is_empty() && object.uid().is_some());
     }
 }
@@ -141,9 +141,9 @@ async fn a_transform_leaves_out_what_nobody_needs() {
         serde_json::from_value(json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}})).unwrap();
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     secrets.create(&CreateOptions::default(), &secret).await.unwrap();
-    for form in [Form::Wire, Form::Decoded] {
+    for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
         let informer = SharedInformer::builder(secrets.clone())
-            .form(form)
+            .object_format(form)
             .transform(|secret: &mut Secret| secret.data = None)
             .build();
         informer.start();
