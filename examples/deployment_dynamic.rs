@@ -9,11 +9,13 @@
 #![allow(clippy::print_stdout)]
 
 use klient::{
-    CreateOptions, DeleteOptions, DynamicObject, GetOptions, PropagationPolicy, UpdateOptions,
+    Client,
     client::{
-        Client, DynamicClient, RestMapper,
-        discovery::{CachedDiscovery, DiscoveryClient},
+        DynamicClient,
+        discovery::{CachedDiscovery, DiscoveryClient, RestMapper},
     },
+    object::DynamicObject,
+    options::{CreateOptions, DeleteOptions, GetOptions, PropagationPolicy, UpdateOptions},
 };
 use serde_json::json;
 

@@ -17,8 +17,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
 use klient::{
-    CreateOptions, DeleteOptions, GetOptions, ListOptions, PropagationPolicy, UpdateOptions,
-    client::{Api, Client},
+    Api, Client,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PropagationPolicy, UpdateOptions},
     retry::{Backoff, retry_on_conflict},
 };
 

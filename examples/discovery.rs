@@ -8,9 +8,9 @@
 
 #![allow(clippy::print_stdout)]
 
-use klient::client::{
-    Client, RestMapper,
-    discovery::{CachedDiscovery, DiscoveryClient, ServedResource},
+use klient::{
+    Client,
+    client::discovery::{CachedDiscovery, DiscoveryClient, RestMapper, ServedResource},
 };
 
 fn main() -> anyhow::Result<()> {

@@ -8,8 +8,9 @@ use std::error::Error;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use klient::{
-    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
-    client::{Api, Client, Clientset, transport::FnTransport},
+    Api, Client, Clientset, Patch, WatchEvent,
+    client::http::FnTransport,
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
 };
 use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;

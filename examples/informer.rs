@@ -8,9 +8,10 @@ use std::error::Error;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteOptions, ObjectKey, Patch, PatchOptions,
-    client::{Api, Client, transport::FnTransport},
+    Api, Client, ObjectKey, Patch,
+    client::http::FnTransport,
     informer::{HandlerFuncs, IndexFunc, InformerFactory},
+    options::{CreateOptions, DeleteOptions, PatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;

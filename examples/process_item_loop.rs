@@ -9,9 +9,10 @@ use std::{collections::BTreeMap, error::Error};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, ObjectKey, Patch, PatchOptions,
-    client::{Api, Client, transport::FnTransport},
+    Api, Client, ObjectKey, Patch,
+    client::http::FnTransport,
     informer::{HandlerFuncs, InformerFactory, Lister},
+    options::{CreateOptions, PatchOptions},
     workqueue::{QueueOptions, WorkQueue},
 };
 use klient_apiserver::ApiServer;

@@ -11,8 +11,9 @@
 use anyhow::bail;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    ApplyOptions, DeleteOptions, Status,
-    client::{Api, Client},
+    Api, Client,
+    options::{ApplyOptions, DeleteOptions},
+    status::Status,
 };
 use serde_json::{Value, json};
 

@@ -11,8 +11,9 @@
 use anyhow::Context as _;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use klient::{
-    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
-    client::{Api, Client, RetryWatch},
+    Api, Client, Patch, WatchEvent,
+    client::RetryWatch,
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
 };
 use serde_json::json;
 

@@ -15,7 +15,9 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{FieldsV1, ListMeta, ManagedFieldsEntry, ObjectMeta},
 };
 use klient::{
-    FieldPath, LabelSelector, ObjectKey,
+    ObjectKey,
+    field_path::FieldPath,
+    selector::LabelSelector,
     wire::{self, ListSplitter, RawObject, SplitOptions},
 };
 

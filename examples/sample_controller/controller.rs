@@ -4,12 +4,12 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    BoxError, CreateOptions, Error, ErrorKind, ObjectKey, UpdateOptions,
-    client::{Api, Client},
+    Api, BoxError, Client, Error, ErrorKind, ObjectKey,
     controller::{Controller, ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source, Terminal},
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
     informer::{Event as Change, Lister, SharedInformer},
-    is_controlled_by, set_controller_ref,
+    options::{CreateOptions, UpdateOptions},
+    owner::{is_controlled_by, set_controller_ref},
     workqueue::{ExponentialBackoff, MaxOf, TokenBucket},
 };
 use serde_json::json;

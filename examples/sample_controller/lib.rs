@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{
-    CreateOptions, Error, ListOptions,
-    client::{Api, Client},
+    Api, Client, Error,
+    options::{CreateOptions, ListOptions},
     retry::{Backoff, retry_on_error},
     wait::{Until, wait_for},
 };

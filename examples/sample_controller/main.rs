@@ -10,10 +10,11 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use klient::{
-    CreateOptions,
-    client::{Api, Client, Config, Kubeconfig, KubeconfigFiles, Overrides},
+    Api, Client,
+    client::config::{Config, Kubeconfig, KubeconfigFiles, Overrides},
     informer::InformerFactory,
     manager::Manager,
+    options::CreateOptions,
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, name};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use klient::client::{Api, Client, DynamicClient};
-use klient::{ApiResource, CreateOptions, DynamicObject, GroupVersionKind, ListOptions, Scope};
+use klient::{Api, Client, client::DynamicClient};
+use klient::{object::DynamicObject, options::{CreateOptions, ListOptions}, resource::{ApiResource, GroupVersionKind, Scope}};
 use serde_json::json;
 
 use crate::WORKERS;
@@ -55,7 +55,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     while let Some(worker) = workers.join_next().await {
         worker??;
     }
-    let bytes = serde_json::to_vec(&api.get(&name(0), &klient::GetOptions::default()).await?)?.len();
+    let bytes = serde_json::to_vec(&api.get(&name(0), &klient::options::GetOptions::default()).await?)?.len();
     println!("{}", json!({"object_bytes": bytes}));
     Ok(())
 }

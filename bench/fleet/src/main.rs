@@ -9,7 +9,7 @@ mod record;
 
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, Job};
-use klient::client::{Client, Config, KubeconfigFiles, Overrides};
+use klient::{Client, client::config::{Config, KubeconfigFiles, Overrides}};
 
 /// How many objects are made at a time.
 const WORKERS: usize = 8;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FIELD_MANAGER, FLEET, MADE, change, name};
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
-use klient::client::{Api, Client};
-use klient::{CreateOptions, ListOptions, Patch, PatchOptions, UpdateOptions};
+use klient::{Api, Client};
+use klient::{Patch, options::{CreateOptions, ListOptions, PatchOptions, UpdateOptions}};
 
 use crate::WORKERS;
 
@@ -41,7 +41,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     while let Some(worker) = workers.join_next().await {
         worker??;
     }
-    let bytes = serde_json::to_vec(&fleet.get(&name(0), &klient::GetOptions::default()).await?)?.len();
+    let bytes = serde_json::to_vec(&fleet.get(&name(0), &klient::options::GetOptions::default()).await?)?.len();
     println!("{}", serde_json::json!({"object_bytes": bytes}));
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use bench_jobs::{Arguments, CUSTOM_GROUP, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET};
-use klient::client::Client;
+use klient::Client;
 
 /// Long enough for what has happened before to be told.
 const WATCH_SECONDS: u32 = 3;

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 use anyhow::{Context as _, Result};
 use bench_jobs::{Answer, Arguments, Mark, Measured, Reconciles, replay_changes};
 use k8s_openapi::api::core::v1::Pod;
-use klient::client::Api;
+use klient::Api;
 use klient::controller::{Controller, Outcome, Request};
 use klient::informer::SharedInformer;
 

@@ -8,10 +8,17 @@ use std::sync::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, last_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
-use klient::client::{Api, ListStream, Watch};
-use klient::informer::{CachedObject, Event, FirstRead, ObjectFormat, IndexFunc, ListWatch, SharedInformer};
+use klient::informer::{CachedObject, Event, FirstRead, IndexFunc, ListWatch, ObjectFormat, SharedInformer};
 use klient::wire::ManagedFields;
-use klient::{Error, ListOptions, VersionMatch, WatchOptions};
+use klient::{
+    Api,
+    client::{ListStream, Watch},
+};
+use klient::{
+    Error,
+    object::VersionMatch,
+    options::{ListOptions, WatchOptions},
+};
 use tokio::sync::Notify;
 
 use crate::replay::take_object;
@@ -25,7 +32,12 @@ fn answer(informer: &SharedInformer<Pod>) -> Answer {
 }
 
 /// A cache from nothing to complete, with a handler.
-pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: ObjectFormat, first_read: FirstRead) -> Result<(Measured, Answer)> {
+pub(crate) async fn sync(
+    mark: Mark,
+    fleet: Api<Pod>,
+    form: ObjectFormat,
+    first_read: FirstRead,
+) -> Result<(Measured, Answer)> {
     let told = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&told);
     let informer = SharedInformer::builder(fleet).object_format(form).first_read(first_read).build();

@@ -15,10 +15,13 @@ mod write;
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
-use klient::GetOptions;
-use klient::client::{Api, Client, Config, KubeconfigFiles, Overrides};
 use klient::informer::{FirstRead, ObjectFormat};
+use klient::options::GetOptions;
 use klient::wire::ManagedFields;
+use klient::{
+    Api, Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+};
 
 const LIBRARY: &str = "klient";
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, replay_changes};
 use k8s_openapi::api::core::v1::Pod;
-use klient::client::Api;
+use klient::Api;
 use klient::informer::{CachedObject, Event, SharedInformer};
 use tokio::sync::Notify;
 

@@ -5,8 +5,11 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Result;
 use bench_jobs::{Answer, Arguments, FIELD_MANAGER, MADE, Mark, Measured, change, check, made, name, spread};
 use k8s_openapi::api::core::v1::Pod;
-use klient::client::{Api, Client};
-use klient::{CreateOptions, DeleteCollectionOptions, DeleteOptions, ListOptions, Patch, PatchOptions};
+use klient::{Api, Client};
+use klient::{
+    Patch,
+    options::{CreateOptions, DeleteCollectionOptions, DeleteOptions, ListOptions, PatchOptions},
+};
 
 pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Measured, Answer)> {
     let api: Api<Pod> = Api::namespaced(client.clone(), MADE);

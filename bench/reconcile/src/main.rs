@@ -13,14 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::Mark;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount};
-use klient::{
-    CreateOptions, UpdateOptions,
-    client::{Api, Client, transport::FnTransport},
-    controller::{Controller, Outcome, Request},
-    informer::InformerFactory,
-    manager::Manager,
-    workqueue::{QueueOptions, WorkQueue},
-};
+use klient::{Api, Client, client::http::FnTransport, controller::{Controller, Outcome, Request}, informer::InformerFactory, manager::Manager, options::{CreateOptions, UpdateOptions}, workqueue::{QueueOptions, WorkQueue}};
 use klient_apiserver::ApiServer;
 
 /// How many objects are changed in turn.

@@ -14,8 +14,10 @@ use std::{
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, ListOptions, ResourceVersion, UpdateOptions, WatchOptions,
-    client::{Api, Client, Config, KubeconfigFiles, Overrides},
+    Api, Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+    object::ResourceVersion,
+    options::{CreateOptions, ListOptions, UpdateOptions, WatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;

@@ -13,7 +13,7 @@ mod script;
 
 use std::{path::Path, sync::Arc};
 
-use klient::client::Config;
+use klient::client::config::Config;
 
 use self::{
     real::{Failure, Real},

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, error::Error, fmt::Write as _};
 
-use klient::{client::Client, media_type};
+use klient::{Client, request::media_type};
 use serde_json::{Map, Value, json};
 
 #[tokio::main(flavor = "current_thread")]

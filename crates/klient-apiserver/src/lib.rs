@@ -23,8 +23,8 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use klient::client::{Api, Client, transport::FnTransport};
-//! use klient::{CreateOptions, GetOptions, UpdateOptions, WatchEvent, WatchOptions};
+//! use klient::{Api, Client, client::http::FnTransport};
+//! use klient::{WatchEvent, options::{CreateOptions, GetOptions, UpdateOptions, WatchOptions}};
 //! use klient_apiserver::{ApiServer, Fault};
 //!
 //! async fn label(maps: &Api<ConfigMap>, name: &str) -> Result<ConfigMap, klient::Error> {

@@ -4,11 +4,14 @@ use std::{error::Error, path::PathBuf};
 
 use clap::Args;
 use klient::{
-    ApiResource, DynamicObject, Target,
+    Api, Client,
     client::{
-        Api, Client, Config, KubeconfigFiles, Overrides, RestMapper,
-        discovery::{CachedDiscovery, DiscoveryClient},
+        config::{Config, KubeconfigFiles, Overrides},
+        discovery::{CachedDiscovery, DiscoveryClient, RestMapper},
     },
+    object::DynamicObject,
+    request::Target,
+    resource::ApiResource,
 };
 
 /// Which cluster.

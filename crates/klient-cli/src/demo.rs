@@ -12,7 +12,8 @@ use std::{
 
 use clap::Args;
 use klient::{
-    client::{Client, Config, Kubeconfig, Overrides},
+    Client,
+    client::config::{Config, Kubeconfig, Overrides},
     informer::InformerFactory,
     manager::Manager,
     metrics::Registry,

@@ -7,8 +7,9 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use klient::{
-    ListOptions, Target,
-    client::{Pager, rest::RestRequest},
+    client::{Pager, RestRequest},
+    options::ListOptions,
+    request::Target,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -7,8 +7,9 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use klient::{
-    DynamicObject, ObjectKey,
+    ObjectKey,
     informer::{Event, InformerState, SharedInformer, Tombstone},
+    object::DynamicObject,
 };
 use serde_json::{Value, json};
 

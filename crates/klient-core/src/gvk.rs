@@ -6,6 +6,8 @@
 
 use std::{any::Any, borrow::Cow, fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{DynamicObject, Resource};
 
 type Name = Cow<'static, str>;
@@ -21,7 +23,7 @@ type Name = Cow<'static, str>;
 /// assert_eq!(GroupVersion::new("", "v1").to_string(), "v1");
 /// # Ok::<(), klient_core::ParseGroupVersionError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersion {
     /// The group; empty for the core group.
     pub group: Name,
@@ -39,7 +41,7 @@ pub struct GroupVersion {
 /// assert_eq!(gvk, GroupVersionKind::new("apps", "v1", "Deployment"));
 /// assert_eq!(gvk.group_version().to_string(), "apps/v1");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionKind {
     /// The group; empty for the core group.
     pub group: Name,
@@ -50,7 +52,7 @@ pub struct GroupVersionKind {
 }
 
 /// A resource in one version of its group: what a request path names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionResource {
     /// The group; empty for the core group.
     pub group: Name,
@@ -61,7 +63,7 @@ pub struct GroupVersionResource {
 }
 
 /// A kind whatever its version: how owners are matched and validation errors are titled.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupKind {
     /// The group; empty for the core group.
     pub group: Name,
@@ -70,7 +72,7 @@ pub struct GroupKind {
 }
 
 /// A resource whatever its version, printed as `deployments.apps`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupResource {
     /// The group; empty for the core group.
     pub group: Name,
@@ -200,6 +202,56 @@ impl FromStr for GroupVersion {
     }
 }
 
+/// Parses what [`Display`](fmt::Display) prints: `apps/v1, Kind=Deployment`.
+impl FromStr for GroupVersionKind {
+    type Err = ParseGroupVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (version, kind) = split_qualified(text, ", Kind=", "expected `group/version, Kind=Kind`")?;
+        Ok(version.with_kind(kind))
+    }
+}
+
+/// Parses what [`Display`](fmt::Display) prints: `apps/v1, Resource=deployments`.
+impl FromStr for GroupVersionResource {
+    type Err = ParseGroupVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (version, resource) = split_qualified(text, ", Resource=", "expected `group/version, Resource=resources`")?;
+        Ok(version.with_resource(resource))
+    }
+}
+
+fn split_qualified(
+    text: &str,
+    separator: &str,
+    why: &'static str,
+) -> Result<(GroupVersion, String), ParseGroupVersionError> {
+    match text.split_once(separator) {
+        // The core group is printed as an empty one: `/v1, Kind=Pod`.
+        Some((version, name)) if !name.is_empty() => {
+            Ok((version.strip_prefix('/').unwrap_or(version).parse()?, name.to_owned()))
+        }
+        _ => Err(ParseGroupVersionError { text: text.to_owned(), why }),
+    }
+}
+
+impl FromStr for GroupResource {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.into())
+    }
+}
+
+impl FromStr for GroupKind {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.into())
+    }
+}
+
 /// Parses `deployments.apps` or `pods`; every text is one of these.
 impl From<&str> for GroupResource {
     fn from(text: &str) -> Self {
@@ -281,7 +333,7 @@ fn write_qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::
     if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
 }
 
-/// A text that is neither `version` nor `group/version`.
+/// A text that is not an API version, or not a kind or resource with one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseGroupVersionError {
     text: String,
@@ -302,6 +354,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn kinds_and_resources_parse_what_they_print() {
+        for kind in [GroupVersionKind::new("apps", "v1", "Deployment"), GroupVersionKind::new("", "v1", "Pod")] {
+            assert_eq!(kind.to_string().parse(), Ok(kind.clone()));
+            let json = serde_json::to_value(&kind).unwrap();
+            assert_eq!(json["group"], *kind.group);
+            assert_eq!(serde_json::from_value::<GroupVersionKind>(json).unwrap(), kind);
+        }
+        let deployments = GroupVersionResource::new("apps", "v1", "deployments");
+        assert_eq!(deployments.to_string().parse(), Ok(deployments));
+        for text in ["", "apps/v1", "apps/v1, Kind=", "a/b/c, Kind=X", ", Kind=X"] {
+            assert!(text.parse::<GroupVersionKind>().is_err(), "{text}");
+        }
+        assert_eq!("Deployment.apps".parse(), Ok(GroupKind::new("apps", "Deployment")));
+    }
     use crate::TypeMeta;
 
     #[test]

@@ -23,6 +23,7 @@ mod quantity;
 mod query;
 mod request;
 mod resource;
+mod resource_ext;
 mod resource_version;
 mod selector;
 mod status;
@@ -40,7 +41,7 @@ pub use json_pointer::{JsonPointer, ParseJsonPointerError};
 pub use label_syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 pub use list::List;
 pub use object_key::{ObjectKey, ParseObjectKeyError};
-pub use object_ref::ObjectRef;
+pub use object_ref::{ObjectRef, ParseObjectRefError};
 pub use options::{
     ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, FieldValidation, GetOptions,
     InvalidOptionError, ListOptions, LogOptions, PatchOptions, Preconditions, PropagationPolicy, UpdateOptions,
@@ -56,6 +57,7 @@ pub use quantity::{ParseQuantityError, Quantity, QuantityFormat};
 pub use query::Query;
 pub use request::{BuildRequestError, RequestBuilder, Target, Verb, subresource};
 pub use resource::{ClusterScope, DynamicScope, NamespaceScope, Resource, Scope};
+pub use resource_ext::ResourceExt;
 pub use resource_version::{ResourceVersion, VersionMatch};
 pub use selector::{
     FieldOperator, FieldRequirement, FieldSelector, InvalidSelectorError, LabelOperator, LabelRequirement,

@@ -10,6 +10,7 @@ use std::{
 };
 
 use arcstr::ArcStr;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Names an object within its kind: `ns/name`, or `name` for cluster-scoped kinds.
 ///
@@ -102,6 +103,26 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
+impl<K: crate::Resource> From<&K> for ObjectKey {
+    fn from(object: &K) -> Self {
+        Self::of(object)
+    }
+}
+
+/// Serializes as the text that it prints: `namespace/name` or `name`.
+impl Serialize for ObjectKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
 impl FromStr for ObjectKey {
     type Err = ParseObjectKeyError;
 
@@ -136,6 +157,14 @@ mod tests {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
     use super::*;
+
+    #[test]
+    fn key_serializes_as_its_text() {
+        let key = ObjectKey::namespaced("default", "web");
+        assert_eq!(serde_json::to_string(&key).unwrap(), "\"default/web\"");
+        assert_eq!(serde_json::from_str::<ObjectKey>("\"default/web\"").unwrap(), key);
+        assert!(serde_json::from_str::<ObjectKey>("\"a/b/c\"").unwrap_err().to_string().contains("a/b/c"));
+    }
 
     #[test]
     fn prints_and_parses_both_forms() {

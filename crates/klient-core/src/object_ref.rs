@@ -3,11 +3,15 @@
 //! Names the object by kind and key; with a UID, it names that very object and not a later one of the same name.
 //! In client-go: `corev1.ObjectReference` and `tools/reference`.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
 
-use crate::{ApiResource, GroupKind, GroupVersion, GroupVersionKind, ObjectKey, ParseGroupVersionError, Resource};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ApiResource, GroupKind, GroupVersion, GroupVersionKind, ObjectKey, ParseGroupVersionError, Resource, StaticScope,
+};
 
 /// Which object: kind, key, and UID if known.
 ///
@@ -18,7 +22,8 @@ use crate::{ApiResource, GroupKind, GroupVersion, GroupVersionKind, ObjectKey, P
 /// assert_eq!(web.to_string(), "Deployment.apps default/web");
 /// ```
 #[doc(alias = "ObjectReference")]
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "ObjectReference", try_from = "ObjectReference")]
 #[non_exhaustive]
 pub struct ObjectRef {
     /// The kind.
@@ -76,10 +81,72 @@ impl ObjectRef {
     }
 }
 
-/// Prints kind, group and key: `Deployment.apps default/web`.
+/// Prints `Deployment.v1.apps shop/web`, and `Pod.v1 shop/web` for the core group.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.group_kind(), self.key)
+        let GroupVersionKind { group, version, kind } = &self.gvk;
+        let dot = if group.is_empty() { "" } else { "." };
+        write!(f, "{kind}.{version}{dot}{group} {}", self.key)
+    }
+}
+
+/// Parses what [`Display`](fmt::Display) prints. The UID is not part of it.
+impl FromStr for ObjectRef {
+    type Err = ParseObjectRefError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (kind, key) = text.split_once(' ')?;
+            let (kind, version) = kind.split_once('.')?;
+            let (version, group) = version.split_once('.').unwrap_or((version, ""));
+            let whole = !kind.is_empty() && !version.is_empty() && !group.ends_with('.');
+            let gvk = GroupVersionKind::new(group.to_owned(), version.to_owned(), kind.to_owned());
+            whole.then(|| key.parse().ok()).flatten().map(|key| Self::new(gvk, key))
+        };
+        parse().ok_or_else(|| ParseObjectRefError { text: text.to_owned() })
+    }
+}
+
+/// A text that is not a reference such as `Deployment.v1.apps shop/web`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseObjectRefError {
+    text: String,
+}
+
+impl fmt::Display for ParseObjectRefError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object reference {:?} is not `Kind.version.group namespace/name`", self.text)
+    }
+}
+
+impl std::error::Error for ParseObjectRefError {}
+
+impl From<ObjectRef> for ObjectReference {
+    fn from(object: ObjectRef) -> Self {
+        Self::from(&object)
+    }
+}
+
+impl TryFrom<ObjectReference> for ObjectRef {
+    type Error = ParseGroupVersionError;
+
+    fn try_from(reference: ObjectReference) -> Result<Self, Self::Error> {
+        let version: GroupVersion = reference.api_version.as_deref().unwrap_or_default().parse()?;
+        Ok(Self {
+            gvk: version.with_kind(reference.kind.unwrap_or_default()),
+            key: ObjectKey::namespaced(
+                reference.namespace.as_deref().unwrap_or_default(),
+                reference.name.as_deref().unwrap_or_default(),
+            ),
+            uid: reference.uid.filter(|uid| !uid.is_empty()),
+        })
+    }
+}
+
+impl<K: Resource<Scope: StaticScope>> From<&K> for ObjectRef {
+    fn from(object: &K) -> Self {
+        let uid = object.metadata().uid.clone().filter(|uid| !uid.is_empty());
+        Self { gvk: GroupVersionKind::of::<K>(), key: ObjectKey::of(object), uid }
     }
 }
 
@@ -97,21 +164,6 @@ impl From<&ObjectRef> for ObjectReference {
 }
 
 /// Absent parts are empty.
-impl TryFrom<&ObjectReference> for ObjectRef {
-    type Error = ParseGroupVersionError;
-
-    fn try_from(reference: &ObjectReference) -> Result<Self, Self::Error> {
-        let version: GroupVersion = reference.api_version.as_deref().unwrap_or_default().parse()?;
-        Ok(Self {
-            gvk: version.with_kind(reference.kind.clone().unwrap_or_default()),
-            key: ObjectKey::namespaced(
-                reference.namespace.as_deref().unwrap_or_default(),
-                reference.name.as_deref().unwrap_or_default(),
-            ),
-            uid: reference.uid.clone().filter(|uid| !uid.is_empty()),
-        })
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -125,7 +177,8 @@ mod tests {
         let metadata = ObjectMeta { name: Some("n1".into()), uid: Some("u1".into()), ..ObjectMeta::default() };
         let node = Node { metadata, ..Node::default() };
         let reference = ObjectRef::of(&node).unwrap();
-        assert_eq!(reference.to_string(), "Node n1");
+        assert_eq!(reference.to_string(), "Node.v1 n1");
+        assert_eq!(ObjectRef::from(&node), reference);
         assert_eq!(reference.uid.as_deref(), Some("u1"));
         assert_eq!(ObjectRef::of(&DynamicObject::default()), None);
 
@@ -136,6 +189,26 @@ mod tests {
     }
 
     #[test]
+    fn reference_parses_what_it_prints() {
+        let key = ObjectKey::namespaced("shop", "web");
+        for gvk in [GroupVersionKind::new("apps", "v1", "Deployment"), GroupVersionKind::new("a.b.c", "v1beta1", "X")] {
+            let reference = ObjectRef::new(gvk, key.clone());
+            assert_eq!(reference.to_string().parse(), Ok(reference));
+        }
+        for text in ["", "Pod", "Pod shop/web", "Pod.v1", "Pod.v1 a/b/c", ".v1 a", "Pod. a"] {
+            assert!(text.parse::<ObjectRef>().unwrap_err().to_string().contains(&format!("{text:?}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn reference_serializes_as_an_object_reference() {
+        let reference = ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::cluster("web"));
+        let json = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+        assert_eq!(serde_json::to_value(&reference).unwrap(), json);
+        assert_eq!(serde_json::from_value::<ObjectRef>(json).unwrap(), reference);
+    }
+
+    #[test]
     fn converts_to_an_object_reference_and_back() {
         let reference =
             ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::namespaced("default", "web"))
@@ -143,7 +216,7 @@ mod tests {
         let core = ObjectReference::from(&reference);
         assert_eq!(core.api_version.as_deref(), Some("apps/v1"));
         assert_eq!(core.namespace.as_deref(), Some("default"));
-        assert_eq!(ObjectRef::try_from(&core), Ok(reference));
-        assert!(ObjectRef::try_from(&ObjectReference::default()).is_err());
+        assert_eq!(ObjectRef::try_from(core), Ok(reference));
+        assert!(ObjectRef::try_from(ObjectReference::default()).is_err());
     }
 }

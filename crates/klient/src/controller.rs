@@ -42,7 +42,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::controller::{Controller, Outcome, Request};
 /// use klient::informer::InformerFactory;
 ///

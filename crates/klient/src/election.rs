@@ -41,7 +41,7 @@ use crate::{
 /// A candidate.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::election::{ElectionOptions, LeaderElector, LeaseLock};
 ///
 /// # async fn control() {}

@@ -7,8 +7,15 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use klient_core::{BuildRequestError, ConvertObjectError, InvalidOptionError, InvalidSelectorError, Status};
+use klient_core::{
+    BuildRequestError, ConvertObjectError, InvalidOptionError, InvalidSelectorError, LabelSyntaxError, OwnerRefError,
+    ParseFieldPathError, ParseFieldSelectorError, ParseGroupVersionError, ParseLabelSelectorError, ParseObjectKeyError,
+    ParseObjectRefError, SetOwnerError, Status,
+};
 use klient_proto::DecodeError;
+
+/// The result of klient's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Any error that may cross threads.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -16,7 +23,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Why something did not work.
 ///
 /// ```
-/// use klient::{Error, ErrorKind, GroupResource, Status};
+/// use klient::{Error, ErrorKind, resource::GroupResource, status::Status};
 ///
 /// let error = Error::from(Status::not_found(&GroupResource::from("pods"), "web"));
 /// assert!(error.is_not_found());
@@ -228,42 +235,49 @@ impl From<Status> for Error {
     }
 }
 
-impl From<DecodeError> for Error {
-    fn from(error: DecodeError) -> Self {
-        Self::wrapping(ErrorKind::Decode, "object cannot be decoded", error)
-    }
+/// Conversions of the errors that klient's own functions return, so that `?` works on each of them.
+macro_rules! from_errors {
+    ($($error:ty => $kind:ident, $message:literal;)*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::wrapping(ErrorKind::$kind, $message, error)
+            }
+        }
+    )*};
 }
 
-impl From<ConvertObjectError> for Error {
-    fn from(error: ConvertObjectError) -> Self {
-        Self::wrapping(ErrorKind::Decode, "object cannot be converted", error)
-    }
-}
-
-impl From<BuildRequestError> for Error {
-    fn from(error: BuildRequestError) -> Self {
-        Self::wrapping(ErrorKind::Invalid, "request cannot be built", error)
-    }
-}
-
-impl From<InvalidOptionError> for Error {
-    fn from(error: InvalidOptionError) -> Self {
-        Self::wrapping(ErrorKind::Invalid, "options make no sense", error)
-    }
-}
-
-impl From<InvalidSelectorError> for Error {
-    fn from(error: InvalidSelectorError) -> Self {
-        Self::wrapping(ErrorKind::Invalid, "selector makes no sense", error)
-    }
+from_errors! {
+    DecodeError => Decode, "cannot decode object";
+    ConvertObjectError => Decode, "cannot convert object";
+    BuildRequestError => Invalid, "cannot build request";
+    InvalidOptionError => Invalid, "invalid request options";
+    InvalidSelectorError => Invalid, "invalid selector";
+    ParseLabelSelectorError => Invalid, "invalid label selector";
+    ParseFieldSelectorError => Invalid, "invalid field selector";
+    LabelSyntaxError => Invalid, "invalid label";
+    ParseFieldPathError => Invalid, "invalid field path";
+    ParseGroupVersionError => Invalid, "invalid API version";
+    ParseObjectKeyError => Invalid, "invalid object key";
+    ParseObjectRefError => Invalid, "invalid object reference";
+    OwnerRefError => Invalid, "cannot refer to owner";
+    SetOwnerError => Invalid, "cannot set owner";
 }
 
 impl fmt::Display for Error {
+    /// Writes the message of this error; with `{:#}`, also those of its causes, separated by colons.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner.what {
-            What::Status(status) => status.fmt(f),
-            What::Message(message) => f.write_str(message),
+            What::Status(status) => write!(f, "{status}")?,
+            What::Message(message) => f.write_str(message)?,
         }
+        if f.alternate() {
+            let mut cause = std::error::Error::source(self);
+            while let Some(error) = cause {
+                write!(f, ": {error}")?;
+                cause = error.source();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -350,6 +364,15 @@ mod tests {
         assert_eq!(error.source().unwrap().to_string(), "broken pipe");
         assert!(format!("{error:?}").contains("broken pipe"), "{error:?}");
         assert_eq!(error.status(), None);
+    }
+
+    #[test]
+    fn alternate_form_adds_the_causes() {
+        let io = std::io::Error::other("broken pipe");
+        let error = Error::new(ErrorKind::Transport, "cannot reach https://host:6443").with_source(io);
+        let error = error.context("cannot list pods");
+        assert_eq!(format!("{error}"), "cannot list pods");
+        assert_eq!(format!("{error:#}"), "cannot list pods: cannot reach https://host:6443: broken pipe");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use klient::client::Api;
+/// use klient::Api;
 /// use klient::finalizer::Finalizer;
 ///
 /// # async fn reconcile(maps: Api<ConfigMap>, map: ConfigMap) -> Result<(), klient::Error> {

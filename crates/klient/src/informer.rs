@@ -64,7 +64,7 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::client::{Api, Client};
+/// use klient::{Api, Client};
 /// use klient::informer::{HandlerFuncs, IndexFunc, SharedInformer};
 ///
 /// # async fn watch_pods() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,6 @@
 //! client-go for Rust: a Kubernetes client, informers, work queues and controllers.
 //!
-//! The vocabulary (keys, options, selectors, statuses) is [`klient_core`]'s and is re-exported at the root; objects in
-//! wire form are [`klient_proto`]'s, under [`wire`].
+//! The names at the root are the paved path. Everything else sits in the module that names it.
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -21,16 +20,21 @@ pub mod metrics;
 pub mod retry;
 pub mod shutdown;
 mod sync;
+mod vocabulary;
 #[cfg(feature = "client")]
 pub mod wait;
 pub mod workqueue;
 mod writes;
 
-pub use error::{BoxError, Error, ErrorKind};
-pub use klient_core::*;
+#[cfg(feature = "client")]
+pub use client::{api::Api, clientset::Clientset, handle::Client};
+pub use error::{BoxError, Error, ErrorKind, Result};
+#[doc(inline)]
+pub use klient_core::{ObjectKey, Patch, Resource, ResourceExt, WatchEvent};
 pub use klient_proto as wire;
+pub use vocabulary::*;
 
-// The README's example compiles.
+// The examples in the README compile.
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind, controller::Permit};
 /// Runs controllers, informers and whatever else belongs to a process.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::controller::{Controller, Outcome, Request};
 /// use klient::election::{ElectionOptions, LeaderElector, LeaseLock};
 /// use klient::informer::InformerFactory;

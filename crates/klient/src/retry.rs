@@ -16,9 +16,9 @@ use crate::Error;
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::client::{Api, Client};
+/// use klient::{Api, Client};
 /// use klient::retry::{Backoff, retry_on_conflict};
-/// use klient::{GetOptions, UpdateOptions};
+/// use klient::options::{GetOptions, UpdateOptions};
 ///
 /// # async fn scale() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");

@@ -99,7 +99,7 @@ impl<K: Resource> Until<K> {
 /// ```no_run
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::client::{Api, Client};
+/// use klient::{Api, Client};
 /// use klient::wait::{Until, wait_for};
 ///
 /// # async fn wait() -> Result<(), klient::Error> {

@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    CreateOptions, DeleteOptions, UpdateOptions, controller_of,
+    options::{CreateOptions, DeleteOptions, UpdateOptions},
+    owner::controller_of,
     wait::{Until, wait_for},
 };
 use sample_controller::Foo;

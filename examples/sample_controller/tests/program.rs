@@ -8,8 +8,9 @@ use std::{
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    CreateOptions,
-    client::{Api, Client, Config, KubeconfigFiles, Overrides},
+    Api, Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+    options::CreateOptions,
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};

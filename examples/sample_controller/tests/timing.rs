@@ -6,8 +6,10 @@ use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use klient::{
-    ApiResource, CreateOptions, DeleteOptions,
-    client::{Api, DynamicClient},
+    Api,
+    client::DynamicClient,
+    options::{CreateOptions, DeleteOptions},
+    resource::ApiResource,
 };
 use klient_apiserver::{ApiServer, Fault};
 use sample_controller::{Foo, RESYNC, new_deployment};

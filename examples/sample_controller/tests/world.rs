@@ -9,11 +9,15 @@ use std::{
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Event, core::v1::Namespace};
 use klient::{
-    CreateOptions, ListOptions, Patch, PatchOptions,
-    client::{Api, Client, Config, KubeconfigFiles, Overrides, transport::FnTransport},
+    Api, Client, Patch,
+    client::{
+        config::{Config, KubeconfigFiles, Overrides},
+        http::FnTransport,
+    },
     controller::Controller,
     informer::InformerFactory,
     metrics::Registry,
+    options::{CreateOptions, ListOptions, PatchOptions},
     wait::{Until, wait_for},
     wire::ManagedFields,
 };

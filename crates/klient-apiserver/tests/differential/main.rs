@@ -20,7 +20,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use klient::client::{Config, KubeconfigFiles, Overrides};
+use klient::client::config::{Config, KubeconfigFiles, Overrides};
 use klient_apiserver::ApiServer;
 use klient_harness::{Programs, Server};
 use serde_json::Value;

@@ -2,10 +2,12 @@
 
 use std::{error::Error, time::Duration};
 
-use klient::client::{
-    Client, Config,
-    config::Credentials,
-    transport::{HttpSettings, HttpTransport, Transport as _},
+use klient::{
+    Client,
+    client::{
+        config::{Config, Credentials},
+        http::{HttpSettings, HttpTransport, Transport as _},
+    },
 };
 
 use crate::script::{Answer, Raw, Run, Step};

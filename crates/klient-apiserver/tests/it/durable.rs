@@ -14,9 +14,12 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    ApiResource, CreateOptions, DeleteOptions, DynamicObject, GetOptions, GroupVersionKind, ListOptions, Patch,
-    PatchOptions, PropagationPolicy, Scope, Target,
-    client::{Api, Client, Config, Kubeconfig, Overrides},
+    Api, Client, Patch,
+    client::config::{Config, Kubeconfig, Overrides},
+    object::DynamicObject,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, PropagationPolicy},
+    request::Target,
+    resource::{ApiResource, GroupVersionKind, Scope},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
@@ -213,7 +216,7 @@ async fn custom_kinds_and_owners_outlive_a_restart() {
     let api = Api::<DynamicObject>::dynamic(client.clone(), widgets, Target::Namespace("default".to_owned()));
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     api.get("w", &GetOptions::default()).await.unwrap();
-    let mut watch = maps.watch(&klient::WatchOptions::default()).await.unwrap();
+    let mut watch = maps.watch(&klient::options::WatchOptions::default()).await.unwrap();
     assert!(matches!(watch.next().await, Some(Ok(klient::WatchEvent::Added(_)))));
     let background = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
     api.delete("w", &background).await.unwrap();

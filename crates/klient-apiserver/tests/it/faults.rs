@@ -11,7 +11,10 @@ use std::{
 use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, ErrorKind, GetOptions, ListOptions, ResourceVersion, Status, WatchEvent, WatchOptions, client::Api,
+    Api, ErrorKind, WatchEvent,
+    object::ResourceVersion,
+    options::{CreateOptions, GetOptions, ListOptions, WatchOptions},
+    status::Status,
 };
 use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;

@@ -5,9 +5,12 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, Pod, Secret},
 };
 use klient::{
-    ApiResource, CreateOptions, DeleteOptions, DynamicObject, GetOptions, GroupVersionKind, ListOptions, Patch,
-    PatchOptions, PropagationPolicy, Scope, Target, UpdateOptions,
-    client::{Api, Client, Deleted, Pager},
+    Api, Client, Patch,
+    client::{Deleted, Pager},
+    object::DynamicObject,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, PropagationPolicy, UpdateOptions},
+    request::Target,
+    resource::{ApiResource, GroupVersionKind, Scope},
 };
 use serde_json::{Value, json};
 
@@ -63,7 +66,7 @@ async fn every_kind_of_patch_does_its_own() {
     let merge = Patch::Merge(json!({"data": {"k": null, "n": "1"}}));
     let patched = maps.patch("web", &options, &merge).await.unwrap();
     assert_eq!(serde_json::to_value(&patched.data).unwrap(), json!({"n": "1"}));
-    let json: Patch = serde_json::from_value::<Vec<klient::JsonPatchOperation>>(
+    let json: Patch = serde_json::from_value::<Vec<klient::patch::JsonPatchOperation>>(
         json!([{"op": "add", "path": "/data/m", "value": "2"}, {"op": "test", "path": "/data/n", "value": "1"}]),
     )
     .map(Patch::Json)
@@ -270,7 +273,7 @@ async fn a_token_is_known_by_its_user_and_no_other_is() {
     use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenReview};
 
     let server = klient_apiserver::ApiServer::builder().token("secret", "jane").start().await.unwrap();
-    let auth = klient::client::StaticAuth::bearer("secret").unwrap();
+    let auth = klient::client::auth::StaticAuth::bearer("secret").unwrap();
     let client = crate::server::client(&server).to_builder().auth(auth).build();
     let me: Api<SelfSubjectReview> = Api::cluster(client.clone());
     let me = me.create(&CreateOptions::default(), &SelfSubjectReview::default()).await.unwrap();

@@ -1,6 +1,6 @@
 //! A server of one's own for each test.
 
-use klient::client::{Client, transport::FnTransport};
+use klient::{Client, client::http::FnTransport};
 use klient_apiserver::ApiServer;
 
 /// A client of a server, which lives as long as the client does.

@@ -11,8 +11,9 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use klient::{
-    CreateOptions, DeleteOptions, GetOptions, ListOptions, ResourceVersion, WatchEvent, WatchOptions,
-    client::{Api, Client},
+    Api, Client, WatchEvent,
+    object::ResourceVersion,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, WatchOptions},
 };
 use klient_apiserver::{ApiServer, ManualClock};
 use serde_json::json;

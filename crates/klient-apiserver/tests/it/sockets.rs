@@ -4,8 +4,10 @@ use std::{os::unix::fs::PermissionsExt, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use klient::{
-    CreateOptions, DeleteOptions, ErrorKind, GetOptions, ListOptions, ResourceVersion, WatchEvent, WatchOptions,
-    client::{Api, Client, Config, Kubeconfig, Overrides},
+    Api, Client, ErrorKind, WatchEvent,
+    client::config::{Config, Kubeconfig, Overrides},
+    object::ResourceVersion,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, WatchOptions},
 };
 use klient_apiserver::{ApiServer, Fault, Listening};
 use serde_json::json;
@@ -115,7 +117,7 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_stays_usable() {
     for no_http2 in [false, true] {
         let client = client(&config(&listening, None).disable_http2(no_http2));
         let error = maps(&client).create(&CreateOptions::default(), &map("a", 6 << 20)).await.unwrap_err();
-        assert!(error.status().is_some_and(klient::Status::is_request_entity_too_large), "{error}");
+        assert!(error.status().is_some_and(klient::status::Status::is_request_entity_too_large), "{error}");
         assert_eq!(namespaces(&client).await.unwrap(), 4);
     }
 }

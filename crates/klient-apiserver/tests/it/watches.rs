@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, ResourceVersion, WatchEvent, WatchOptions,
-    client::{Api, Client},
+    Api, Client, Patch, WatchEvent,
+    object::ResourceVersion,
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;

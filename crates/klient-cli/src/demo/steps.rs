@@ -10,10 +10,10 @@ use std::{
 use http::Method;
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    CreateOptions, DeleteOptions, Patch, PatchOptions, UpdateOptions,
-    client::{Api, Client},
+    Api, Client, Patch,
     controller::Controller,
     informer::SharedInformer,
+    options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions},
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};

@@ -3,7 +3,10 @@
 use std::{path::Path, process::Stdio};
 
 use k8s_openapi::api::core::v1::Secret;
-use klient::{CreateOptions, DeleteOptions, Patch, PatchOptions, client::Api};
+use klient::{
+    Api, Patch,
+    options::{CreateOptions, DeleteOptions, PatchOptions},
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},

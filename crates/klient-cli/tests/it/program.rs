@@ -3,7 +3,10 @@
 use std::{path::Path, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::client::{Api, Client, Config, Kubeconfig, Overrides};
+use klient::{
+    Api, Client,
+    client::config::{Config, Kubeconfig, Overrides},
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{Child, ChildStdout, Command},

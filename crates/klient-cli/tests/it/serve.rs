@@ -4,8 +4,9 @@ use std::process::Stdio;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use klient::{
-    CreateOptions, GetOptions, ListOptions,
-    client::{Api, Client, Config, Kubeconfig, Overrides},
+    Api, Client,
+    client::config::{Config, Kubeconfig, Overrides},
+    options::{CreateOptions, GetOptions, ListOptions},
 };
 use serde_json::json;
 use tokio::{process::Command, time::timeout};

@@ -15,7 +15,7 @@ use klient_core::{
 use klient_proto::{Codec, ListEnd, RawObject, SplitOptions};
 
 pub use self::{log::LogStream, subresource::Subresource};
-use super::{Client, ListStream, Watch, call::Call};
+use crate::client::{Client, ListStream, Watch, call::Call};
 use crate::{Error, ErrorKind};
 
 /// The verbs on one kind of object.
@@ -24,8 +24,8 @@ use crate::{Error, ErrorKind};
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::client::{Api, Client};
-/// use klient::{ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions};
+/// use klient::{Api, Client};
+/// use klient::{Patch, WatchEvent, options::{ListOptions, PatchOptions, WatchOptions}};
 ///
 /// # async fn scale() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");
@@ -47,7 +47,7 @@ use crate::{Error, ErrorKind};
 ///
 /// ```compile_fail
 /// # use k8s_openapi::api::core::v1::Node;
-/// # use klient::client::{Api, Client};
+/// # use klient::{Api, Client};
 /// # fn wrong(client: Client) {
 /// let nodes: Api<Node> = Api::namespaced(client, "default");
 /// # }
@@ -369,7 +369,7 @@ impl<K> fmt::Debug for Api<K> {
     }
 }
 
-pub(super) fn name_of<K: Resource>(object: &K) -> Result<&str, Error> {
+pub(in crate::client) fn name_of<K: Resource>(object: &K) -> Result<&str, Error> {
     let name = object.metadata().name.as_deref().filter(|name| !name.is_empty());
     name.ok_or_else(|| Error::new(ErrorKind::Invalid, "the object has no name"))
 }

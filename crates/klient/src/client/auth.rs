@@ -1,6 +1,8 @@
 //! Who asks: the `Authorization` of each request.
 
 mod credential;
+pub(super) mod exec_plugin;
+pub(super) mod oidc;
 mod renewed;
 
 use std::{
@@ -16,7 +18,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::HeaderValue;
 use tokio::time::Instant;
 
-pub(super) use self::{
+pub(in crate::client) use self::{
     credential::Credential,
     renewed::{IssueFuture, Issuer, RenewedAuth},
 };
@@ -162,11 +164,11 @@ impl fmt::Debug for TokenFileAuth {
     }
 }
 
-pub(super) fn bearer(token: &str) -> Result<HeaderValue, Error> {
+pub(in crate::client) fn bearer(token: &str) -> Result<HeaderValue, Error> {
     secret_header(&format!("Bearer {token}"), "bearer token")
 }
 
-pub(super) fn secret_header(value: &str, what: &str) -> Result<HeaderValue, Error> {
+pub(in crate::client) fn secret_header(value: &str, what: &str) -> Result<HeaderValue, Error> {
     let mut header = HeaderValue::from_str(value)
         .map_err(|_| Error::new(ErrorKind::Auth, format!("the {what} holds characters that no header may")))?;
     header.set_sensitive(true);

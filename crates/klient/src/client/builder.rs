@@ -12,19 +12,19 @@ use http::{
 
 use klient_proto::ManagedFields;
 
-use super::{
-    AuthSource, Client, Inner, LogWarnings, StaticAuth, WarningHandler, metrics::ClientMetrics, throttle::Throttle,
-    transport::Transport, warnings::Warnings,
+use crate::client::{
+    Client, Inner, auth::AuthSource, auth::StaticAuth, http::LogWarnings, http::WarningHandler,
+    http::throttle::Throttle, http::transport::Transport, http::warnings::Warnings, metrics::ClientMetrics,
 };
 use crate::{Error, metrics::Registry};
 
 /// Sets up a [`Client`].
 pub struct ClientBuilder {
-    pub(super) inner: Inner,
+    pub(in crate::client) inner: Inner,
 }
 
 impl ClientBuilder {
-    pub(super) fn new(transport: Arc<dyn Transport>) -> Self {
+    pub(in crate::client) fn new(transport: Arc<dyn Transport>) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("klient/", env!("CARGO_PKG_VERSION"))));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
@@ -45,7 +45,7 @@ impl ClientBuilder {
         })
     }
 
-    pub(super) fn of(inner: Inner) -> Self {
+    pub(in crate::client) fn of(inner: Inner) -> Self {
         Self { inner }
     }
 
@@ -56,12 +56,12 @@ impl ClientBuilder {
         self
     }
 
-    pub(super) fn boxed_auth(mut self, auth: Box<dyn AuthSource>) -> Self {
+    pub(in crate::client) fn boxed_auth(mut self, auth: Box<dyn AuthSource>) -> Self {
         self.inner.auth = Arc::from(auth);
         self
     }
 
-    pub(super) fn replaced_header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
+    pub(in crate::client) fn replaced_header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
         self.inner.headers.insert(name, value);
         self
     }
@@ -108,7 +108,7 @@ impl ClientBuilder {
     /// own, in their [`SplitOptions`](klient_proto::SplitOptions).
     ///
     /// ```no_run
-    /// # fn with_managers(client: klient::client::Client) -> klient::client::Client {
+    /// # fn with_managers(client: klient::Client) -> klient::Client {
     /// use klient::wire::ManagedFields;
     ///
     /// client.to_builder().managed_fields(ManagedFields::Keep).build()
@@ -146,7 +146,7 @@ impl ClientBuilder {
     ///
     /// ```no_run
     /// # fn set_up() -> Result<(), klient::Error> {
-    /// use klient::client::{Client, Config, Warning};
+    /// use klient::{Client, client::{config::Config, http::Warning}};
     ///
     /// let builder = Client::builder_from_config(&Config::infer()?)?;
     /// let client = builder.warning_handler(|warning: &Warning| eprintln!("warning: {}", warning.text)).build();

@@ -10,14 +10,14 @@ use http::{Method, Uri};
 use klient_core::{ApiResource, GroupResource, List, ObjectKey, Resource, Status, TypeMeta};
 use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 
-use super::{Client, Deleted, ListStream, Watch, answer, answer::Form, body::Body};
+use crate::client::{Client, Deleted, ListStream, Watch, http::body::Body, http::response, http::response::Form};
 use crate::{
     Error, ErrorKind,
     writes::{self, Left, Write},
 };
 
 /// A request that is ready to be sent, and what it is about.
-pub(super) struct Call {
+pub(in crate::client) struct Call {
     client: Client,
     request: http::Request<Vec<u8>>,
     limit: Option<Duration>,
@@ -33,25 +33,25 @@ struct About {
 }
 
 impl Call {
-    pub(super) fn new(client: Client, request: http::Request<Vec<u8>>) -> Self {
+    pub(in crate::client) fn new(client: Client, request: http::Request<Vec<u8>>) -> Self {
         let about = About { method: request.method().clone(), uri: request.uri().clone() };
         Self { client, request, limit: None, items: None, about }
     }
 
     /// Sets how long it may take in all, tries again included.
-    pub(super) fn limit(mut self, limit: Option<Duration>) -> Self {
+    pub(in crate::client) fn limit(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit;
         self
     }
 
     /// Sets what the items of a list are: those of built-in kinds do not say it themselves.
-    pub(super) fn items(mut self, resource: &ApiResource) -> Self {
+    pub(in crate::client) fn items(mut self, resource: &ApiResource) -> Self {
         self.items = Some(resource.types());
         self
     }
 
     /// An object.
-    pub(super) async fn object<K: Resource>(self) -> Result<K, Error> {
+    pub(in crate::client) async fn object<K: Resource>(self) -> Result<K, Error> {
         let managed_fields = self.client.managed_fields();
         let (about, (code, form, body)) = self.answer().await?;
         let decoded: Result<K, Error> = decode(&about, form, &body, managed_fields);
@@ -59,8 +59,8 @@ impl Call {
             about.note_write(object);
         }
         // Some servers tell a failure with the code of a success. A kind known at run time takes any object for its own.
-        if (decoded.is_err() || Codec::of::<K>().is_none()) && answer::is_status(form, &body) {
-            let status = answer::status(code, form, &body);
+        if (decoded.is_err() || Codec::of::<K>().is_none()) && response::is_status(form, &body) {
+            let status = response::status(code, form, &body);
             if !status.is_success() {
                 return Err(status.into());
             }
@@ -69,11 +69,11 @@ impl Call {
     }
 
     /// An object, or a status that says that it is gone.
-    pub(super) async fn object_or_status<K: Resource>(self) -> Result<Deleted<K>, Error> {
+    pub(in crate::client) async fn object_or_status<K: Resource>(self) -> Result<Deleted<K>, Error> {
         let managed_fields = self.client.managed_fields();
         let (about, (code, form, body)) = self.answer().await?;
-        if answer::is_status(form, &body) {
-            let status = answer::status(code, form, &body);
+        if response::is_status(form, &body) {
+            let status = response::status(code, form, &body);
             if !status.is_success() {
                 return Err(status.into());
             }
@@ -86,20 +86,20 @@ impl Call {
     }
 
     /// A status, whatever else a server may send to say that all is well.
-    pub(super) async fn status(self) -> Result<Status, Error> {
+    pub(in crate::client) async fn status(self) -> Result<Status, Error> {
         let (_, (code, form, body)) = self.answer().await?;
-        let status = answer::status(code, form, &body);
-        if answer::is_status(form, &body) && !status.is_success() { Err(status.into()) } else { Ok(status) }
+        let status = response::status(code, form, &body);
+        if response::is_status(form, &body) && !status.is_success() { Err(status.into()) } else { Ok(status) }
     }
 
     /// Any JSON.
-    pub(super) async fn json<T: serde::de::DeserializeOwned>(self) -> Result<T, Error> {
+    pub(in crate::client) async fn json<T: serde::de::DeserializeOwned>(self) -> Result<T, Error> {
         let (about, (code, form, body)) = self.answer().await?;
         // Whatever the header says: servers send some of their JSON as plain text.
         serde_json::from_slice(&body).map_err(|error| {
             // Not what was asked for: perhaps the server tells a failure with the code of a success.
-            let status = answer::status(code, form, &body);
-            if answer::is_status(form, &body) && !status.is_success() {
+            let status = response::status(code, form, &body);
+            if response::is_status(form, &body) && !status.is_success() {
                 return status.into();
             }
             let what = if form == Form::Json { "malformed JSON" } else { "it is not JSON" };
@@ -108,13 +108,13 @@ impl Call {
     }
 
     /// The bytes, whatever they are.
-    pub(super) async fn bytes(self) -> Result<Bytes, Error> {
+    pub(in crate::client) async fn bytes(self) -> Result<Bytes, Error> {
         let (_, (_, _, body)) = self.answer().await?;
         Ok(body)
     }
 
     /// Nothing of it; the answer is read and let go, however large it is.
-    pub(super) async fn discard(self) -> Result<(), Error> {
+    pub(in crate::client) async fn discard(self) -> Result<(), Error> {
         let Self { client, request, limit, about, .. } = self;
         let reading = async {
             let mut body = client.send(request).await?.into_body();
@@ -128,7 +128,7 @@ impl Call {
     }
 
     /// A list, in memory.
-    pub(super) async fn list<K: Resource>(self) -> Result<List<K>, Error> {
+    pub(in crate::client) async fn list<K: Resource>(self) -> Result<List<K>, Error> {
         let Self { client, request, limit, items: types, about } = self;
         let reading = async {
             let split = SplitOptions::default().managed_fields(client.managed_fields());
@@ -151,24 +151,24 @@ impl Call {
     }
 
     /// A list, as it arrives.
-    pub(super) async fn list_stream<K: Resource>(self, split: SplitOptions) -> Result<ListStream<K>, Error> {
+    pub(in crate::client) async fn list_stream<K: Resource>(self, split: SplitOptions) -> Result<ListStream<K>, Error> {
         let (silence, types) = (self.client.timeout(), self.items.clone());
         Ok(ListStream::new(self.head().await?, split, silence)?.items(types))
     }
 
     /// A watch.
-    pub(super) async fn watch<K: Resource>(self) -> Result<Watch<K>, Error> {
+    pub(in crate::client) async fn watch<K: Resource>(self) -> Result<Watch<K>, Error> {
         let split = SplitOptions::default().managed_fields(self.client.managed_fields());
         self.watch_with(split).await
     }
 
     /// A watch, with a say in what becomes of the bytes of each object.
-    pub(super) async fn watch_with<K: Resource>(self, split: SplitOptions) -> Result<Watch<K>, Error> {
+    pub(in crate::client) async fn watch_with<K: Resource>(self, split: SplitOptions) -> Result<Watch<K>, Error> {
         Watch::new(self.head().await?, split)
     }
 
     /// The answer with its body still to come.
-    pub(super) async fn head(self) -> Result<http::Response<Body>, Error> {
+    pub(in crate::client) async fn head(self) -> Result<http::Response<Body>, Error> {
         within_limit(self.limit, &self.about, self.client.send(self.request)).await
     }
 

@@ -1,17 +1,16 @@
 //! `Clientset`: every built-in kind by group and version, without naming its type.
 
-mod generated;
+pub(super) mod generated;
 
-pub use self::generated::*;
-use super::Client;
+use crate::client::Client;
 
 /// Gives the verbs on every built-in kind, by group and version.
 ///
 /// A namespace that is empty means all of them, as in client-go.
 ///
 /// ```no_run
-/// use klient::client::{Client, Clientset};
-/// use klient::{GetOptions, ListOptions};
+/// use klient::{Client, Clientset};
+/// use klient::options::{GetOptions, ListOptions};
 ///
 /// # async fn read() -> Result<(), klient::Error> {
 /// let clientset = Clientset::new(Client::infer()?);
@@ -107,7 +106,7 @@ mod tests {
     use klient_core::{ApiResource, Target};
 
     use super::*;
-    use crate::client::transport::{SendFuture, Transport};
+    use crate::client::http::transport::{SendFuture, Transport};
 
     struct Nowhere;
 

@@ -6,10 +6,14 @@
 
 mod checks;
 pub(super) mod credentials;
+pub(super) mod environment;
 mod exec_plugin;
-pub(super) mod pem;
+mod in_cluster;
+pub(super) mod kubeconfig;
+pub(in crate::client) mod pem;
 mod proxy;
 mod resolve;
+pub(super) mod secret;
 mod server;
 mod tls;
 
@@ -20,16 +24,21 @@ use http::Uri;
 pub use self::{
     credentials::{AuthProvider, Credentials, Impersonation},
     exec_plugin::{ExecApiVersion, ExecPlugin, InteractiveMode},
+    kubeconfig::{
+        AuthInfo, AuthProviderConfig, Cluster, Context, Entries, ExecConfig, ExecEnvVar, Extension, Kubeconfig,
+        KubeconfigEdit, KubeconfigFiles, Overrides,
+    },
     proxy::Proxy,
+    secret::{EmbeddedData, Secret},
     tls::{ClientCertificate, Pem, Tls, Trust},
 };
-use super::{Kubeconfig, KubeconfigFiles, Overrides, environment::Environment, in_cluster, secret::without_userinfo};
+use self::{environment::Environment, secret::without_userinfo};
 use crate::{Error, ErrorKind};
 
 /// How to reach a cluster, and as whom.
 ///
 /// ```no_run
-/// use klient::client::Config;
+/// use klient::client::config::Config;
 ///
 /// let config = Config::infer()?;
 /// println!("{} in {}", config.server, config.namespace);
@@ -69,7 +78,7 @@ impl Config {
     /// Without a scheme it is `http`; of the parts after the path nothing is kept.
     ///
     /// ```
-    /// use klient::client::Config;
+    /// use klient::client::config::Config;
     ///
     /// assert_eq!(Config::new("localhost:8080")?.server, "http://localhost:8080/");
     /// assert_eq!(Config::new("https://host/clusters/a/")?.server, "https://host/clusters/a");
@@ -83,7 +92,7 @@ impl Config {
         Self::for_server(server, false)
     }
 
-    pub(super) fn for_server(server: &str, tls_by_default: bool) -> Result<Self, Error> {
+    pub(in crate::client) fn for_server(server: &str, tls_by_default: bool) -> Result<Self, Error> {
         match server::parse_server(server, tls_by_default) {
             Ok(server) => Ok(Self::at(server)),
             Err(why) => Err(Error::new(ErrorKind::Config, format!("server {:?}: {why}", without_userinfo(server)))),
@@ -313,7 +322,7 @@ impl fmt::Debug for Config {
     }
 }
 
-pub(super) const DEFAULT_NAMESPACE: &str = "default";
+pub(in crate::client) const DEFAULT_NAMESPACE: &str = "default";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

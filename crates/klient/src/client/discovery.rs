@@ -8,13 +8,17 @@ mod aggregated;
 mod apis;
 mod cached;
 mod disk;
-pub(super) mod document;
+pub(in crate::client) mod document;
 mod legacy;
+mod mapper;
+mod openapi;
 mod served;
 
 pub use apis::{ApiGroup, ApiGroupVersion, DiscoveryFailure, ServerApis};
 pub use cached::CachedDiscovery;
 pub use disk::DiskCache;
+pub use mapper::{Resolved, RestMapper};
+pub use openapi::{OpenApiClient, OpenApiIndex};
 pub use served::{ServedResource, ServedSubresource};
 
 use std::sync::Arc;
@@ -25,13 +29,13 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use self::document::Document;
-use super::Client;
+use crate::client::Client;
 use crate::{Error, ErrorKind};
 
 /// Asks a server what it offers, each time anew; see [`CachedDiscovery`] for one that remembers.
 ///
 /// ```no_run
-/// use klient::client::{Client, discovery::DiscoveryClient};
+/// use klient::{Client, client::discovery::DiscoveryClient};
 ///
 /// # async fn show() -> Result<(), klient::Error> {
 /// let apis = DiscoveryClient::new(Client::infer()?).apis().await?;

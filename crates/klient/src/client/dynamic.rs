@@ -2,13 +2,13 @@
 
 use klient_core::{ApiResource, DynamicObject, Target};
 
-use super::{Api, Client};
+use crate::client::{Api, Client};
 
 /// Gives the verbs on any kind, by its [`ApiResource`].
 ///
 /// ```no_run
-/// use klient::{ApiResource, GetOptions, GroupVersionKind, Scope};
-/// use klient::client::{Client, DynamicClient};
+/// use klient::{options::GetOptions, resource::{ApiResource, GroupVersionKind, Scope}};
+/// use klient::{Client, client::DynamicClient};
 ///
 /// # async fn read(client: Client) -> Result<(), klient::Error> {
 /// let kind = GroupVersionKind::new("shop.example.com", "v1", "Widget");

@@ -17,7 +17,7 @@ use klient_core::{DynamicObject, Resource, TypeMeta};
 use klient_proto::{ListEnd, ListSplitter, RawObject, SplitOptions};
 use tokio::time::{Instant, Sleep};
 
-use super::{answer, answer::Form, body::Body};
+use crate::client::{http::body::Body, http::response, http::response::Form};
 use crate::{Error, ErrorKind};
 
 /// The objects of one list, as they arrive. Neither the body nor the list is ever held whole.
@@ -42,7 +42,11 @@ pub struct ListStream<K> {
 
 impl<K: Resource> ListStream<K> {
     /// Splits the body of an answer; a server that sends nothing for so long is given up.
-    pub(super) fn new(response: http::Response<Body>, options: SplitOptions, silence: Duration) -> Result<Self, Error> {
+    pub(in crate::client) fn new(
+        response: http::Response<Body>,
+        options: SplitOptions,
+        silence: Duration,
+    ) -> Result<Self, Error> {
         let (code, form) = (response.status(), Form::of(&response));
         let splitter = match form {
             Form::Protobuf => ListSplitter::protobuf(options),
@@ -65,7 +69,7 @@ impl<K: Resource> ListStream<K> {
     }
 
     /// Sets what the objects are.
-    pub(super) fn items(mut self, types: Option<TypeMeta>) -> Self {
+    pub(in crate::client) fn items(mut self, types: Option<TypeMeta>) -> Self {
         self.types = types;
         self
     }
@@ -95,12 +99,12 @@ impl<K: Resource> ListStream<K> {
     }
 
     /// Whether the list broke off: there is nothing more to come, and the end did not.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(in crate::client) fn is_broken(&self) -> bool {
         self.splitter.is_none() && self.end.is_none() && self.ready.is_empty()
     }
 
     fn decode(&self, object: &RawObject) -> Result<K, Error> {
-        let mut object: K = answer::decode(object)?;
+        let mut object: K = response::decode(object)?;
         // A kind known at run time is nowhere else but in the object, which could not be written back without it.
         if let Some(types) = &self.types
             && let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>()
@@ -112,8 +116,8 @@ impl<K: Resource> ListStream<K> {
 
     /// The failure that a server tells with the code of a success, if it is one.
     fn status(&self) -> Option<Error> {
-        let body = self.first.as_ref().filter(|body| answer::is_status(self.form, body))?;
-        Some(answer::status(self.code, self.form, body)).filter(|status| !status.is_success()).map(Error::from)
+        let body = self.first.as_ref().filter(|body| response::is_status(self.form, body))?;
+        Some(response::status(self.code, self.form, body)).filter(|status| !status.is_success()).map(Error::from)
     }
 
     fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RawObject, Error>>> {

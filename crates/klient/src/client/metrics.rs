@@ -12,7 +12,7 @@ use klient_core::Verb;
 use crate::metrics::{Counter, Histogram, Registry};
 
 /// The client's own metrics, each looked up in the registry once.
-pub(super) struct ClientMetrics {
+pub(in crate::client) struct ClientMetrics {
     registry: Registry,
     host: String,
     requests: Mutex<HashMap<(Method, Option<StatusCode>), Counter>>,
@@ -22,7 +22,7 @@ pub(super) struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    pub(super) fn new(registry: Registry, host: String) -> Self {
+    pub(in crate::client) fn new(registry: Registry, host: String) -> Self {
         Self {
             registry,
             host,
@@ -33,28 +33,28 @@ impl ClientMetrics {
         }
     }
 
-    pub(super) fn registry(&self) -> &Registry {
+    pub(in crate::client) fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(in crate::client) fn host(&self) -> &str {
         &self.host
     }
 
     /// Counts one answer, or that there was none.
-    pub(super) fn answered(&self, method: &Method, code: Option<StatusCode>) {
+    pub(in crate::client) fn answered(&self, method: &Method, code: Option<StatusCode>) {
         let help = "Number of HTTP requests, partitioned by status code, method, and host.";
         self.count(&self.requests, "rest_client_requests_total", help, method, code);
     }
 
     /// Counts that a request is sent again after such an answer, or none.
-    pub(super) fn retried(&self, method: &Method, code: Option<StatusCode>) {
+    pub(in crate::client) fn retried(&self, method: &Method, code: Option<StatusCode>) {
         let help = "Number of request retries, partitioned by status code, verb, and host.";
         self.count(&self.retries, "rest_client_request_retries_total", help, method, code);
     }
 
     /// Counts how long it took from the request to the head of its last answer.
-    pub(super) fn took(&self, verb: Option<Verb>, method: &Method, time: Duration) {
+    pub(in crate::client) fn took(&self, verb: Option<Verb>, method: &Method, time: Duration) {
         let help = "Request latency in seconds. Broken down by verb, and host.";
         let verb = verb_label(verb, method);
         let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl ClientMetrics {
     }
 
     /// Counts how long a request waited for the client's own rate limit.
-    pub(super) fn throttled(&self, verb: Option<Verb>, method: &Method, time: Duration) {
+    pub(in crate::client) fn throttled(&self, verb: Option<Verb>, method: &Method, time: Duration) {
         let help = "Client side rate limiter latency in seconds. Broken down by verb, and host.";
         let verb = verb_label(verb, method);
         let mut throttled = self.throttled.lock().unwrap_or_else(PoisonError::into_inner);

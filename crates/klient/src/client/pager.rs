@@ -7,15 +7,15 @@
 use klient_core::{List, ListOptions, Resource, VersionMatch};
 use klient_proto::{ListEnd, RawObject, SplitOptions};
 
-use super::Api;
+use crate::client::Api;
 use crate::{Error, ErrorKind};
 
 /// A list that is read in pages.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::ListOptions;
-/// use klient::client::{Api, Client, Pager};
+/// use klient::options::ListOptions;
+/// use klient::{Api, Client, client::Pager};
 ///
 /// # async fn count() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);

@@ -14,11 +14,11 @@ use klient_core::{
 use klient_proto::{Codec, SplitOptions};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{
+use crate::client::{
     Client, ListStream, Watch,
-    body::Body,
     call::Call,
-    exchange::{Patience, SendOptions},
+    http::body::Body,
+    http::exchange::{Patience, SendOptions},
 };
 use crate::{Error, ErrorKind};
 
@@ -26,8 +26,8 @@ use crate::{Error, ErrorKind};
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::{ApiResource, subresource};
-/// use klient::client::Client;
+/// use klient::{request::subresource, resource::ApiResource};
+/// use klient::Client;
 ///
 /// # async fn ask(client: Client) -> Result<(), klient::Error> {
 /// let rest = client.rest();
@@ -83,7 +83,7 @@ struct InResource {
 }
 
 impl RestClient {
-    pub(super) fn new(client: Client) -> Self {
+    pub(in crate::client) fn new(client: Client) -> Self {
         Self { client }
     }
 
@@ -186,8 +186,8 @@ impl RestRequest {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use klient::{ApiResource, ListOptions};
-    /// # async fn list(client: klient::client::Client) -> Result<(), klient::Error> {
+    /// # use klient::{options::ListOptions, resource::ApiResource};
+    /// # async fn list(client: klient::Client) -> Result<(), klient::Error> {
     /// let options = ListOptions::default().limit(10);
     /// let request = client.rest().get().resource(&ApiResource::of::<Pod>());
     /// let ten_pods = request.options(|query| options.append_query(query)).list::<Pod>().await?;
@@ -263,7 +263,7 @@ impl RestRequest {
     }
 
     /// Waits for the answer to begin as long as it takes, as that of a log that is followed.
-    pub(super) fn patient(mut self) -> Self {
+    pub(in crate::client) fn patient(mut self) -> Self {
         self.options.patience = Patience::Unbounded;
         self
     }

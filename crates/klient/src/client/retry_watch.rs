@@ -10,7 +10,7 @@ use klient_core::{Resource, ResourceVersion, VersionMatch, WatchEvent, WatchOpti
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use super::{Api, Watch};
+use crate::client::{Api, Watch};
 use crate::{
     Error, ErrorKind,
     retry::{Backoff, Delays},
@@ -20,8 +20,8 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::client::{Api, Client, RetryWatch};
-/// use klient::{ListOptions, WatchEvent, WatchOptions};
+/// use klient::{Api, Client, client::RetryWatch};
+/// use klient::{WatchEvent, options::{ListOptions, WatchOptions}};
 ///
 /// # async fn follow() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);

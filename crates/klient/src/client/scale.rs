@@ -4,15 +4,15 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use klient_core::{ApiResource, DynamicObject, GetOptions, Patch, PatchOptions, Target, UpdateOptions};
 use serde_json::json;
 
-use super::{Api, Client};
 use crate::Error;
+use crate::client::{Api, Client};
 
 /// Reads and sets the replicas of objects of any kind with a `scale` subresource, custom resources included.
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::StatefulSet;
-/// use klient::ApiResource;
-/// use klient::client::{Client, ScaleClient};
+/// use klient::resource::ApiResource;
+/// use klient::{Client, client::ScaleClient};
 ///
 /// # async fn scale(client: Client) -> Result<(), klient::Error> {
 /// ScaleClient::new(client, "shop").set_replicas(&ApiResource::of::<StatefulSet>(), "db", 3).await?;

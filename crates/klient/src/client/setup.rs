@@ -2,14 +2,17 @@
 
 use http::{HeaderName, HeaderValue, header::USER_AGENT};
 
-use super::{
-    AuthSource, Client, ClientBuilder, StaticAuth, TokenFileAuth,
+use crate::client::{
+    Client, ClientBuilder,
+    auth::AuthSource,
     auth::RenewedAuth,
+    auth::StaticAuth,
+    auth::TokenFileAuth,
+    auth::exec_plugin::ExecIssuer,
+    auth::oidc::OidcIssuer,
+    config::environment::Environment,
     config::{Config, Credentials, Impersonation},
-    environment::Environment,
-    exec_plugin::ExecIssuer,
-    oidc::OidcIssuer,
-    transport::{HttpSettings, HttpTransport, IdentitySlot},
+    http::transport::{HttpSettings, HttpTransport, IdentitySlot},
 };
 use crate::{Error, ErrorKind};
 

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use klient_core::{Resource, WatchEvent};
 use klient_proto::{RawObject, SplitOptions, WatchSplitter};
 
-use super::{answer, answer::Form, body::Body};
+use crate::client::{http::body::Body, http::response, http::response::Form};
 use crate::{Error, ErrorKind};
 
 /// The events of one watch request, which ends when the server ends it.
@@ -27,7 +27,7 @@ pub struct Watch<K> {
 }
 
 impl<K: Resource> Watch<K> {
-    pub(super) fn new(response: http::Response<Body>, options: SplitOptions) -> Result<Self, Error> {
+    pub(in crate::client) fn new(response: http::Response<Body>, options: SplitOptions) -> Result<Self, Error> {
         let splitter = match Form::of(&response) {
             Form::Protobuf => WatchSplitter::protobuf(options),
             Form::Json => WatchSplitter::json(options),
@@ -99,9 +99,9 @@ impl<K: Resource> Stream for Watch<K> {
 
 fn decoded<K: Resource>(event: WatchEvent<RawObject>) -> Result<WatchEvent<K>, Error> {
     Ok(match event {
-        WatchEvent::Added(object) => WatchEvent::Added(answer::decode(&object)?),
-        WatchEvent::Modified(object) => WatchEvent::Modified(answer::decode(&object)?),
-        WatchEvent::Deleted(object) => WatchEvent::Deleted(answer::decode(&object)?),
+        WatchEvent::Added(object) => WatchEvent::Added(response::decode(&object)?),
+        WatchEvent::Modified(object) => WatchEvent::Modified(response::decode(&object)?),
+        WatchEvent::Deleted(object) => WatchEvent::Deleted(response::decode(&object)?),
         WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
         WatchEvent::Error(status) => WatchEvent::Error(status),
     })

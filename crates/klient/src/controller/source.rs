@@ -20,7 +20,7 @@ use crate::{
 /// ```no_run
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::client::{Api, Client};
+/// use klient::{Api, Client};
 /// use klient::controller::{Predicate, Source};
 /// use klient::informer::SharedInformer;
 ///

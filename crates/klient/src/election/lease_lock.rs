@@ -14,14 +14,15 @@ use k8s_openapi::{
 
 use super::{Held, LeaderLock, LeaderRecord};
 use crate::{
-    CreateOptions, Error, ErrorKind, GetOptions, UpdateOptions,
+    Error, ErrorKind,
     client::{Api, Client},
+    options::{CreateOptions, GetOptions, UpdateOptions},
 };
 
 /// Keeps the record in a Lease, as client-go does: candidates of both libraries can compete for one.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::election::LeaseLock;
 ///
 /// # fn main() -> Result<(), klient::Error> {

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::{EventApi, EventOptions, Recorded, correlate::Said};
 use crate::{
-    CreateOptions, Error, Patch, PatchOptions,
+    Error, Patch,
     client::{Api, Client},
+    options::{CreateOptions, PatchOptions},
 };
 
 /// Where a new event goes, and what it is called.

@@ -28,7 +28,7 @@ pub enum ObjectFormat {
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Secret;
-/// use klient::client::{Api, Client};
+/// use klient::{Api, Client};
 /// use klient::informer::SharedInformer;
 ///
 /// # fn build() -> Result<(), klient::Error> {

@@ -25,7 +25,7 @@ use crate::{
 /// A factory of informers, which returns the same informer for the same objects.
 ///
 /// ```no_run
-/// use klient::client::Client;
+/// use klient::Client;
 /// use klient::informer::{HandlerFuncs, InformerFactory};
 ///
 /// # async fn watch() -> Result<(), klient::Error> {

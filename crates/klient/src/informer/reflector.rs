@@ -71,7 +71,7 @@ pub trait ReflectorStore: Send {
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::client::{Api, Client};
+/// use klient::{Api, Client};
 /// use klient::informer::{CachedObject, Reflector, ThreadSafeStore};
 ///
 /// # async fn mirror() -> Result<(), klient::Error> {

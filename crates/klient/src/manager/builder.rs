@@ -69,7 +69,7 @@ impl ManagerBuilder {
     /// everything ends.
     ///
     /// ```no_run
-    /// use klient::client::Client;
+    /// use klient::Client;
     /// use klient::events::{EventOptions, EventRecorder};
     /// use klient::manager::Manager;
     ///

@@ -10,12 +10,12 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Secret},
 };
 use klient::{
-    CreateOptions, Error, ErrorKind, ListOptions,
+    Api, Client, Error, ErrorKind,
     client::{
-        Api, Client, Config,
-        config::{Credentials, ExecApiVersion, ExecPlugin, Impersonation, Pem},
-        transport::{HttpSettings, HttpTransport},
+        config::{Config, Credentials, ExecApiVersion, ExecPlugin, Impersonation, Pem},
+        http::{HttpSettings, HttpTransport},
     },
+    options::{CreateOptions, ListOptions},
 };
 use klient_harness::{CertifiedKey, SECOND_TOKEN, TOKEN};
 use serde_json::json;

@@ -10,8 +10,9 @@ use std::{
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use klient::{
-    CreateOptions,
-    client::{Api, Client, Config, KubeconfigFiles, Overrides},
+    Api, Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+    options::CreateOptions,
 };
 use klient_harness::{Programs, Server};
 use serde_json::json;

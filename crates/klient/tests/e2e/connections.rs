@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, ErrorKind, ListOptions, WatchOptions,
-    client::{Api, Client, config::Pem, config::Trust},
+    Api, Client, ErrorKind,
+    client::config::{Pem, Trust},
+    options::{CreateOptions, ListOptions, WatchOptions},
 };
 
 use crate::cluster::{client, config, namespace, or_skip};

@@ -5,8 +5,9 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use klient::{
-    ApiResource, CreateOptions, Error, ListOptions, WatchOptions,
-    client::{Api, Client},
+    Api, Client, Error,
+    options::{CreateOptions, ListOptions, WatchOptions},
+    resource::ApiResource,
     retry::{Backoff, retry_on_error},
 };
 use serde::{Deserialize, Serialize};

@@ -4,11 +4,13 @@ use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use klient::{
-    CreateOptions, GroupVersion, GroupVersionKind, ListOptions, WatchOptions,
+    Api,
     client::{
-        Api, OpenApiClient, Pager, RestMapper, RetryWatch,
-        discovery::{CachedDiscovery, DiscoveryClient, DiskCache, ServerApis},
+        Pager, RetryWatch,
+        discovery::{CachedDiscovery, DiscoveryClient, DiskCache, OpenApiClient, RestMapper, ServerApis},
     },
+    options::{CreateOptions, ListOptions, WatchOptions},
+    resource::{GroupVersion, GroupVersionKind},
 };
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use klient::{
-    client::Client,
+    Client,
     election::{ElectionOptions, LeaderElector, Leadership, LeaseLock},
     metrics::Registry,
 };

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event as NewEvent};
 use klient::{
-    GetOptions, ListOptions,
-    client::{Api, Client},
+    Api, Client,
     events::{Event, EventApi, EventOptions, EventRecorder},
     metrics::Registry,
+    options::{GetOptions, ListOptions},
 };
 
 use crate::cluster::{config, or_skip};

@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    ApiResource, ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, DynamicObject, GetOptions,
-    JsonPatchOperation, JsonPointer, ListOptions, Patch, PatchOptions, PropagationPolicy, Resource, Target,
-    UpdateOptions, WatchEvent, WatchOptions,
-    client::{Api, Client, Watch},
+    Api, Client, Patch, Resource, WatchEvent,
+    client::Watch,
+    object::DynamicObject,
+    options::{
+        ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions,
+        PropagationPolicy, UpdateOptions, WatchOptions,
+    },
+    patch::{JsonPatchOperation, JsonPointer},
+    request::Target,
+    resource::ApiResource,
     wire::{ManagedFields, SplitOptions},
 };
 use serde_json::json;

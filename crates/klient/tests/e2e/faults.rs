@@ -4,8 +4,9 @@ use std::{path::PathBuf, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteOptions, ErrorKind, GetOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
-    client::{Api, Client, RetryWatch},
+    Api, Client, ErrorKind, Patch, WatchEvent,
+    client::RetryWatch,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, WatchOptions},
 };
 use klient_harness::Server;
 use serde_json::json;

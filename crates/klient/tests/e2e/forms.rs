@@ -12,8 +12,8 @@ use k8s_openapi::{
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use klient::{
-    CreateOptions, DeleteOptions, GetOptions, ListOptions, PropagationPolicy, Resource,
-    client::{Api, Client},
+    Api, Client, Resource,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PropagationPolicy},
     wire::{ManagedFields, SplitOptions},
 };
 use serde_json::Value;

@@ -14,13 +14,13 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use klient::{
-    CreateOptions, DeleteOptions, Error, ErrorKind, ListOptions, ObjectKey, Patch, PatchOptions, Resource, WatchEvent,
-    WatchOptions,
-    client::{Api, ListStream, Watch},
+    Api, Error, ErrorKind, ObjectKey, Patch, Resource, WatchEvent,
+    client::{ListStream, Watch},
     informer::{
         CachedObject, Event, FirstRead, InformerFactory, InformerState, ListWatch, ObjectFormat, Registration,
         SharedInformer, WatchEvents,
     },
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
 };
 use klient_harness::Server;
@@ -123,7 +123,7 @@ impl<K: Resource> Follower<K> {
         Self { informer, heard, _registration: registration }
     }
 
-    async fn assert_equal(&self, what: &str, list: &(Versions, klient::ResourceVersion)) {
+    async fn assert_equal(&self, what: &str, list: &(Versions, klient::object::ResourceVersion)) {
         let seen = tokio::time::timeout(Duration::from_secs(120), self.informer.wait_until_seen(&list.1)).await;
         assert!(seen.is_ok(), "{what} does not catch up: {:?}", self.informer.status());
         let cached = self.informer.lister().list();

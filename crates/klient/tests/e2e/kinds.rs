@@ -25,10 +25,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use klient::{
-    Resource,
-    client::{Api, Client},
-};
+use klient::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 /// An object of some kind, without its metadata.

@@ -2,9 +2,9 @@
 
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
 use klient::{
-    CreateOptions, DeleteOptions, GetOptions, ListOptions, PartialObjectMeta, Patch, PatchOptions, Resource,
-    WatchEvent, WatchOptions,
-    client::{Api, Client},
+    Api, Client, Patch, Resource, WatchEvent,
+    object::PartialObjectMeta,
+    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, WatchOptions},
 };
 use serde_json::json;
 

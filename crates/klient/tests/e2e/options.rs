@@ -4,9 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use klient::{
-    ApiResource, ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, DynamicObject, FieldValidation,
-    GetOptions, ListOptions, Patch, PatchOptions, PropagationPolicy, StatusCause, Target, UpdateOptions, VersionMatch,
-    client::{Api, Client, Clientset, Deleted, Warning},
+    Api, Client, Clientset, Patch,
+    client::{Deleted, http::Warning},
+    object::{DynamicObject, VersionMatch},
+    options::{
+        ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, FieldValidation, GetOptions, ListOptions,
+        PatchOptions, PropagationPolicy, UpdateOptions,
+    },
+    request::Target,
+    resource::ApiResource,
+    status::StatusCause,
 };
 use serde_json::{Value, json};
 

@@ -11,9 +11,10 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use klient::{
-    ApiResource, CreateOptions, DeleteOptions, ErrorKind, GetOptions, LogOptions, Patch, PatchOptions, Resource,
-    UpdateOptions,
-    client::{Api, ScaleClient, StaticAuth},
+    Api, ErrorKind, Patch, Resource,
+    client::{ScaleClient, auth::StaticAuth},
+    options::{CreateOptions, DeleteOptions, GetOptions, LogOptions, PatchOptions, UpdateOptions},
+    resource::ApiResource,
 };
 use serde_json::{Value, json};
 

@@ -2,8 +2,11 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, ListOptions, Patch, PatchOptions, UpdateOptions,
-    client::{Api, Deleted},
+    Api, Patch,
+    client::Deleted,
+    options::{
+        CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, UpdateOptions,
+    },
 };
 use serde_json::json;
 

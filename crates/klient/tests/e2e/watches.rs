@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, WatchEvent, WatchOptions,
-    client::{Api, Client, Watch},
+    Api, Client, Patch, WatchEvent,
+    client::Watch,
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
 };
 use serde_json::json;
 

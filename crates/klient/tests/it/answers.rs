@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use klient::{
-    ApiResource, DeleteOptions, DynamicObject, ErrorKind, GetOptions, GroupVersionKind, Scope, Status, StatusReason,
-    Target,
-    client::{Api, Deleted, body::Body},
-    media_type,
+    Api, ErrorKind,
+    client::{Deleted, http::Body},
+    object::DynamicObject,
+    options::{DeleteOptions, GetOptions},
+    request::{Target, media_type},
+    resource::{ApiResource, GroupVersionKind, Scope},
+    status::{Status, StatusReason},
 };
 use serde_json::json;
 

@@ -6,14 +6,13 @@ use std::sync::{
 };
 
 use klient::{
-    Error, ErrorKind, GroupVersion, GroupVersionKind, GroupVersionResource,
+    Client, Error, ErrorKind,
     client::{
-        Client,
-        body::Body,
         discovery::{DiscoveryClient, ServerApis},
-        transport::{SendFuture, Transport},
+        http::{Body, SendFuture, Transport},
     },
-    media_type,
+    request::media_type,
+    resource::{GroupVersion, GroupVersionKind, GroupVersionResource},
 };
 use serde_json::{Value, json};
 

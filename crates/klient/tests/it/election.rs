@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use klient::{
-    GetOptions,
-    client::{Api, Client},
+    Api, Client,
     election::{ElectionOptions, LeaderElector, Leadership, LeaseLock},
     metrics::Registry,
+    options::GetOptions,
 };
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::{Instant, sleep, timeout};

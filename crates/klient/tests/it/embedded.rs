@@ -1,6 +1,6 @@
 //! A client of an API server in this process, for what needs a whole one.
 
-use klient::client::{Client, transport::FnTransport};
+use klient::{Client, client::http::FnTransport};
 use klient_apiserver::ApiServer;
 
 /// A client of that server, which lives as long as the client does.

@@ -7,10 +7,10 @@ use k8s_openapi::api::{
     events::v1::Event as NewEvent,
 };
 use klient::{
-    CreateOptions, ListOptions,
-    client::{Api, Client},
+    Api, Client,
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
     metrics::Registry,
+    options::{CreateOptions, ListOptions},
 };
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::timeout;

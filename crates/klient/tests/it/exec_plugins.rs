@@ -9,8 +9,9 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, GetOptions,
-    client::{Api, Client, Config, Kubeconfig, Overrides, config::Credentials},
+    Api, Client, Error, ErrorKind,
+    client::config::{Config, Credentials, Kubeconfig, Overrides},
+    options::GetOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -61,7 +62,7 @@ impl Setup {
              args: ['{}', s3cret-argument], env: [{{name: DIR, value: '{}'}}, {{name: EXTRA, value: s3cret-variable}}], \
              {more}}}}}}}]\n",
             self.server.port(),
-            klient::client::EmbeddedData::from_bytes(self.authority.pem()).as_base64(),
+            klient::client::config::EmbeddedData::from_bytes(self.authority.pem()).as_base64(),
             self.path("plugin.sh").display(),
             self.folder.path().display(),
         );
@@ -212,7 +213,7 @@ async fn a_program_is_told_arguments_variables_and_the_cluster() {
     get(&maps(&config)).await.unwrap();
     assert_eq!(fs::read_to_string(setup.path("more")).unwrap(), "s3cret-argument s3cret-variable\n");
     let info: Value = serde_json::from_str(&fs::read_to_string(setup.path("info")).unwrap()).unwrap();
-    let authority = klient::client::EmbeddedData::from_bytes(setup.authority.pem());
+    let authority = klient::client::config::EmbeddedData::from_bytes(setup.authority.pem());
     assert_eq!(
         info,
         json!({

@@ -6,10 +6,11 @@ use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use klient::{
-    ApiResource, CreateOptions, DeleteOptions, DynamicObject, Error, GetOptions, GroupVersionKind, Patch, PatchOptions,
-    Scope,
-    client::Api,
+    Api, Error, Patch,
     finalizer::Finalizer,
+    object::DynamicObject,
+    options::{CreateOptions, DeleteOptions, GetOptions, PatchOptions},
+    resource::{ApiResource, GroupVersionKind, Scope},
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};

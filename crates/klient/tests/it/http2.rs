@@ -15,12 +15,10 @@ use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, ErrorKind, GetOptions, WatchOptions,
-    client::{
-        Api, Client, Config,
-        config::{Pem, Tls, Trust},
-    },
-    media_type,
+    Api, Client, ErrorKind,
+    client::config::{Config, Pem, Tls, Trust},
+    options::{CreateOptions, GetOptions, WatchOptions},
+    request::media_type,
 };
 use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
 use tokio::{

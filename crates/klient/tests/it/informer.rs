@@ -10,14 +10,16 @@ mod reflector;
 pub(crate) mod source;
 mod store;
 mod sync;
+mod versions;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteOptions, ListOptions, ObjectKey, Patch, PatchOptions, ResourceVersion,
-    client::{Api, Client},
+    Api, Client, ObjectKey, Patch,
     informer::{Event, EventStream, SharedInformer, Tombstone},
+    object::ResourceVersion,
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;

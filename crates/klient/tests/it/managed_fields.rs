@@ -2,9 +2,10 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    DeleteOptions, GetOptions, ListOptions, WatchEvent, WatchOptions,
-    client::{Api, Deleted, body::Body},
-    media_type,
+    Api, WatchEvent,
+    client::{Deleted, http::Body},
+    options::{DeleteOptions, GetOptions, ListOptions, WatchOptions},
+    request::media_type,
     wire::ManagedFields,
 };
 use serde_json::{Value, json};

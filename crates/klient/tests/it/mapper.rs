@@ -9,11 +9,9 @@ use std::{
 };
 
 use klient::{
-    ApiResource, Error, ErrorKind, GroupKind, GroupVersionKind, Scope,
-    client::{
-        RestMapper,
-        discovery::{CachedDiscovery, DiskCache},
-    },
+    Error, ErrorKind,
+    client::discovery::{CachedDiscovery, DiskCache, RestMapper},
+    resource::{ApiResource, GroupKind, GroupVersionKind, Scope},
 };
 use serde_json::json;
 

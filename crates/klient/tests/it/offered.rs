@@ -2,10 +2,10 @@
 
 use klient::{
     client::{
-        body::Body,
         discovery::{CachedDiscovery, DiscoveryClient},
+        http::Body,
     },
-    media_type,
+    request::media_type,
 };
 use serde_json::{Value, json};
 

@@ -16,8 +16,9 @@ use http::Response;
 use http_body_util::Full;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, GetOptions,
-    client::{Api, Client, Config, EmbeddedData, Kubeconfig, Overrides},
+    Api, Client, Error, ErrorKind,
+    client::config::{Config, EmbeddedData, Kubeconfig, Overrides},
+    options::GetOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -274,10 +275,7 @@ async fn an_issuer_that_is_not_trusted_gets_no_token() {
 
 #[test]
 fn providers_that_were_removed_say_what_to_use() {
-    use klient::client::{
-        config::{AuthProvider, Credentials},
-        kubeconfig::AuthProviderConfig,
-    };
+    use klient::client::config::{AuthProvider, AuthProviderConfig, Credentials};
     for (name, expected) in [("gcp", "gke-gcloud-auth-plugin"), ("azure", "kubelogin"), ("other", "only oidc is")] {
         let provider = AuthProvider::new(AuthProviderConfig::new(name));
         let config = Config::new("http://host").unwrap();

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use klient::{
-    ErrorKind, GroupVersion,
-    client::{OpenApiClient, body::Body},
+    ErrorKind,
+    client::{discovery::OpenApiClient, http::Body},
+    resource::GroupVersion,
 };
 use serde_json::json;
 

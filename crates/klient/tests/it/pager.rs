@@ -2,9 +2,11 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, ListOptions, VersionMatch,
-    client::{Pager, body::Body},
-    media_type,
+    Error, ErrorKind,
+    client::{Pager, http::Body},
+    object::VersionMatch,
+    options::ListOptions,
+    request::media_type,
     wire::SplitOptions,
 };
 use serde_json::{Value, json};

@@ -18,13 +18,12 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, Error, ErrorKind, GetOptions, WatchOptions,
+    Api, Client, Error, ErrorKind,
     client::{
-        Api, Client, Config,
-        body::Body,
-        config::{Pem, Tls, Trust},
-        transport::{HttpSettings, HttpTransport},
+        config::{Config, Pem, Tls, Trust},
+        http::{Body, HttpSettings, HttpTransport},
     },
+    options::{CreateOptions, GetOptions, WatchOptions},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -583,7 +582,7 @@ async fn an_answer_that_is_reset_in_the_middle_is_an_error() {
 
 #[tokio::test]
 async fn a_layer_sees_every_attempt_and_may_answer_itself() {
-    use klient::client::transport::{SendFuture, Transport};
+    use klient::client::http::{SendFuture, Transport};
     struct Named {
         inner: Arc<dyn Transport>,
         name: &'static str,
@@ -609,7 +608,7 @@ async fn a_layer_sees_every_attempt_and_may_answer_itself() {
         move |inner| Named { inner, name, seen }
     };
     let client = Client::builder(HttpTransport::new(settings).unwrap())
-        .auth(klient::client::StaticAuth::bearer("one").unwrap())
+        .auth(klient::client::auth::StaticAuth::bearer("one").unwrap())
         .json_only()
         .layer(named("inner"))
         .layer(named("outer"))

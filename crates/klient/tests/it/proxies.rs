@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, Error, ErrorKind, GetOptions,
-    client::{Api, Client, Config},
+    Api, Client, Error, ErrorKind,
+    client::config::Config,
+    options::{CreateOptions, GetOptions},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, DeleteOptions, ErrorKind, GetOptions, Patch, PatchOptions, WatchOptions,
+    Api, Client, ErrorKind, Patch,
     client::{
-        Api, Client, Config, Secret, StaticAuth, TokenFileAuth,
-        config::{Credentials, Impersonation, Pem, Tls},
+        auth::{StaticAuth, TokenFileAuth},
+        config::{Config, Credentials, Impersonation, Pem, Secret, Tls},
     },
-    media_type,
+    options::{CreateOptions, DeleteOptions, GetOptions, PatchOptions, WatchOptions},
+    request::media_type,
 };
 use serde_json::json;
 

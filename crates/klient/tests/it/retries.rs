@@ -3,10 +3,13 @@
 use std::{fs, time::Duration};
 
 use klient::{
-    CreateOptions, DeleteCollectionOptions, DeleteOptions, Error, ErrorKind, GetOptions, ListOptions, Patch,
-    PatchOptions, UpdateOptions, WatchOptions,
-    client::{Api, TokenFileAuth, body::Body},
-    media_type,
+    Api, Error, ErrorKind, Patch,
+    client::{auth::TokenFileAuth, http::Body},
+    options::{
+        CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, UpdateOptions,
+        WatchOptions,
+    },
+    request::media_type,
 };
 use serde_json::json;
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, VersionMatch, WatchEvent, WatchOptions,
-    client::{RetryWatch, body::Body},
-    media_type,
+    Error, ErrorKind, WatchEvent,
+    client::{RetryWatch, http::Body},
+    object::VersionMatch,
+    options::WatchOptions,
+    request::media_type,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};

@@ -4,11 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use klient::{
-    Error, ErrorKind,
-    client::{
-        Client,
-        transport::{SendFuture, Transport},
-    },
+    Client, Error, ErrorKind,
+    client::http::{SendFuture, Transport},
 };
 
 use crate::scripted::Step;

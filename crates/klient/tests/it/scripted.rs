@@ -11,13 +11,12 @@ use bytes::Bytes;
 use http_body::Frame;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    BoxError, Error, ErrorKind,
+    Api, BoxError, Client, Error, ErrorKind,
     client::{
-        Api, Client, ClientBuilder,
-        body::Body,
-        transport::{SendFuture, Transport},
+        ClientBuilder,
+        http::{Body, SendFuture, Transport},
     },
-    media_type,
+    request::media_type,
 };
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};

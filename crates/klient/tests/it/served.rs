@@ -19,11 +19,8 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use klient::{
-    client::{
-        Config,
-        config::{Pem, Tls, Trust},
-    },
-    media_type,
+    client::config::{Config, Pem, Tls, Trust},
+    request::media_type,
 };
 use rustls::{
     RootCertStore, ServerConfig,

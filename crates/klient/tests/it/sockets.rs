@@ -13,8 +13,9 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    CreateOptions, ErrorKind, GetOptions, ListOptions, WatchOptions,
-    client::{Api, Client, Config, config::Impersonation},
+    Api, Client, ErrorKind,
+    client::config::{Config, Impersonation},
+    options::{CreateOptions, GetOptions, ListOptions, WatchOptions},
 };
 use serde_json::json;
 use tokio::{

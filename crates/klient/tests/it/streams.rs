@@ -4,9 +4,12 @@ use std::io::Write as _;
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ListMeta};
 use klient::{
-    ApiResource, DynamicObject, ErrorKind, ListOptions, Target, WatchEvent, WatchOptions,
-    client::{Api, body::Body},
-    media_type,
+    Api, ErrorKind, WatchEvent,
+    client::http::Body,
+    object::DynamicObject,
+    options::{ListOptions, WatchOptions},
+    request::{Target, media_type},
+    resource::ApiResource,
     wire::{SplitOptions, encode, encode_body, encode_list_body, encode_watch_frame},
 };
 use serde_json::{Value, json};

@@ -9,10 +9,14 @@ use k8s_openapi::api::{
     policy::v1::Eviction,
 };
 use klient::{
-    ApiResource, CreateOptions, DeleteOptions, DynamicObject, ErrorKind, GetOptions, GroupVersionKind, ListOptions,
-    LogOptions, Patch, PatchOptions, Scope, UpdateOptions, WatchEvent, WatchOptions,
-    client::{Api, Clientset, DynamicClient, ScaleClient},
-    media_type, subresource,
+    Api, Clientset, ErrorKind, Patch, WatchEvent,
+    client::{DynamicClient, ScaleClient},
+    object::DynamicObject,
+    options::{
+        CreateOptions, DeleteOptions, GetOptions, ListOptions, LogOptions, PatchOptions, UpdateOptions, WatchOptions,
+    },
+    request::{media_type, subresource},
+    resource::{ApiResource, GroupVersionKind, Scope},
 };
 use serde_json::json;
 
@@ -26,7 +30,7 @@ fn pods(script: &std::sync::Arc<Script>) -> Api<Pod> {
     Api::namespaced(script.client(), "shop")
 }
 
-fn done() -> http::Response<klient::client::body::Body> {
+fn done() -> http::Response<klient::client::http::Body> {
     json_answer(201, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}))
 }
 
@@ -188,7 +192,7 @@ async fn a_server_that_sends_whole_objects_for_metadata_is_found_out() {
 async fn metadata_alone_is_not_written() {
     let script = Script::new(Vec::<crate::scripted::Step>::new());
     let maps = script.maps().metadata();
-    let object = klient::PartialObjectMeta::of(&map("web"));
+    let object = klient::object::PartialObjectMeta::of(&map("web"));
     assert!(maps.create(&CreateOptions::default(), &object).await.unwrap_err().is_invalid());
     assert!(maps.update(&UpdateOptions::default(), &object).await.unwrap_err().is_invalid());
     script.played();

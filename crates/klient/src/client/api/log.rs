@@ -14,7 +14,7 @@ use klient_core::{LogOptions, Target, subresource};
 use super::Api;
 use crate::{
     Error,
-    client::{body::Body, rest::RestRequest},
+    client::{http::body::Body, rest::RestRequest},
 };
 
 impl Api<Pod> {
@@ -32,7 +32,7 @@ impl Api<Pod> {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use klient::{LogOptions, client::Api};
+    /// # use klient::{Api, options::LogOptions};
     /// # async fn tail(pods: Api<Pod>) -> Result<(), klient::Error> {
     /// let mut log = pods.log_stream("web-0", &LogOptions::default().follow().tail_lines(10)).await?;
     /// while let Some(line) = log.line().await? {

@@ -13,8 +13,8 @@ impl<K: Resource> Api<K> {
     ///
     /// ```no_run
     /// use k8s_openapi::api::core::v1::Secret;
-    /// use klient::ListOptions;
-    /// use klient::client::{Api, Client};
+    /// use klient::options::ListOptions;
+    /// use klient::{Api, Client};
     ///
     /// # async fn names(client: Client) -> Result<(), klient::Error> {
     /// let secrets = Api::<Secret>::all(client).metadata();

@@ -16,8 +16,8 @@ use crate::{Error, client::call::Call};
 ///
 /// ```no_run
 /// use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v1::Scale};
-/// use klient::client::{Api, Client};
-/// use klient::{Patch, PatchOptions, subresource};
+/// use klient::{Api, Client};
+/// use klient::{Patch, options::PatchOptions, request::subresource};
 ///
 /// # async fn scale(deployments: Api<Deployment>) -> Result<(), klient::Error> {
 /// let three = Patch::Merge(serde_json::json!({"spec": {"replicas": 3}}));

@@ -18,7 +18,7 @@ use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use super::{AuthFuture, AuthSource, credential::Credential};
 use crate::{
     Error, ErrorKind,
-    client::{shared_error::told, transport::IdentitySlot},
+    client::http::{shared_error::told, transport::IdentitySlot},
 };
 
 /// A future that an [`Issuer`] returns.

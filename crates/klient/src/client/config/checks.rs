@@ -16,8 +16,10 @@ use super::{
     pem::{self, Expected},
 };
 use crate::client::{
-    EmbeddedData, Overrides, Secret,
-    kubeconfig::{AuthInfo, AuthProviderConfig, Cluster, ExecConfig, problem::Problem},
+    config::EmbeddedData,
+    config::Overrides,
+    config::Secret,
+    config::kubeconfig::{AuthInfo, AuthProviderConfig, Cluster, ExecConfig, problem::Problem},
 };
 
 /// Checks, and what they found.

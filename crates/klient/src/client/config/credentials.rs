@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use super::ExecPlugin;
 use crate::{
     Error,
-    client::{KubeconfigFiles, Secret, kubeconfig::AuthProviderConfig},
+    client::config::{KubeconfigFiles, Secret, kubeconfig::AuthProviderConfig},
 };
 
 /// How to prove who asks, besides a client certificate.

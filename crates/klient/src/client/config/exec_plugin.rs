@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
-use crate::client::kubeconfig::ExecEnvVar;
+use crate::client::config::kubeconfig::ExecEnvVar;
 
 /// A program that gives credentials. `Debug` shows neither its arguments nor what is in its variables.
 #[doc(alias = "ExecProvider")]

@@ -2,7 +2,7 @@
 //!
 //! Only good enough to name the field that is wrong. The TLS library decides about the rest.
 
-use crate::client::secret::decode_base64;
+use crate::client::config::secret::decode_base64;
 
 /// What a field should hold.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -13,13 +13,13 @@ use self::no_proxy::NoProxy;
 use super::server::parse_proxy;
 use crate::{
     Error, ErrorKind,
-    client::{environment::Environment, secret::without_userinfo},
+    client::config::{environment::Environment, secret::without_userinfo},
 };
 
 /// How to get to the server. `Debug` does not show the user and the password of a proxy.
 ///
 /// ```
-/// use klient::client::{Config, config::Proxy};
+/// use klient::client::config::{Config, Proxy};
 ///
 /// let config = Config::new("https://10.0.0.1:6443")?;
 /// assert_eq!(config.proxy, Proxy::FromEnvironment);

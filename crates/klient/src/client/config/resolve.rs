@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Error,
-    client::{
+    client::config::{
         Kubeconfig, Overrides,
         kubeconfig::{
             AuthInfo, Cluster, Context, Entries,

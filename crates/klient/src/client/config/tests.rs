@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::*;
-use crate::client::kubeconfig::{AuthInfo, Cluster};
+use crate::client::config::kubeconfig::{AuthInfo, Cluster};
 
 mod golden;
 
@@ -274,7 +274,7 @@ fn infers_from_files_before_the_service_account() {
 
 #[test]
 fn shows_no_secrets_in_debug() {
-    let data = crate::client::EmbeddedData::from_bytes(KEY);
+    let data = crate::client::config::EmbeddedData::from_bytes(KEY);
     for user in [
         "{token: s3cret}",
         "{username: joe, password: s3cret}",
@@ -283,7 +283,7 @@ fn shows_no_secrets_in_debug() {
         "{unknown: s3cret, extensions: [{name: x, extension: s3cret}]}",
         &format!(
             "{{client-certificate-data: {}, client-key-data: {}}}",
-            crate::client::EmbeddedData::from_bytes(CERTIFICATE).as_base64(),
+            crate::client::config::EmbeddedData::from_bytes(CERTIFICATE).as_base64(),
             data.as_base64()
         ),
     ] {

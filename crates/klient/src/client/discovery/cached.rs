@@ -20,7 +20,7 @@ use crate::Error;
 ///
 /// ```no_run
 /// use klient::client::discovery::{CachedDiscovery, DiscoveryClient, DiskCache};
-/// use klient::client::{Client, Config};
+/// use klient::{Client, client::config::Config};
 ///
 /// # async fn show() -> Result<(), klient::Error> {
 /// let config = Config::infer()?;

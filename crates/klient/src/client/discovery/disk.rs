@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{Root, RootApis, aggregated::GroupList};
-use crate::client::{Config, environment::Environment};
+use crate::client::{config::Config, config::environment::Environment};
 
 /// Where on disk to keep what a server offers, and for how long it is believed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{
-    ApiResource, CreateOptions, DynamicObject, GroupVersionKind, Patch, PatchOptions, Scope, Target, WatchEvent,
-    client::Api,
+    Api, Patch, WatchEvent,
     controller::{Controller, Outcome, Request},
     informer::{InformerState, SharedInformer},
     metrics::Registry,
+    object::DynamicObject,
+    options::{CreateOptions, PatchOptions},
+    request::Target,
+    resource::{ApiResource, GroupVersionKind, Scope},
     wire::{ManagedFields, RawObject},
 };
 use klient_apiserver::Fault;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
-    CreateOptions, DeleteOptions, ListOptions, Patch, PatchOptions, WatchEvent,
-    client::Api,
+    Api, Patch, WatchEvent,
     controller::{Controller, Outcome, Request},
     informer::SharedInformer,
     metrics::Registry,
+    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions},
 };
 use serde_json::json;
 use tokio::time::Instant;

@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use klient::{
-    CreateOptions, DeleteOptions, DynamicObject, GroupKind, Patch, PatchOptions, Scope,
-    client::Api,
+    Api, Patch,
     controller::{Cause, Controller, Outcome, Predicate, Request, Source},
     informer::Event,
     metrics::Registry,
+    object::DynamicObject,
+    options::{CreateOptions, DeleteOptions, PatchOptions},
+    resource::{GroupKind, Scope},
 };
 use serde_json::{Value, json};
 
@@ -150,7 +152,7 @@ async fn a_cluster_scoped_owner_is_found_from_any_namespace_whether_its_kind_is_
             typed_calls.send((request.key().clone(), request.reasons().to_string())).unwrap();
             done()
         });
-    let resource = klient::ApiResource::of::<Namespace>();
+    let resource = klient::resource::ApiResource::of::<Namespace>();
     let second = Controller::builder("dynamic", factory.dynamic(resource))
         .registry(Registry::new())
         .owner_kind(GroupKind::new("", "Namespace"), Scope::Cluster)

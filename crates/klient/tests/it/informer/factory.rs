@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use klient::{
-    ApiResource,
-    client::Api,
+    Api,
     informer::{HandlerFuncs, InformerFactory, InformerState},
+    resource::ApiResource,
 };
 
 use super::{World, within};

@@ -235,7 +235,7 @@ async fn a_list_of_unchanged_objects_tells_nobody_anything() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     let before = informer.lister().namespace("n").get("a").unwrap();
-    watch.send(says(klient::Status::expired("old"))).unwrap();
+    watch.send(says(klient::status::Status::expired("old"))).unwrap();
     let mut seen = next_n(&mut events, 3).await;
     seen[..2].sort();
     assert_eq!(seen, ["*a", "*b", "~b 2>8"]);
@@ -255,7 +255,7 @@ async fn what_vanished_in_a_gap_is_told_with_its_last_known_state() {
     informer.start();
     let mut events = informer.events();
     next_n(&mut events, 2).await;
-    watch.send(says(klient::Status::expired("old"))).unwrap();
+    watch.send(says(klient::status::Status::expired("old"))).unwrap();
     let event = within(events.next()).await.unwrap();
     assert!(
         matches!(&event, Event::Deleted(Tombstone::LastKnown(object)) if object.resource_version().as_str() == "2")
@@ -293,4 +293,34 @@ async fn handlers_are_told_what_waits_before_the_informer_ends() {
     assert_eq!(log.lock().unwrap().len(), 2);
     let late = informer.add_handler(recorder(&log));
     drop(late);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_receives_a_batch_in_the_order_of_the_server() {
+    let source = Source::default();
+    source.list(Page::new("5", &[]));
+    let watch = source.watch();
+    let informer = SharedInformer::new(source);
+    let mut events = informer.events();
+    let batch = [added("x", "6"), added("y", "7"), deleted("x", "8"), added("z", "9"), modified("y", "10")];
+    for event in batch {
+        watch.send(event).unwrap();
+    }
+    informer.start();
+    assert_eq!(next_n(&mut events, 5).await, ["+x", "+y", "-x", "+z", "~y 7>10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_receives_deletes_of_a_relist_first() {
+    let source = Source::default();
+    source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
+    let watch = source.watch();
+    source.list(Page::new("9", &[("c", "8"), ("b", "7")]));
+    let _second = source.watch();
+    let informer = SharedInformer::new(source);
+    informer.start();
+    let mut events = informer.events();
+    next_n(&mut events, 2).await;
+    watch.send(says(klient::status::Status::expired("old"))).unwrap();
+    assert_eq!(next_n(&mut events, 3).await, ["?a", "+c", "~b 2>7"]);
 }

@@ -2,14 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, ListOptions, ObjectKey, WatchEvent, WatchOptions,
-    client::{Api, ListStream, Watch},
+    Api, Error, ErrorKind, ObjectKey, WatchEvent,
+    client::{ListStream, Watch},
     informer::{Event, EventStream, FirstRead, ListWatch, SharedInformer, WatchEvents},
+    options::{ListOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
 };
 use klient_apiserver::Fault;
@@ -21,13 +23,22 @@ use super::{World, within};
 /// A source whose watches can be cut.
 #[derive(Clone)]
 pub(crate) struct Cuttable {
-    maps: Api<ConfigMap>,
+    maps: Arc<Mutex<Api<ConfigMap>>>,
     cuts: watch::Sender<u64>,
 }
 
 impl Cuttable {
     pub(crate) fn new(maps: Api<ConfigMap>) -> Self {
-        Self { maps, cuts: watch::Sender::new(0) }
+        Self { maps: Arc::new(Mutex::new(maps)), cuts: watch::Sender::new(0) }
+    }
+
+    /// Sends later requests to another server.
+    pub(crate) fn switch_to(&self, maps: Api<ConfigMap>) {
+        *self.maps.lock().unwrap() = maps;
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        self.maps.lock().unwrap().clone()
     }
 
     pub(crate) fn cut(&self) {
@@ -47,12 +58,12 @@ impl ListWatch for Cuttable {
     type Watch = CuttableWatch;
 
     async fn list(&self, options: ListOptions, managed_fields: ManagedFields) -> Result<ListStream<ConfigMap>, Error> {
-        ListWatch::list(&self.maps, options, managed_fields).await
+        ListWatch::list(&self.maps(), options, managed_fields).await
     }
 
     async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<CuttableWatch, Error> {
         let cuts = self.cuts.subscribe();
-        let watch = ListWatch::watch(&self.maps, options, managed_fields).await?;
+        let watch = ListWatch::watch(&self.maps(), options, managed_fields).await?;
         Ok(CuttableWatch { watch, cuts, cut: false })
     }
 
@@ -61,11 +72,11 @@ impl ListWatch for Cuttable {
     }
 
     fn lacks_watch_list(&self) {
-        ListWatch::lacks_watch_list(&self.maps);
+        ListWatch::lacks_watch_list(&self.maps());
     }
 
     fn offers_watch_list(&self) -> bool {
-        ListWatch::offers_watch_list(&self.maps)
+        ListWatch::offers_watch_list(&self.maps())
     }
 }
 

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use klient::{
-    CreateOptions, ObjectKey,
-    client::Api,
+    Api, ObjectKey,
     informer::{IndexFunc, Indexers, NAMESPACE_INDEX, ObjectFormat, SharedInformer},
+    options::CreateOptions,
 };
 use serde_json::json;
 

@@ -10,8 +10,10 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind, GroupResource, Status, StatusReason,
+    Error, ErrorKind,
     informer::{FirstRead, InformerState, RelistReason, SharedInformer},
+    resource::GroupResource,
+    status::{Status, StatusReason},
 };
 use tokio::time::Instant;
 

@@ -7,8 +7,11 @@ use std::{
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ListMeta};
 use klient::{
-    Bookmark, Error, ErrorKind, ListOptions, Status, VersionMatch, WatchEvent, WatchOptions,
+    Error, ErrorKind, WatchEvent,
     informer::{ListItems, ListWatch, WatchEvents},
+    object::{Bookmark, VersionMatch},
+    options::{ListOptions, WatchOptions},
+    status::Status,
     wire::{ListEnd, ManagedFields, RawObject},
 };
 use serde_json::json;
@@ -42,7 +45,11 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(version: &str, names: &[(&str, &str)]) -> Self {
-        let items = names.iter().map(|(name, version)| Ok(object(name, version))).collect();
+        Self::of(version, names.iter().map(|(name, version)| object(name, version)))
+    }
+
+    pub(crate) fn of(version: &str, objects: impl IntoIterator<Item = RawObject>) -> Self {
+        let items = objects.into_iter().map(Ok).collect();
         Self { items, version: version.to_owned(), token: None, broken: false }
     }
 
@@ -65,8 +72,12 @@ impl Page {
 }
 
 pub(crate) fn object(name: &str, version: &str) -> RawObject {
+    object_with(name, version, version)
+}
+
+pub(crate) fn object_with(name: &str, version: &str, value: &str) -> RawObject {
     let text = json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version},
-                      "data": {"n": version}});
+                      "data": {"n": value}});
     RawObject::from_json(text.to_string().as_bytes(), ManagedFields::Drop).unwrap()
 }
 

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
-    ApiResource, CreateOptions, DynamicObject, GroupVersionKind, Scope, Target,
-    client::Api,
+    Api,
     informer::{FirstRead, InformerState, ObjectFormat, SharedInformer},
     metrics::Registry,
+    object::DynamicObject,
+    options::CreateOptions,
+    request::Target,
+    resource::{ApiResource, GroupVersionKind, Scope},
     wire::ManagedFields,
 };
 use serde_json::json;
@@ -111,9 +114,9 @@ async fn selectors_choose_what_is_cached() {
     let mut events = informer.events();
     assert_eq!(next(&mut events).await, "*a");
     let patch = klient::Patch::Merge(json!({"metadata": {"labels": {"app": "web"}}}));
-    world.maps.patch("b", &klient::PatchOptions::default(), &patch).await.unwrap();
+    world.maps.patch("b", &klient::options::PatchOptions::default(), &patch).await.unwrap();
     let patch = klient::Patch::Merge(json!({"metadata": {"labels": {"app": "db"}}}));
-    world.maps.patch("a", &klient::PatchOptions::default(), &patch).await.unwrap();
+    world.maps.patch("a", &klient::options::PatchOptions::default(), &patch).await.unwrap();
     assert_eq!(next_n(&mut events, 2).await, ["+b", "-a"]);
 }
 
@@ -200,8 +203,7 @@ async fn custom_resources_are_waited_for_and_followed() {
     informer.start();
     let mut states = informer.states();
     within(states.wait_for(|state| *state == InformerState::NotServed)).await.unwrap();
-    let definitions =
-        klient::client::Clientset::new(world.client.clone()).apiextensions_v1().custom_resource_definitions();
+    let definitions = klient::Clientset::new(world.client.clone()).apiextensions_v1().custom_resource_definitions();
     let definition = serde_json::from_value(json!({
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced",
@@ -264,7 +266,7 @@ async fn what_it_does_is_counted() {
     .await;
     for line in [
         "informer_store_objects{name=\"maps\",resource=\"configmaps\"} 2".to_owned(),
-        "informer_relists_total{name=\"maps\",resource=\"configmaps\",reason=\"first\"} 1".to_owned(),
+        "informer_relists_total{name=\"maps\",resource=\"configmaps\",reason=\"initial\"} 1".to_owned(),
         "informer_synced{name=\"maps\",resource=\"configmaps\"} 1".to_owned(),
         format!("informer_store_resource_version{{name=\"maps\",resource=\"configmaps\"}} {version}"),
         "informer_queued_items{name=\"maps\",resource=\"configmaps\"} 0".to_owned(),

@@ -1,0 +1,151 @@
+//! The `oidc` auth provider of kubeconfigs: an id token, and a refresh token to get the next one with.
+//!
+//! New tokens are written back to the kubeconfig, where other programs find them; before asking for new ones, this looks
+//! whether another program has put some there. A kubeconfig that cannot be written costs a warning, not the request.
+
+mod id_token;
+mod issuer;
+mod web;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use self::{issuer::Tokens, web::Web};
+use crate::client::{
+    auth::{Credential, IssueFuture, Issuer, bearer},
+    config::secret::decode_base64,
+    config::{AuthProvider, Config, Pem, Proxy, Tls, Trust, credentials::why_not},
+};
+use crate::{Error, ErrorKind};
+
+/// Gives id tokens.
+pub(in crate::client) struct OidcIssuer {
+    provider: AuthProvider,
+    settings: Mutex<Settings>,
+    web: Web,
+}
+
+type Settings = BTreeMap<String, String>;
+
+impl OidcIssuer {
+    pub(in crate::client) fn new(provider: &AuthProvider, config: &Config) -> Result<Self, Error> {
+        let settings = provider.config.config.clone();
+        if provider.config.name != "oidc" {
+            let why = why_not(&provider.config.name);
+            return Err(Error::new(ErrorKind::Config, format!("auth provider {why}")));
+        }
+        if of(&settings, EXTRA_SCOPES).is_some() {
+            tracing::debug!("extra-scopes of the oidc auth provider is not used: a refresh asks for no scopes");
+        }
+        // As in client-go, the cluster's own proxy is not the issuer's.
+        let proxy = match config.proxy {
+            Proxy::Direct => Proxy::Direct,
+            _ => Proxy::FromEnvironment,
+        };
+        let web = Web::new(Tls::default().trust(trust(&settings)?), proxy);
+        Ok(Self { provider: provider.clone(), settings: Mutex::new(settings), web })
+    }
+
+    async fn token(&self, previous: Option<Arc<Credential>>) -> Result<Credential, Error> {
+        let mut settings = self.newest().await;
+        let mut problem = None;
+        if let Some(token) = of(&settings, ID_TOKEN) {
+            match credential(token) {
+                Ok(found) if is_better(&found, previous.as_deref()) => return Ok(found),
+                Ok(_) => {}
+                Err(error) => problem = Some(error),
+            }
+        }
+        let Some(refresh_token) = of(&settings, REFRESH_TOKEN) else {
+            return Err(problem.unwrap_or_else(|| {
+                let what = "the oidc id-token is missing, has expired or was rejected, and there is no refresh-token: log in again";
+                Error::new(ErrorKind::Auth, what)
+            }));
+        };
+        let client =
+            issuer::Client { id: of(&settings, CLIENT_ID).unwrap_or_default(), secret: of(&settings, CLIENT_SECRET) };
+        let issuer_url = of(&settings, ISSUER_URL).unwrap_or_default();
+        let tokens = issuer::refresh(&self.web, issuer_url, client, refresh_token).await?;
+        let credential = credential(tokens.id_token.expose())?;
+        self.keep(&mut settings, tokens).await;
+        Ok(credential)
+    }
+
+    /// The settings, with the tokens that another program may have written in the meantime.
+    async fn newest(&self) -> Settings {
+        let provider = self.provider.clone();
+        let stored = tokio::task::spawn_blocking(move || provider.stored_settings()).await;
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(Some(stored)) = stored
+            && [ISSUER_URL, CLIENT_ID].iter().all(|name| of(&stored, name) == of(&settings, name))
+        {
+            // Tokens of ours that could not be written are newer than what is there.
+            let stamp = |settings: &Settings| of(settings, ID_TOKEN).and_then(|token| id_token::expiry(token).ok());
+            if stamp(&stored) >= stamp(&settings) {
+                *settings = stored;
+            }
+        }
+        settings.clone()
+    }
+
+    async fn keep(&self, settings: &mut Settings, tokens: Tokens) {
+        settings.insert(ID_TOKEN.to_owned(), tokens.id_token.expose().to_owned());
+        if let Some(token) = tokens.refresh_token {
+            settings.insert(REFRESH_TOKEN.to_owned(), token.expose().to_owned());
+        }
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone_from(settings);
+        let (provider, settings) = (self.provider.clone(), settings.clone());
+        let written = tokio::task::spawn_blocking(move || provider.persist(settings)).await;
+        if let Ok(Err(error)) = written {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "new oidc tokens are not in the kubeconfig, so that other programs do not have them");
+        }
+    }
+}
+
+impl Issuer for OidcIssuer {
+    fn issue(&self, previous: Option<Arc<Credential>>) -> IssueFuture<'_> {
+        Box::pin(self.token(previous))
+    }
+}
+
+fn of<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
+    settings.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+fn credential(token: &str) -> Result<Credential, Error> {
+    let expires = id_token::expiry(token)
+        .map_err(|why| Error::new(ErrorKind::Auth, format!("the oidc id-token cannot be used: {why}")))?;
+    Ok(Credential { header: Some(bearer(token)?), certificate: None, expires: Some(expires) })
+}
+
+/// Whether it is good for a while, and another than the one that will not do.
+fn is_better(found: &Credential, previous: Option<&Credential>) -> bool {
+    let good = found.expires.is_none_or(|expires| SystemTime::now() + LEEWAY < expires);
+    good && previous.is_none_or(|previous| previous.header != found.header)
+}
+
+fn trust(settings: &Settings) -> Result<Trust, Error> {
+    let pem = match (of(settings, AUTHORITY_DATA), of(settings, AUTHORITY)) {
+        (Some(data), _) => Pem::Data(decode_base64(data).ok_or_else(|| {
+            Error::new(ErrorKind::Config, format!("the oidc auth provider's {AUTHORITY_DATA} is not base64"))
+        })?),
+        (None, Some(file)) => Pem::File(file.into()),
+        (None, None) => return Ok(Trust::System),
+    };
+    Ok(Trust::Authority(pem))
+}
+
+const ISSUER_URL: &str = "idp-issuer-url";
+const CLIENT_ID: &str = "client-id";
+const CLIENT_SECRET: &str = "client-secret";
+const AUTHORITY: &str = "idp-certificate-authority";
+const AUTHORITY_DATA: &str = "idp-certificate-authority-data";
+const ID_TOKEN: &str = "id-token";
+const REFRESH_TOKEN: &str = "refresh-token";
+const EXTRA_SCOPES: &str = "extra-scopes";
+/// Clocks differ.
+const LEEWAY: Duration = Duration::from_secs(10);

@@ -1,0 +1,151 @@
+//! `Client`: the handle to an API server. All clones share connections and credentials.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderMap;
+use klient_proto::ManagedFields;
+
+use super::{
+    ClientBuilder, RestClient,
+    auth::AuthSource,
+    http::{Body, Transport, response, throttle::Throttle, warnings::Warnings},
+    metrics::ClientMetrics,
+};
+use crate::Error;
+
+/// A handle to an API server.
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use klient::options::ListOptions;
+/// use klient::{Api, Client};
+///
+/// # async fn list() -> Result<(), klient::Error> {
+/// let client = Client::infer()?;
+/// let pods: Api<Pod> = Api::namespaced(client, "kube-system");
+/// for pod in &pods.list(&ListOptions::default().label_selector("app=web").limit(500)).await? {
+///     println!("{}", pod.metadata.name.as_deref().unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+pub(super) struct Inner {
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) auth: Arc<dyn AuthSource>,
+    pub(super) path_prefix: String,
+    pub(super) headers: HeaderMap,
+    pub(super) default_namespace: String,
+    pub(super) timeout: Duration,
+    pub(super) protobuf: bool,
+    pub(super) managed_fields: ManagedFields,
+    /// Set once the server has refused a body for being protobuf.
+    pub(super) protobuf_refused: Arc<AtomicBool>,
+    /// Set once a watch was asked for initial events and did not send them.
+    pub(super) watch_list_lacking: Arc<AtomicBool>,
+    pub(super) throttle: Option<Arc<Throttle>>,
+    pub(super) warnings: Arc<Warnings>,
+    pub(super) metrics: Arc<ClientMetrics>,
+}
+
+impl Client {
+    /// A client over a transport, to be set up further.
+    pub fn builder(transport: impl Transport) -> ClientBuilder {
+        ClientBuilder::new(Arc::new(transport))
+    }
+
+    /// A client with other settings that shares this one's connections and credentials.
+    ///
+    /// ```no_run
+    /// # fn patient(client: klient::Client) -> klient::Client {
+    /// client.to_builder().timeout(std::time::Duration::from_secs(300)).build()
+    /// # }
+    /// ```
+    pub fn to_builder(&self) -> ClientBuilder {
+        ClientBuilder::of(Inner::clone(&self.inner))
+    }
+
+    /// Requests part by part: any verb on any path.
+    pub fn rest(&self) -> RestClient {
+        RestClient::new(self.clone())
+    }
+
+    /// The namespace to use where none is said.
+    pub fn default_namespace(&self) -> &str {
+        &self.inner.default_namespace
+    }
+
+    /// Sends a request and returns the answer, if it is a success. Its body streams in, decompressed.
+    ///
+    /// # Errors
+    ///
+    /// The server's [`Status`](klient_core::Status) as an error, or why there is no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the request; the server may have done it already.
+    pub async fn send(&self, request: http::Request<Vec<u8>>) -> Result<http::Response<Body>, Error> {
+        let response = self.exchange(request).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(response::error(response, self.timeout()).await)
+    }
+
+    /// Whether objects travel as protobuf where they can.
+    pub(super) fn prefers_protobuf(&self) -> bool {
+        self.inner.protobuf
+    }
+
+    /// Whether the server may take objects as protobuf.
+    pub(super) fn sends_protobuf(&self) -> bool {
+        self.inner.protobuf && !self.inner.protobuf_refused.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that the server takes no protobuf, so that the next write does not try.
+    pub(super) fn protobuf_was_refused(&self) {
+        self.inner.protobuf_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server is not known to lack initial events in watches.
+    pub(crate) fn offers_watch_list(&self) -> bool {
+        !self.inner.watch_list_lacking.load(Ordering::Relaxed)
+    }
+
+    /// Remembers, for all handles, that the server lacks initial events in watches.
+    pub(crate) fn lacks_watch_list(&self) {
+        self.inner.watch_list_lacking.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether typed responses keep `metadata.managedFields`.
+    pub(super) fn managed_fields(&self) -> ManagedFields {
+        self.inner.managed_fields
+    }
+
+    /// How long a call other than a watch may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.inner.timeout
+    }
+}
+
+// Never prints headers: they may hold secrets.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("host", &self.inner.metrics.host())
+            .field("default_namespace", &self.inner.default_namespace)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! A client certificate that is had while the program runs, such as one that a plugin gives.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::client::config::ClientCertificate;
+
+/// A client certificate that can be replaced at any time, shared by whoever gets it and the transport that shows it.
+///
+/// It goes before the certificate of the TLS settings. Once it has changed, new requests go to new connections;
+/// answers that are under way, watches included, are read to their end on the old ones.
+///
+/// ```
+/// use klient::client::{config::{ClientCertificate, Pem}, http::{HttpSettings, IdentitySlot}};
+///
+/// let identity = IdentitySlot::default();
+/// let mut settings = HttpSettings::new("https://127.0.0.1:6443".parse()?);
+/// settings.identity = Some(identity.clone());
+/// // Later, and again whenever there is a new one:
+/// # let (certificate, key) = (b"".to_vec(), b"".to_vec());
+/// identity.set(Some(ClientCertificate::new(Pem::Data(certificate), Pem::Data(key))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct IdentitySlot {
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Default)]
+struct Held {
+    certificate: Option<ClientCertificate>,
+    changes: u64,
+}
+
+impl IdentitySlot {
+    /// Sets the certificate to show from now on. The same one again changes nothing.
+    pub fn set(&self, certificate: Option<ClientCertificate>) {
+        let mut held = self.lock();
+        if held.certificate != certificate {
+            held.certificate = certificate;
+            held.changes += 1;
+        }
+    }
+
+    /// How often the certificate has changed, and the one there is now.
+    pub(super) fn current(&self) -> (u64, Option<ClientCertificate>) {
+        let held = self.lock();
+        (held.changes, held.certificate.clone())
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// Never prints the key.
+impl fmt::Debug for IdentitySlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.lock().certificate.is_some() { "IdentitySlot(set)" } else { "IdentitySlot(empty)" })
+    }
+}
