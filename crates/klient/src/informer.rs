@@ -49,7 +49,7 @@ pub use self::{
         RelistReason,
     },
     registration::Registration,
-    store::{Batch, Keyed, Objects, ObjectsIter, Snapshot, ThreadSafeStore},
+    store::{Keyed, Objects, ObjectsIter, Snapshot, StoreWriter, ThreadSafeStore},
 };
 use self::{handler::Listener, processor::Processor, run::Lifecycle};
 use crate::{Error, ErrorKind};

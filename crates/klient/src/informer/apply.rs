@@ -10,7 +10,7 @@ use super::{
     handler::Event,
     object::CachedObject,
     reflector::ReflectorStore,
-    store::{Batch, ThreadSafeStore},
+    store::{StoreWriter, ThreadSafeStore},
 };
 use crate::Error;
 
@@ -53,7 +53,7 @@ impl<K: Resource> ThreadSafeStore<CachedObject<K>> {
 }
 
 impl<K: Resource> Applied<K> {
-    fn insert(&mut self, store: &mut Batch<'_, CachedObject<K>>, object: CachedObject<K>, in_initial_list: bool) {
+    fn insert(&mut self, store: &mut StoreWriter<CachedObject<K>>, object: CachedObject<K>, in_initial_list: bool) {
         self.bytes_added += object.wire_len();
         let Some(old) = store.insert(object.clone()) else {
             self.events.push(Event::Added { object, in_initial_list });
@@ -65,7 +65,7 @@ impl<K: Resource> Applied<K> {
         }
     }
 
-    fn remove(&mut self, store: &mut Batch<'_, CachedObject<K>>, tombstone: Tombstone<CachedObject<K>>) {
+    fn remove(&mut self, store: &mut StoreWriter<CachedObject<K>>, tombstone: Tombstone<CachedObject<K>>) {
         let object = tombstone.object();
         let late = matches!(tombstone, Tombstone::Final(_))
             && store.get(object.key()).is_some_and(|known| object.is_older_than(known));

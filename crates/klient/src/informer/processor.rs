@@ -181,37 +181,6 @@ impl<K: Resource> Processor<K> {
         }
     }
 
-    /// Applies a batch to the store, then hands the events to the handlers.
-    fn apply(&self, batch: DeltaBatch<CachedObject<K>>) {
-        let metrics = self.board.metrics();
-        let started = metrics.map(|_| Instant::now());
-        let first = batch.in_initial_list;
-        let mut handlers = self.lock();
-        let applied = self.store.apply_batch(batch);
-        handlers.bytes = (handlers.bytes + applied.bytes_added).saturating_sub(applied.bytes_removed);
-        handlers.hand_out(applied.events, first);
-        if first {
-            self.synced.send_replace(true);
-        }
-        let bytes = handlers.bytes;
-        let backlog = metrics.map(|_| handlers.registered.iter().map(|handler| handler.listener.buffer.len()).sum());
-        drop(handlers);
-        let objects = self.store.len();
-        self.board.resized(objects, bytes);
-        tracing::trace!(
-            target: "klient::informer::store",
-            resource = self.board.status().resource,
-            objects,
-            bytes,
-            version = %self.store.resource_version(),
-            "applied batch"
-        );
-        if let (Some(metrics), Some(started), Some(backlog)) = (metrics, started, backlog) {
-            metrics.applied(started.elapsed(), objects, bytes, backlog, &self.store.resource_version());
-        }
-        self.store_changed.notify_waiters();
-    }
-
     fn lock(&self) -> MutexGuard<'_, Handlers<K>> {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -269,7 +238,34 @@ impl<K: Resource> ReflectorStore for Arc<Processor<K>> {
         Some(self.store.clone())
     }
 
+    /// Applies a batch to the store, then hands the events to the handlers.
     fn apply(&mut self, batch: DeltaBatch<CachedObject<K>>) {
-        Processor::apply(self, batch);
+        let metrics = self.board.metrics();
+        let started = metrics.map(|_| Instant::now());
+        let first = batch.in_initial_list;
+        let mut handlers = self.lock();
+        let applied = self.store.apply_batch(batch);
+        handlers.bytes = (handlers.bytes + applied.bytes_added).saturating_sub(applied.bytes_removed);
+        handlers.hand_out(applied.events, first);
+        if first {
+            self.synced.send_replace(true);
+        }
+        let bytes = handlers.bytes;
+        let backlog = metrics.map(|_| handlers.registered.iter().map(|handler| handler.listener.buffer.len()).sum());
+        drop(handlers);
+        let objects = self.store.len();
+        self.board.resized(objects, bytes);
+        tracing::trace!(
+            target: "klient::informer::store",
+            resource = self.board.status().resource,
+            objects,
+            bytes,
+            version = %self.store.resource_version(),
+            "applied batch"
+        );
+        if let (Some(metrics), Some(started), Some(backlog)) = (metrics, started, backlog) {
+            metrics.applied(started.elapsed(), objects, bytes, backlog, &self.store.resource_version());
+        }
+        self.store_changed.notify_waiters();
     }
 }

@@ -44,9 +44,9 @@ impl<V: Clone + Send + Sync + 'static> Keyed for (ObjectKey, V) {
 /// let by_namespace = store.add_index("namespace", IndexFunc::namespace())?;
 /// store.insert((ObjectKey::namespaced("shop", "web"), 1));
 /// let before = store.snapshot();
-/// store.write(|batch| {
-///     batch.insert((ObjectKey::namespaced("shop", "db"), 2));
-///     batch.remove(&ObjectKey::namespaced("shop", "web"));
+/// store.write(|writer| {
+///     writer.insert((ObjectKey::namespaced("shop", "db"), 2));
+///     writer.remove(&ObjectKey::namespaced("shop", "web"));
 /// });
 /// assert_eq!(by_namespace.keys("shop"), [ObjectKey::namespaced("shop", "db")]);
 /// assert_eq!(before.len(), 1);
@@ -61,7 +61,7 @@ pub struct ThreadSafeStore<T> {
 
 /// The side of the writer and the side of the readers.
 struct Sides<T> {
-    writer: Mutex<Writer<T>>,
+    writer: Mutex<StoreWriter<T>>,
     published: Published<Contents<T>>,
 }
 
@@ -103,8 +103,10 @@ impl<T> Clone for Bucket<T> {
     }
 }
 
-/// The writer's copy of the contents, which shares everything unchanged with the published contents.
-struct Writer<T> {
+/// Write access to a store inside of [`ThreadSafeStore::write`]. Readers see all of its changes in one step.
+///
+/// This is the writer's copy of the contents, which shares everything unchanged with the published contents.
+pub struct StoreWriter<T> {
     contents: Contents<T>,
     functions: Vec<Function<T>>,
     old_values: IndexValues,
@@ -128,7 +130,7 @@ where
         let hasher = RandomState::default();
         let contents =
             Contents { objects: Trie::default(), indices: Arc::new([]), version: ResourceVersion::default(), hasher };
-        let writer = Writer {
+        let writer = StoreWriter {
             contents: contents.clone(),
             functions: Vec::new(),
             old_values: IndexValues::default(),
@@ -141,7 +143,7 @@ where
     ///
     /// Waits for other writers, never for readers. Changing the same store inside of `change` deadlocks.
     #[doc(alias = "Transaction")]
-    pub fn write<R>(&self, change: impl FnOnce(&mut Batch<'_, T>) -> R) -> R {
+    pub fn write<R>(&self, change: impl FnOnce(&mut StoreWriter<T>) -> R) -> R {
         let mut writer = self.sides.writer.lock().unwrap_or_else(|poisoned| {
             // A change panicked half-way. Readers never saw it, and it is undone.
             let mut writer = PoisonError::into_inner(poisoned);
@@ -149,24 +151,24 @@ where
             writer.functions.iter_mut().for_each(|function| function.stored = None);
             writer
         });
-        let result = change(&mut Batch { writer: &mut writer });
+        let result = change(&mut writer);
         self.sides.published.set(writer.contents.clone());
         result
     }
 
     /// Stores an object. Returns the object with the same key that it replaces, if any.
     pub fn insert(&self, object: T) -> Option<T> {
-        self.write(|batch| batch.insert(object))
+        self.write(|writer| writer.insert(object))
     }
 
     /// Removes the object with this key, and returns it.
     pub fn remove(&self, key: &ObjectKey) -> Option<T> {
-        self.write(|batch| batch.remove(key))
+        self.write(|writer| writer.remove(key))
     }
 
     /// Replaces all objects.
     pub fn replace(&self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
-        self.write(|batch| batch.replace(objects, version));
+        self.write(|writer| writer.replace(objects, version));
     }
 
     /// Returns the object with this key, if any.
@@ -228,7 +230,7 @@ where
     #[doc(alias = "AddIndexers")]
     pub fn add_index(&self, name: impl Into<Arc<str>>, function: IndexFunc<T>) -> Result<Index<T>, Error> {
         let name = name.into();
-        let position = self.write(|batch| batch.writer.add_index(Arc::clone(&name), function))?;
+        let position = self.write(|writer| writer.add_index(Arc::clone(&name), function))?;
         Ok(Index::new(self.clone(), name, position))
     }
 
@@ -295,71 +297,56 @@ impl<T: Keyed> Contents<T> {
     }
 }
 
-/// Access to a store inside of [`ThreadSafeStore::write`]. Readers see all of its changes in one step.
-pub struct Batch<'a, T> {
-    writer: &'a mut Writer<T>,
+impl<T> fmt::Debug for StoreWriter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreWriter").field("objects", &self.contents.objects.len()).finish_non_exhaustive()
+    }
 }
 
-impl<T: Keyed> Batch<'_, T> {
-    /// Returns the object with this key, including the changes of this batch.
+impl<T: Keyed> StoreWriter<T> {
+    /// Returns the object with this key, including earlier changes of this writer.
     pub fn get(&self, key: &ObjectKey) -> Option<&T> {
-        self.writer.contents.get(key)
+        self.contents.get(key)
     }
 
     /// Stores an object. Returns the object with the same key that it replaces, if any.
     #[expect(clippy::needless_pass_by_value, reason = "the store takes the object")]
     pub fn insert(&mut self, object: T) -> Option<T> {
-        self.writer.insert(&object)
-    }
-
-    /// Removes the object with this key, and returns it.
-    pub fn remove(&mut self, key: &ObjectKey) -> Option<T> {
-        self.writer.remove(key)
-    }
-
-    /// Replaces all objects.
-    pub fn replace(&mut self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
-        self.writer.clear();
-        for object in objects {
-            self.writer.insert(&object);
-        }
-        self.set_resource_version(version);
-    }
-
-    /// Sets the resource version of the store.
-    pub fn set_resource_version(&mut self, version: ResourceVersion) {
-        self.writer.contents.version = version;
-    }
-
-    /// Returns all objects, including the changes of this batch.
-    pub fn list(&self) -> Objects<T> {
-        Objects { members: self.writer.contents.objects.clone() }
-    }
-}
-
-impl<T> fmt::Debug for Batch<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("objects", &self.writer.contents.objects.len()).finish_non_exhaustive()
-    }
-}
-
-impl<T: Keyed> Writer<T> {
-    fn insert(&mut self, object: &T) -> Option<T> {
         let hash = self.contents.hasher.hash_one(object.key());
         let old = self.contents.objects.insert(hash, object.clone(), |other| other.key() == object.key());
         for position in 0..self.functions.len() {
-            self.reindex(position, hash, old.as_ref(), Some(object));
+            self.reindex(position, hash, old.as_ref(), Some(&object));
         }
         old
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<T> {
+    /// Removes the object with this key, and returns it.
+    pub fn remove(&mut self, key: &ObjectKey) -> Option<T> {
         let hash = self.contents.hasher.hash_one(key);
         let old = self.contents.objects.remove(hash, |other| other.key() == key)?;
         for position in 0..self.functions.len() {
             self.reindex(position, hash, Some(&old), None);
         }
         Some(old)
+    }
+
+    /// Replaces all objects.
+    pub fn replace(&mut self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
+        self.clear();
+        for object in objects {
+            self.insert(object);
+        }
+        self.set_resource_version(version);
+    }
+
+    /// Sets the resource version of the store.
+    pub fn set_resource_version(&mut self, version: ResourceVersion) {
+        self.contents.version = version;
+    }
+
+    /// Returns all objects, including earlier changes of this writer.
+    pub fn list(&self) -> Objects<T> {
+        Objects { members: self.contents.objects.clone() }
     }
 
     fn clear(&mut self) {

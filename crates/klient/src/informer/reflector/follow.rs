@@ -17,7 +17,7 @@ use crate::{
 
 /// A watch that ends before this without an event did not work.
 const SHORT: Duration = Duration::from_secs(1);
-/// The time that a watch may last beyond the limit that the server was asked to keep.
+/// The time that a watch may last beyond the limit in its request.
 const GRACE: Duration = Duration::from_secs(30);
 /// The number of events after which a batch is applied even if more are at hand. Few enough that they, and the states that
 /// they replace, are still in the processor's cache when handlers see them.
@@ -104,7 +104,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         watch: &L::Watch,
         progress: &mut Progress,
     ) -> Option<WatchEnd> {
-        let (delta, object): (fn(S::Object) -> Delta<S::Object>, RawObject) = match event {
+        let (delta, object): (ToDelta<S::Object>, RawObject) = match event {
             None => return Some(WatchEnd::Closed),
             Some(Ok(WatchEvent::Added(object))) => (Delta::Added, object),
             Some(Ok(WatchEvent::Modified(object))) => (Delta::Updated, object),
@@ -195,6 +195,9 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         if self.bookmarks_seen { end.min(progress.last_event + self.options.max_silence) } else { end }
     }
 }
+
+/// A constructor of a delta from an object.
+type ToDelta<T> = fn(T) -> Delta<T>;
 
 /// The progress of one watch.
 struct Progress {

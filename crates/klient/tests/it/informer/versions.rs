@@ -23,12 +23,12 @@ fn started(source: &Source) -> SharedInformer<ConfigMap> {
 /// Waits until the source has received so many requests.
 async fn requests(source: &Source, count: usize) -> Vec<String> {
     within(async {
-        while source.asked().len() < count {
+        while source.requests().len() < count {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
     .await;
-    source.asked()
+    source.requests()
 }
 
 /// Checks that an informer at version 50 has relisted a server that is at version 4.
@@ -100,7 +100,7 @@ async fn informer_resumes_watch_if_version_did_not_go_back() {
     let expected = ["list any 500", "watch @50", "watch @50", "list newest 1", "watch @50"];
     assert_eq!(requests(&source, 5).await, expected);
     tokio::time::sleep(Duration::from_secs(240)).await;
-    assert_eq!(source.asked().len(), 5, "one check is enough");
+    assert_eq!(source.requests().len(), 5, "one check is enough");
     quiet.send(added("b", "51")).unwrap();
     within(informer.wait_until_seen(&"51".into())).await.unwrap();
     assert_eq!(informer.status().relists, [(RelistReason::Initial, 1)].into());
@@ -151,7 +151,7 @@ async fn informer_relists_once_if_server_does_not_order_versions() {
     }
     second.send(added("d", "51")).unwrap();
     within(informer.wait_until_seen(&"51".into())).await.unwrap();
-    assert_eq!(source.asked(), ["list any 500", "watch @50", "list newest 500", "watch @50"]);
+    assert_eq!(source.requests(), ["list any 500", "watch @50", "list newest 500", "watch @50"]);
     assert_eq!(informer.lister().len(), 22);
 }
 
@@ -164,7 +164,7 @@ async fn informer_keeps_watching_after_delete_with_old_version() {
     watch.send(deleted("a", "3")).unwrap();
     watch.send(added("b", "51")).unwrap();
     within(informer.wait_until_seen(&"51".into())).await.unwrap();
-    assert_eq!(source.asked(), ["list any 500", "watch @50"]);
+    assert_eq!(source.requests(), ["list any 500", "watch @50"]);
     assert_eq!(informer.lister().len(), 1);
 }
 
