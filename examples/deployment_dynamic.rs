@@ -15,7 +15,7 @@ use klient::{
         discovery::{CachedDiscovery, DiscoveryClient, RestMapper},
     },
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, GetOptions, PropagationPolicy, UpdateOptions},
+    options::{DeleteOptions, PropagationPolicy},
 };
 use serde_json::json;
 
@@ -40,17 +40,17 @@ async fn run() -> anyhow::Result<()> {
             "spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]},
         },
     }}));
-    let made = deployments.create(&CreateOptions::default(), &demo).await?;
+    let made = deployments.create(&demo).await?;
     println!("made {NAME} with {} replicas", made.data["spec"]["replicas"]);
 
-    let mut changed = deployments.get(NAME, &GetOptions::default()).await?;
+    let mut changed = deployments.get(NAME).await?;
     changed.data["spec"]["replicas"] = json!(1);
     changed.data["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:1.29");
-    let updated = deployments.update(&UpdateOptions::default(), &changed).await?;
+    let updated = deployments.update(&changed).await?;
     println!("updated it to {}", updated.data["spec"]["template"]["spec"]["containers"][0]["image"]);
 
     let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-    deployments.delete(NAME, &options).await?;
+    deployments.delete(NAME).options(options.clone()).await?;
     println!("deleted {NAME}");
     Ok(())
 }

@@ -18,7 +18,7 @@ use k8s_openapi::{
 };
 use klient::{
     Api, Client,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PropagationPolicy, UpdateOptions},
+    options::{DeleteOptions, PropagationPolicy},
     retry::{Backoff, retry_on_conflict},
 };
 
@@ -28,19 +28,19 @@ fn main() -> anyhow::Result<()> {
 
 async fn run() -> anyhow::Result<()> {
     let deployments: Api<Deployment> = Api::default_namespaced(Client::infer()?);
-    let made = deployments.create(&CreateOptions::default(), &demo()).await?;
+    let made = deployments.create(&demo()).await?;
     println!("made {NAME}, version {}", made.metadata.resource_version.unwrap_or_default());
 
     // Somebody else may write in between: then it is read and changed once more.
     let scaled = retry_on_conflict(Backoff::default(), async || {
-        let mut deployment = deployments.get(NAME, &GetOptions::default()).await?;
+        let mut deployment = deployments.get(NAME).await?;
         deployment.spec.replicas = Some(1);
-        deployments.update(&UpdateOptions::default(), &deployment).await
+        deployments.update(&deployment).await
     })
     .await?;
     println!("scaled {NAME} to {}", scaled.spec.replicas.context("no replicas")?);
 
-    for deployment in &deployments.list(&ListOptions::default().label_selector("app=demo")).await? {
+    for deployment in &deployments.list().labels("app=demo").await? {
         let image = deployment.spec.template.spec.as_ref().and_then(|spec| spec.containers[0].image.as_deref());
         println!(
             "there is {} with {}",
@@ -50,7 +50,7 @@ async fn run() -> anyhow::Result<()> {
     }
 
     let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-    deployments.delete(NAME, &options).await?;
+    deployments.delete(NAME).options(options.clone()).await?;
     println!("deleted {NAME}");
     Ok(())
 }

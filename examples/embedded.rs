@@ -7,11 +7,7 @@
 use std::error::Error;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use klient::{
-    Api, Client, Clientset, Patch, WatchEvent,
-    client::http::FnTransport,
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
-};
+use klient::{Api, Client, Clientset, Patch, WatchEvent, client::http::FnTransport};
 use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;
 
@@ -20,11 +16,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let start = std::time::Instant::now();
     let server = ApiServer::start().await?;
     let client = Client::builder(FnTransport::new(server.service())).build();
-    let namespaces = Clientset::new(client.clone()).core_v1().namespaces().list(&ListOptions::default()).await?;
+    let namespaces = Clientset::new(client.clone()).core_v1().namespaces().list().await?;
     println!("a server with {} namespaces, {:?} after its start", namespaces.items.len(), start.elapsed());
 
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
-    let mut watch = deployments.watch(&WatchOptions::after(namespaces.resource_version())).await?;
+    let mut watch = deployments.watch().after(namespaces.resource_version()).await?;
     let web: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "web"},
         "spec": {
@@ -35,10 +31,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             },
         },
     }))?;
-    deployments.create(&CreateOptions::default(), &web).await?;
-    let two = Patch::Merge(json!({"spec": {"replicas": 2}}));
-    deployments.patch("web", &PatchOptions::default(), &two).await?;
-    deployments.delete("web", &DeleteOptions::default()).await?;
+    deployments.create(&web).await?;
+    let two = Patch::merge(json!({"spec": {"replicas": 2}}));
+    deployments.patch("web", two.clone()).await?;
+    deployments.delete("web").await?;
     for _ in 0..3 {
         match watch.next().await.ok_or("the watch ended")?? {
             WatchEvent::Added(object) => println!("added, {:?} replicas by default", object.spec.replicas),
@@ -51,9 +47,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.inject(Fault::conflict().on_path("/api/v1/namespaces/default/configmaps").times(1));
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "settings-"}}))?;
-    let refused = maps.create(&CreateOptions::default(), &map).await;
+    let refused = maps.create(&map).await;
     println!("refused on purpose: {}", refused.err().map_or("it was not".to_owned(), |error| error.to_string()));
-    let made = maps.create(&CreateOptions::default(), &map).await?;
+    let made = maps.create(&map).await?;
     println!("made {}", made.metadata.name.unwrap_or_default());
     Ok(())
 }

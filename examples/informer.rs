@@ -11,7 +11,6 @@ use klient::{
     Api, Client, ObjectKey, Patch,
     client::http::FnTransport,
     informer::{HandlerFuncs, IndexFunc, InformerFactory},
-    options::{CreateOptions, DeleteOptions, PatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
@@ -23,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     for (name, team) in [("menu", "kitchen"), ("prices", "bar"), ("tables", "kitchen")] {
         let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"team": team}}}))?;
-        maps.create(&CreateOptions::default(), &map).await?;
+        maps.create(&map).await?;
     }
 
     // One watch for everyone in the process who asks for the same objects.
@@ -41,17 +40,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("the kitchen has {:?}", by_team.keys("kitchen"));
 
     // A write, and the cache that has it.
-    let soup = Patch::Merge(json!({"data": {"today": "soup"}}));
-    let menu = maps.patch("menu", &PatchOptions::default(), &soup).await?;
+    let soup = Patch::merge(json!({"data": {"today": "soup"}}));
+    let menu = maps.patch("menu", soup.clone()).await?;
     informer.wait_until_seen(&menu.metadata.resource_version.unwrap_or_default().into()).await?;
     let cached = informer.lister().get(&ObjectKey::namespaced("default", "menu")).ok_or("not in the cache")?;
     println!("today there is {:?}", cached.decode()?.data.as_ref().and_then(|data| data.get("today")));
 
     // All watches break; what happens meanwhile is not lost.
     server.end_watches();
-    maps.delete("prices", &DeleteOptions::default()).await?;
-    let last =
-        maps.create(&CreateOptions::default(), &serde_json::from_value(json!({"metadata": {"name": "wine"}}))?).await?;
+    maps.delete("prices").await?;
+    let last = maps.create(&serde_json::from_value(json!({"metadata": {"name": "wine"}}))?).await?;
     informer.wait_until_seen(&last.metadata.resource_version.unwrap_or_default().into()).await?;
     println!("the cache has {:?}", informer.lister().list().keys());
     factory.shutdown().await;

@@ -12,7 +12,6 @@ use klient::{
     Api, Client, ObjectKey, Patch,
     client::http::FnTransport,
     informer::{HandlerFuncs, InformerFactory, Lister},
-    options::{CreateOptions, PatchOptions},
     workqueue::{QueueOptions, WorkQueue},
 };
 use klient_apiserver::ApiServer;
@@ -30,8 +29,8 @@ async fn sync(maps: &Api<ConfigMap>, lister: &Lister<ConfigMap>, key: &ObjectKey
     if map.metadata.labels.as_ref().and_then(|labels| labels.get("entries")) == Some(&entries) {
         return Ok(());
     }
-    let label = Patch::Merge(json!({"metadata": {"labels": {"entries": entries}}}));
-    maps.patch(key.name(), &PatchOptions::default(), &label).await?;
+    let label = Patch::merge(json!({"metadata": {"labels": {"entries": entries}}}));
+    maps.patch(key.name(), label.clone()).await?;
     println!("{key} has {entries} entries");
     Ok(())
 }
@@ -77,7 +76,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.inject(klient_apiserver::Fault::internal_error().on_method(patches).times(2));
     for (name, data) in [("menu", json!({"soup": "4.50", "cake": "3.20"})), ("tables", json!({"terrace": "12"}))] {
         let map = serde_json::from_value(json!({"metadata": {"name": name}, "data": data}))?;
-        maps.create(&CreateOptions::default(), &map).await?;
+        maps.create(&map).await?;
     }
     for name in ["menu", "tables"] {
         let labelled = klient::wait::Until::is(|map: &ConfigMap| map.metadata.labels.is_some());

@@ -10,11 +10,7 @@
 
 use anyhow::bail;
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{
-    Api, Client,
-    options::{ApplyOptions, DeleteOptions},
-    status::Status,
-};
+use klient::{Api, Client, options::ApplyOptions, status::Status};
 use serde_json::{Value, json};
 
 fn main() -> anyhow::Result<()> {
@@ -26,12 +22,12 @@ async fn run() -> anyhow::Result<()> {
     let (painter, carpenter) = (ApplyOptions::new("painter"), ApplyOptions::new("carpenter"));
 
     // The first apply makes the object. Neither manager needs to know what the other has put there.
-    maps.apply(NAME, &painter, &fields(&json!({"colour": "blue"}))).await?;
-    let both = maps.apply(NAME, &carpenter, &fields(&json!({"wood": "oak"}))).await?;
+    maps.apply(NAME, &fields(&json!({"colour": "blue"}))).options(painter.clone()).await?;
+    let both = maps.apply(NAME, &fields(&json!({"wood": "oak"}))).options(carpenter.clone()).await?;
     println!("two managers, one object: {:?}", both.data.unwrap_or_default());
 
     let theirs = fields(&json!({"wood": "oak", "colour": "red"}));
-    match maps.apply(NAME, &carpenter, &theirs).await {
+    match maps.apply(NAME, &theirs).options(carpenter.clone()).await {
         Err(error) if error.is_conflict() => {
             for cause in error.status().map(Status::causes).unwrap_or_default() {
                 println!("refused: {} at {}", cause.message, cause.field);
@@ -40,14 +36,14 @@ async fn run() -> anyhow::Result<()> {
         Err(error) => return Err(error.into()),
         Ok(_) => bail!("there should be a conflict"),
     }
-    let forced = maps.apply(NAME, &carpenter.clone().force(true), &theirs).await?;
+    let forced = maps.apply(NAME, &theirs).options(carpenter.clone().force().clone()).await?;
     println!("by force: {:?}", forced.data.unwrap_or_default());
 
     // What a manager no longer applies is gone, if nobody else owns it.
-    let less = maps.apply(NAME, &carpenter, &fields(&json!({"wood": "oak"}))).await?;
+    let less = maps.apply(NAME, &fields(&json!({"wood": "oak"}))).options(carpenter.clone()).await?;
     println!("without the colour: {:?}", less.data.unwrap_or_default());
 
-    maps.delete(NAME, &DeleteOptions::default()).await?;
+    maps.delete(NAME).await?;
     println!("deleted {NAME}");
     Ok(())
 }

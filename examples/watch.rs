@@ -10,11 +10,7 @@
 
 use anyhow::Context as _;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use klient::{
-    Api, Client, Patch, WatchEvent,
-    client::RetryWatch,
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
-};
+use klient::{Api, Client, Patch, WatchEvent, client::RetryWatch, options::WatchOptions};
 use serde_json::json;
 
 fn main() -> anyhow::Result<()> {
@@ -25,18 +21,18 @@ async fn run() -> anyhow::Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(Client::infer()?);
     // What is there now, and then every change since: nothing is lost in between.
     let selector = format!("metadata.name={NAME}");
-    let list = maps.list(&ListOptions::default().field_selector(&selector)).await?;
+    let list = maps.list().fields(&selector).await?;
     println!("{} config maps are called {NAME} so far", list.items.len());
     // Goes on by itself when its connection breaks.
-    let options = WatchOptions::after(list.resource_version()).field_selector(&selector);
+    let options = WatchOptions::after(list.resource_version()).fields(&selector);
     let mut watch = RetryWatch::new(maps.clone(), options)?;
 
     let changes = async {
         let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
-        maps.create(&CreateOptions::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await?;
-        let patch = Patch::Merge(json!({"data": {"colour": "blue"}}));
-        maps.patch(NAME, &PatchOptions::default(), &patch).await?;
-        maps.delete(NAME, &DeleteOptions::default()).await
+        maps.create(&ConfigMap { metadata, ..ConfigMap::default() }).await?;
+        let patch = Patch::merge(json!({"data": {"colour": "blue"}}));
+        maps.patch(NAME, patch.clone()).await?;
+        maps.delete(NAME).await
     };
     let events = async {
         loop {

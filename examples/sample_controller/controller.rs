@@ -8,7 +8,6 @@ use klient::{
     controller::{Controller, ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source, Terminal},
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
     informer::{Event as Change, Lister, SharedInformer},
-    options::{CreateOptions, UpdateOptions},
     owner::{is_controlled_by, set_controller_ref},
     workqueue::{ExponentialBackoff, MaxOf, TokenBucket},
 };
@@ -67,9 +66,7 @@ impl Syncer {
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), request.namespace());
         let deployment = match self.deployments.get(&ObjectKey::namespaced(request.namespace(), name)) {
             Some(deployment) => deployment.decode()?,
-            None => {
-                api.create(&CreateOptions::default().field_manager(CONTROLLER), &new_deployment(&foo)?).await?.into()
-            }
+            None => api.create(&new_deployment(&foo)?).manager(CONTROLLER).await?.into(),
         };
         if !is_controlled_by(&deployment.metadata, foo.metadata.uid.as_deref().unwrap_or_default()) {
             let message = format!("Resource {name:?} already exists and is not managed by Foo");
@@ -80,7 +77,7 @@ impl Syncer {
             Some(replicas) if Some(replicas) != deployment.spec.replicas => {
                 tracing::info!(foo = %request.key(), from = deployment.spec.replicas, to = replicas, "scales the Deployment");
                 // Whole, and whatever its version: the Foo alone says how it looks.
-                api.update(&UpdateOptions::default().field_manager(CONTROLLER), &new_deployment(&foo)?).await?.into()
+                api.update(&new_deployment(&foo)?).manager(CONTROLLER).await?.into()
             }
             _ => deployment,
         };
@@ -94,7 +91,7 @@ impl Syncer {
         let mut foo = foo.clone();
         foo.status = Some(FooStatus { available_replicas: available });
         let api: Api<Foo> = Api::namespaced(self.client.clone(), foo.metadata.namespace.as_deref().unwrap_or_default());
-        api.update_status(&UpdateOptions::default().field_manager(CONTROLLER), &foo).await?;
+        api.update_status(&foo).manager(CONTROLLER).await?;
         Ok(())
     }
 }

@@ -14,7 +14,6 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{
     Api, Client, Error,
-    options::{CreateOptions, ListOptions},
     retry::{Backoff, retry_on_error},
     wait::{Until, wait_for},
 };
@@ -36,7 +35,7 @@ pub async fn install(client: &Client) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::cluster(client.clone());
     let definition: CustomResourceDefinition = serde_saphyr::from_str(DEFINITION).context("crd.yaml")?;
     let name = definition.metadata.name.clone().unwrap_or_default();
-    match definitions.create(&CreateOptions::default(), &definition).await {
+    match definitions.create(&definition).await {
         Ok(_) => {}
         Err(error) if error.is_already_exists() => {}
         Err(error) => return Err(error).context("the definition of Foo cannot be installed"),
@@ -46,7 +45,7 @@ pub async fn install(client: &Client) -> Result<()> {
     // What says so is a moment ahead of what serves.
     let foos: Api<Foo> = Api::all(client.clone());
     let patience = Backoff::default().factor(2.0).steps(11);
-    let list = async || foos.list(&ListOptions::default().limit(1)).await;
+    let list = async || foos.list().limit(1).await;
     retry_on_error(patience, Error::is_not_found, list).await.context("Foo is not served")?;
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
             for number in numbers {
                 let mut rollout = template.clone();
                 rollout.metadata.name = Some(name(number));
-                api.create(&CreateOptions::default(), &rollout).await?;
+                api.create(&rollout).await?;
             }
             Ok::<_, klient::Error>(())
         });
@@ -55,7 +55,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     while let Some(worker) = workers.join_next().await {
         worker??;
     }
-    let bytes = serde_json::to_vec(&api.get(&name(0), &klient::options::GetOptions::default()).await?)?.len();
+    let bytes = serde_json::to_vec(&api.get(&name(0)).await?)?.len();
     println!("{}", json!({"object_bytes": bytes}));
     Ok(())
 }
@@ -73,13 +73,13 @@ async fn define(client: &Client) -> Result<()> {
             ],
         },
     }))?;
-    Api::<CustomResourceDefinition>::cluster(client.clone()).create(&CreateOptions::default(), &definition).await?;
+    Api::<CustomResourceDefinition>::cluster(client.clone()).create(&definition).await?;
     Ok(())
 }
 
 async fn wait_until_served(api: &Api<DynamicObject>) -> Result<()> {
     for _ in 0..300 {
-        if api.list(&ListOptions::default()).await.is_ok() {
+        if api.list().await.is_ok() {
             return Ok(());
         }
         // Another process takes the kind in: what it says of that comes before all of its parts know.

@@ -17,8 +17,8 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
         make_namespace(client, namespace).await?;
     }
     let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
-    let create = CreateOptions::default().field_manager("kube-controller-manager");
-    let update = UpdateOptions::default().field_manager("kubelet");
+    let create = CreateOptions::default().manager("kube-controller-manager");
+    let update = UpdateOptions::default().manager("kubelet");
     let template = arguments.pod()?;
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..WORKERS {
@@ -28,12 +28,12 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
             for number in numbers {
                 let mut pod = template.clone();
                 pod.metadata.name = Some(name(number));
-                let mut made = fleet.create(&create, &pod).await?;
+                let mut made = fleet.create(&pod).options(create.clone()).await?;
                 made.status.clone_from(&template.status);
                 if let Some(status) = &mut made.status {
                     status.pod_ip = Some(format!("10.{}.{}.{}", number / 62_500, number / 250 % 250, number % 250));
                 }
-                fleet.update_status(&update, &made).await?;
+                fleet.update_status(&made).options(update.clone()).await?;
             }
             Ok::<_, klient::Error>(())
         });
@@ -41,7 +41,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     while let Some(worker) = workers.join_next().await {
         worker??;
     }
-    let bytes = serde_json::to_vec(&fleet.get(&name(0), &klient::options::GetOptions::default()).await?)?.len();
+    let bytes = serde_json::to_vec(&fleet.get(&name(0)).await?)?.len();
     println!("{}", serde_json::json!({"object_bytes": bytes}));
     Ok(())
 }
@@ -49,10 +49,10 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
 /// Changes objects of the fleet; says which version was the last before.
 pub(crate) async fn touch(arguments: &Arguments, client: &Client) -> Result<()> {
     let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
-    let since = fleet.list(&ListOptions::default().limit(1)).await?.metadata.resource_version;
-    let options = PatchOptions::default().field_manager(FIELD_MANAGER);
+    let since = fleet.list().limit(1).await?.metadata.resource_version;
+    let options = PatchOptions::default().manager(FIELD_MANAGER);
     for number in 0..arguments.count {
-        fleet.patch(&name(number % arguments.size), &options, &Patch::Merge(change(number))).await?;
+        fleet.patch(&name(number % arguments.size), Patch::merge(change(number))).options(options.clone()).await?;
     }
     println!("{}", serde_json::json!({"since": since}));
     Ok(())
@@ -61,11 +61,11 @@ pub(crate) async fn touch(arguments: &Arguments, client: &Client) -> Result<()> 
 async fn make_namespace(client: &Client, name: &str) -> Result<()> {
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.to_owned());
-    Api::<Namespace>::cluster(client.clone()).create(&CreateOptions::default(), &namespace).await?;
+    Api::<Namespace>::cluster(client.clone()).create(&namespace).await?;
     // No controller is there to make the account that pods run as.
     let mut account = ServiceAccount::default();
     account.metadata.name = Some("default".to_owned());
-    Api::<ServiceAccount>::namespaced(client.clone(), name).create(&CreateOptions::default(), &account).await?;
+    Api::<ServiceAccount>::namespaced(client.clone(), name).create(&account).await?;
     Ok(())
 }
 

@@ -56,7 +56,7 @@ pub async fn run() -> Result<()> {
     }
     make_connections(&arguments, || {
         let fleet = fleet.clone();
-        async move { Ok(fleet.get(&name(0), &GetOptions::default()).await?) }
+        async move { Ok(fleet.get(&name(0)).await?) }
     })
     .await?;
     let (measured, answer) = match arguments.job {

@@ -15,7 +15,7 @@ pub(crate) async fn get(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measu
             let mut last = None;
             for number in numbers {
                 let name = name(number % size);
-                let pod = fleet.get(&name, &GetOptions::default()).await?;
+                let pod = fleet.get(&name).await?;
                 check(&pod, &name)?;
                 last = Some(pod);
             }
@@ -30,7 +30,7 @@ pub(crate) async fn list(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Mea
     let mark = Mark::now()?;
     let mut last = Vec::new();
     for _ in 0..arguments.count {
-        let list = fleet.list(&ListOptions::default()).await?;
+        let list = fleet.list().await?;
         ensure!(list.items.len() == arguments.size, "{} objects", list.items.len());
         last = list.items;
     }

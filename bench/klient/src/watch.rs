@@ -10,7 +10,7 @@ use klient::{WatchEvent, options::WatchOptions};
 pub(crate) async fn keys(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Measured, Answer)> {
     let mut answer = Answer::default();
     let mark = Mark::now()?;
-    let mut watch = fleet.watch(&WatchOptions::after(arguments.since.as_str())).await?;
+    let mut watch = fleet.watch().after(arguments.since.as_str()).await?;
     while answer.count() < arguments.count {
         match watch.next_raw().await.context("the watch has ended")?? {
             WatchEvent::Modified(object) => answer.add_key(&object.namespace().unwrap_or_default(), &object.name()),
@@ -24,7 +24,7 @@ pub(crate) async fn keys(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Mea
 pub(crate) async fn typed(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Measured, Answer)> {
     let mut answer = Answer::default();
     let mark = Mark::now()?;
-    let mut watch = fleet.watch(&WatchOptions::after(arguments.since.as_str())).await?;
+    let mut watch = fleet.watch().after(arguments.since.as_str()).await?;
     while answer.count() < arguments.count {
         match watch.next().await.context("the watch has ended")?? {
             WatchEvent::Modified(pod) => answer.add_pod(&pod),

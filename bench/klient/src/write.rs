@@ -20,7 +20,7 @@ pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Me
         async move {
             let mut last = None;
             for number in numbers {
-                let pod = api.create(&CreateOptions::default(), &objects[number]).await?;
+                let pod = api.create(&objects[number]).await?;
                 check(&pod, &name(number))?;
                 last = Some(pod);
             }
@@ -29,8 +29,8 @@ pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Me
     })
     .await?;
     let measured = mark.measured()?;
-    let answer = api.list(&ListOptions::default()).await?.items.iter().collect();
-    let all = DeleteCollectionOptions::default().delete(DeleteOptions::default().grace_period(Duration::ZERO));
+    let answer = api.list().await?.items.iter().collect();
+    let all = DeleteCollectionOptions::default().delete().grace_period(Duration::ZERO);
     api.delete_collection(&all).await?;
     Ok((measured, answer))
 }
@@ -41,11 +41,11 @@ pub(crate) async fn patch(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Mea
     let last = spread(arguments, |numbers| {
         let fleet = fleet.clone();
         async move {
-            let options = PatchOptions::default().field_manager(FIELD_MANAGER);
+            let options = PatchOptions::default().manager(FIELD_MANAGER);
             let mut last = None;
             for number in numbers {
                 let name = name(number % size);
-                let pod = fleet.patch(&name, &options, &Patch::Merge(change(number))).await?;
+                let pod = fleet.patch(&name, Patch::merge(change(number))).options(options.clone()).await?;
                 check(&pod, &name)?;
                 last = Some(pod);
             }

@@ -48,7 +48,7 @@ async fn changes(rate: u64, time: Duration) -> Result<()> {
     for number in 0..OBJECTS {
         let mut map = ConfigMap::default();
         map.metadata.name = Some(format!("map-{number}"));
-        objects.push(maps.create(&CreateOptions::default(), &map).await?);
+        objects.push(maps.create(&map).await?);
     }
     let began = Instant::now();
     let latencies: Arc<Mutex<Vec<Duration>>> = Arc::default();
@@ -82,7 +82,7 @@ async fn changes(rate: u64, time: Duration) -> Result<()> {
             let stamp = began.elapsed().as_micros().to_string();
             map.data.get_or_insert_default().insert("at".to_owned(), stamp);
             map.metadata.resource_version = None;
-            maps.update(&UpdateOptions::default(), map).await?;
+            maps.update(map).await?;
             done += 1;
         }
         tokio::time::sleep(Duration::from_micros(200)).await;

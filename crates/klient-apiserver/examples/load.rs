@@ -17,7 +17,6 @@ use klient::{
     Api, Client,
     client::config::{Config, KubeconfigFiles, Overrides},
     object::ResourceVersion,
-    options::{CreateOptions, ListOptions, UpdateOptions, WatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
@@ -64,7 +63,7 @@ fn map(index: usize, text: &str) -> Result<ConfigMap, Failure> {
 /// Writes so many objects, several at a time.
 async fn each(count: usize, write: Write) -> Outcome {
     let maps = connect()?;
-    maps.list(&ListOptions::default().limit(1)).await?;
+    maps.list().limit(1).await?;
     let start = Instant::now();
     let mut workers = JoinSet::new();
     for worker in 0..WRITERS {
@@ -72,8 +71,8 @@ async fn each(count: usize, write: Write) -> Outcome {
         workers.spawn(async move {
             for index in (worker..count).step_by(WRITERS) {
                 match write {
-                    Write::Create => maps.create(&CreateOptions::default(), &map(index, "a")?).await?,
-                    Write::Update => maps.update(&UpdateOptions::default(), &map(index, "b")?).await?,
+                    Write::Create => maps.create(&map(index, "a")?).await?,
+                    Write::Update => maps.update(&map(index, "b")?).await?,
                 };
             }
             Ok::<_, Failure>(())
@@ -91,7 +90,7 @@ async fn list(times: usize) -> Outcome {
     let start = Instant::now();
     let mut seen = 0;
     for _ in 0..times {
-        seen += maps.list(&ListOptions::default()).await?.items.len();
+        seen += maps.list().await?.items.len();
     }
     Ok((seen, start.elapsed().as_secs_f64()))
 }
@@ -99,7 +98,7 @@ async fn list(times: usize) -> Outcome {
 /// So many watchers see so many changes each; counts events.
 async fn watch(watchers: usize, changes: usize) -> Outcome {
     let maps = connect()?;
-    let list = maps.list(&ListOptions::default().limit(1)).await?;
+    let list = maps.list().limit(1).await?;
     let version = ResourceVersion::from(list.metadata.resource_version.unwrap_or_default());
     let ready = Arc::new(Barrier::new(watchers + 1));
     let mut tasks = JoinSet::new();
@@ -109,7 +108,7 @@ async fn watch(watchers: usize, changes: usize) -> Outcome {
         for _ in 0..STREAMS.min(watchers - group * STREAMS) {
             let (client, version, ready) = (client.clone(), version.clone(), Arc::clone(&ready));
             tasks.spawn(async move {
-                let mut events = client.watch(&WatchOptions::after(version)).await?;
+                let mut events = client.watch().after(version).await?;
                 ready.wait().await;
                 for _ in 0..changes {
                     events.next().await.ok_or("the watch ended")??;
@@ -122,7 +121,7 @@ async fn watch(watchers: usize, changes: usize) -> Outcome {
     let start = Instant::now();
     for index in 0..changes {
         let text = format!("{index} ");
-        maps.update(&UpdateOptions::default(), &map(index, &text[..1])?).await?;
+        maps.update(&map(index, &text[..1])?).await?;
     }
     while let Some(ended) = tasks.join_next().await {
         ended??;

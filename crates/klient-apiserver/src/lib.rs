@@ -29,9 +29,9 @@
 //!
 //! async fn label(maps: &Api<ConfigMap>, name: &str) -> Result<ConfigMap, klient::Error> {
 //!     loop {
-//!         let mut map = maps.get(name, &GetOptions::default()).await?;
+//!         let mut map = maps.get(name).await?;
 //!         map.metadata.labels.get_or_insert_default().insert("seen".to_owned(), "yes".to_owned());
-//!         match maps.update(&UpdateOptions::default(), &map).await {
+//!         match maps.update(&map).await {
 //!             Err(error) if error.is_conflict() => continue,
 //!             outcome => return outcome,
 //!         }
@@ -45,10 +45,10 @@
 //! let maps: Api<ConfigMap> = Api::namespaced(client, "default");
 //! server.inject(Fault::conflict().on_method(http::Method::PUT).times(1));
 //!
-//! let mut watch = maps.watch(&WatchOptions::default()).await?;
+//! let mut watch = maps.watch().await?;
 //! let mut map = ConfigMap::default();
 //! map.metadata.name = Some("web".to_owned());
-//! maps.create(&CreateOptions::default(), &map).await?;
+//! maps.create(&map).await?;
 //! let Some(Ok(WatchEvent::Added(added))) = watch.next().await else { panic!("it was added") };
 //! let labelled = label(&maps, added.metadata.name.as_deref().unwrap_or_default()).await?;
 //!

@@ -77,7 +77,7 @@ async fn objects(arguments: &Arguments, selected: &Selected) -> Result<Vec<Value
     let api = selected.api();
     let mut objects = Vec::new();
     for name in &selected.names {
-        objects.push(serde_json::to_value(api.get(name, &Default::default()).await?)?);
+        objects.push(serde_json::to_value(api.get(name).await?)?);
     }
     if selected.names.is_empty() {
         for object in Pager::new(api, options(arguments)).all().await?.items {
@@ -100,10 +100,10 @@ fn options(arguments: &Arguments) -> ListOptions {
     let selection = &arguments.selection;
     let mut options = ListOptions::default();
     if let Some(selector) = &selection.selector {
-        options = options.label_selector(selector);
+        options = options.labels(selector);
     }
     if let Some(selector) = &selection.field_selector {
-        options = options.field_selector(selector);
+        options = options.fields(selector);
     }
     options
 }

@@ -36,10 +36,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let selected = arguments.selection.find().await?;
     let mut builder = SharedInformer::builder(selected.api()).on_error(|error| output::complain(error));
     if let Some(selector) = &arguments.selection.selector {
-        builder = builder.label_selector(selector);
+        builder = builder.labels(selector);
     }
     if let Some(selector) = &arguments.selection.field_selector {
-        builder = builder.field_selector(selector);
+        builder = builder.fields(selector);
     }
     let informer = builder.build();
     let mut events = informer.events();

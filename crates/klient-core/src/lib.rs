@@ -52,7 +52,7 @@ pub use owner::{
     set_controller_ref,
 };
 pub use partial::PartialObjectMeta;
-pub use patch::{JsonPatchOperation, Patch, PatchKind};
+pub use patch::{EncodePatchError, JsonPatchOperation, Patch, PatchKind};
 pub use quantity::{ParseQuantityError, Quantity, QuantityFormat};
 pub use query::Query;
 pub use request::{BuildRequestError, RequestBuilder, Target, Verb, subresource};

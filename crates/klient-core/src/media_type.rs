@@ -14,13 +14,13 @@ pub const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=wat
 /// A watch as JSON, one event after another.
 pub const JSON_WATCH: &str = "application/json;stream=watch";
 
-/// A [`Patch::Json`](crate::Patch::Json).
+/// A [`Patch::json`](crate::Patch::json).
 pub const JSON_PATCH: &str = "application/json-patch+json";
-/// A [`Patch::Merge`](crate::Patch::Merge).
+/// A [`Patch::merge`](crate::Patch::merge).
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
-/// A [`Patch::Strategic`](crate::Patch::Strategic).
+/// A [`Patch::strategic`](crate::Patch::strategic).
 pub const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
-/// A [`Patch::Apply`](crate::Patch::Apply).
+/// A server-side apply.
 pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// The metadata of an object, or of each object of a watch, as JSON.

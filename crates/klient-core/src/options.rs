@@ -2,7 +2,7 @@
 //!
 //! Every option is checked before a request is made from it, so that a mistake is named where it was made and never
 //! sent: by the rules of a real server, and where one would ignore an option or do what nobody means by it.
-//! Fields are for reading; set them with the methods of the same names.
+//! Fields are for reading; the methods set them.
 
 mod apply;
 mod delete;

@@ -15,29 +15,26 @@ use crate::media_type;
 
 /// A change to a part of an object.
 ///
+/// Anything that serializes will do: a `json!` value, a struct with the fields to change, a whole object. A value that cannot
+/// be serialized is an error of the request that carries the patch.
+///
 /// ```
 /// use klient_core::{JsonPatchOperation, JsonPointer, Patch};
 /// use serde_json::json;
 ///
-/// let scale = Patch::Merge(json!({"spec": {"replicas": 3}}));
+/// let scale = Patch::merge(json!({"spec": {"replicas": 3}}));
 /// assert_eq!(scale.content_type(), "application/merge-patch+json");
-/// assert_eq!(scale.body(), br#"{"spec":{"replicas":3}}"#);
+/// assert_eq!(scale.body()?, br#"{"spec":{"replicas":3}}"#);
 ///
 /// let label = JsonPointer::root().field("metadata").field("labels").field("example.com/team");
-/// let patch = Patch::Json(vec![JsonPatchOperation::add(label, "web")]);
-/// assert_eq!(patch.body(), br#"[{"op":"add","path":"/metadata/labels/example.com~1team","value":"web"}]"#);
+/// let patch = Patch::json([JsonPatchOperation::add(label, "web")]);
+/// assert_eq!(patch.body()?, br#"[{"op":"add","path":"/metadata/labels/example.com~1team","value":"web"}]"#);
+/// # Ok::<(), klient_core::EncodePatchError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Patch {
-    /// Steps to carry out in order, all or none (RFC 6902).
-    Json(Vec<JsonPatchOperation>),
-    /// An object to merge: `null` removes a field, lists are replaced (RFC 7386).
-    Merge(Value),
-    /// As merge, but lists are merged by their keys. Built-in kinds only.
-    Strategic(Value),
-    /// The fields that a manager wants, with `apiVersion`, `kind` and name; see [`ApplyOptions`](crate::ApplyOptions).
-    Apply(Value),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    kind: PatchKind,
+    body: Result<Vec<u8>, EncodePatchError>,
 }
 
 /// The form of a [`Patch`], which its content type says.
@@ -56,59 +53,63 @@ pub enum PatchKind {
 }
 
 impl Patch {
-    /// A merge patch with the fields of a value.
-    ///
-    /// # Errors
-    ///
-    /// If the value cannot be encoded as JSON.
-    pub fn merge(value: impl Serialize) -> Result<Self, serde_json::Error> {
-        serde_json::to_value(value).map(Self::Merge)
+    /// Creates a JSON patch (RFC 6902): steps that are carried out in order, all or none.
+    pub fn json(operations: impl IntoIterator<Item = JsonPatchOperation>) -> Self {
+        let operations: Vec<_> = operations.into_iter().map(|operation| operation.to_value()).collect();
+        Self { kind: PatchKind::Json, body: Ok(Value::Array(operations).to_string().into_bytes()) }
     }
 
-    /// A strategic patch with the fields of a value.
-    ///
-    /// # Errors
-    ///
-    /// If the value cannot be encoded as JSON.
-    pub fn strategic(value: impl Serialize) -> Result<Self, serde_json::Error> {
-        serde_json::to_value(value).map(Self::Strategic)
+    /// Creates a merge patch (RFC 7386): `null` removes a field, lists are replaced.
+    #[doc(alias = "MergePatchType")]
+    pub fn merge(fields: impl Serialize) -> Self {
+        Self::encode(PatchKind::Merge, fields)
     }
 
-    /// An apply of the fields of a value.
-    ///
-    /// # Errors
-    ///
-    /// If the value cannot be encoded as JSON.
-    pub fn apply(value: impl Serialize) -> Result<Self, serde_json::Error> {
-        serde_json::to_value(value).map(Self::Apply)
+    /// Creates a strategic merge patch: lists are merged by their keys. Only built-in kinds support it.
+    #[doc(alias = "StrategicMergePatchType")]
+    pub fn strategic(fields: impl Serialize) -> Self {
+        Self::encode(PatchKind::Strategic, fields)
     }
 
-    /// The form.
+    #[expect(clippy::needless_pass_by_value, reason = "so that values and references can be given")]
+    fn encode(kind: PatchKind, fields: impl Serialize) -> Self {
+        let body = serde_json::to_vec(&fields).map_err(|error| EncodePatchError { why: error.to_string() });
+        Self { kind, body }
+    }
+
+    /// Returns the form of the patch.
     pub fn kind(&self) -> PatchKind {
-        match self {
-            Self::Json(_) => PatchKind::Json,
-            Self::Merge(_) => PatchKind::Merge,
-            Self::Strategic(_) => PatchKind::Strategic,
-            Self::Apply(_) => PatchKind::Apply,
-        }
+        self.kind
     }
 
-    /// The `Content-Type` to send it with.
+    /// Returns the `Content-Type` to send the patch with.
     pub fn content_type(&self) -> &'static str {
-        self.kind().content_type()
+        self.kind.content_type()
     }
 
-    /// The body to send: JSON, which is YAML too.
-    pub fn body(&self) -> Vec<u8> {
-        match self {
-            Self::Json(operations) => {
-                Value::Array(operations.iter().map(JsonPatchOperation::to_value).collect()).to_string()
-            }
-            Self::Merge(value) | Self::Strategic(value) | Self::Apply(value) => value.to_string(),
-        }
-        .into_bytes()
+    /// Returns the body to send, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If the value could not be serialized.
+    pub fn body(&self) -> Result<&[u8], EncodePatchError> {
+        self.body.as_deref().map_err(Clone::clone)
     }
 }
+
+/// A value that could not be serialized as the body of a [`Patch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodePatchError {
+    why: String,
+}
+
+impl fmt::Display for EncodePatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot serialize patch as JSON: {}", self.why)
+    }
+}
+
+impl std::error::Error for EncodePatchError {}
 
 impl PatchKind {
     /// The `Content-Type` of patches of this form.
@@ -146,10 +147,9 @@ mod tests {
     #[test]
     fn each_form_has_its_content_type() {
         for (patch, content_type) in [
-            (Patch::Json(vec![]), "application/json-patch+json"),
-            (Patch::merge(json!({})).unwrap(), "application/merge-patch+json"),
-            (Patch::strategic(json!({})).unwrap(), "application/strategic-merge-patch+json"),
-            (Patch::apply(json!({})).unwrap(), "application/apply-patch+yaml"),
+            (Patch::json([]), "application/json-patch+json"),
+            (Patch::merge(json!({})), "application/merge-patch+json"),
+            (Patch::strategic(json!({})), "application/strategic-merge-patch+json"),
         ] {
             assert_eq!(patch.content_type(), content_type);
             assert_eq!(PatchKind::from_content_type(content_type), Some(patch.kind()));
@@ -158,6 +158,13 @@ mod tests {
         }
         assert_eq!(PatchKind::from_content_type("application/json"), None);
         assert_eq!(PatchKind::from_content_type(""), None);
+    }
+
+    #[test]
+    fn patch_that_cannot_be_serialized_says_so_when_it_is_sent() {
+        let keys_are_no_strings = std::collections::BTreeMap::from([(vec![1], 2)]);
+        let error = Patch::merge(keys_are_no_strings).body().unwrap_err();
+        assert_eq!(error.to_string(), "cannot serialize patch as JSON: key must be a string");
     }
 
     #[test]
@@ -171,12 +178,13 @@ mod tests {
             JsonPatchOperation::move_value(at("a"), at("b")),
             JsonPatchOperation::copy(at("b"), at("c")),
         ];
-        let body = Patch::Json(operations.clone()).body();
+        let patch = Patch::json(operations.clone());
+        let body = patch.body().unwrap();
         assert_eq!(
-            String::from_utf8(body.clone()).unwrap(),
+            std::str::from_utf8(body).unwrap(),
             r#"[{"op":"test","path":"/a","value":null},{"op":"add","path":"/a/-","value":{"b":1}},{"op":"replace","path":"/a","value":"x"},{"op":"remove","path":"/a/0"},{"from":"/a","op":"move","path":"/b"},{"from":"/b","op":"copy","path":"/c"}]"#
         );
-        assert_eq!(serde_json::from_slice::<Vec<JsonPatchOperation>>(&body).unwrap(), operations);
+        assert_eq!(serde_json::from_slice::<Vec<JsonPatchOperation>>(body).unwrap(), operations);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use self::{error::BuildRequestError, target::Target, verb::Verb};
 use self::{error::Problem, path::PathParts};
 use crate::{
     ApiResource, ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, InvalidOptionError,
-    ListOptions, Patch, PatchKind, PatchOptions, Query, UpdateOptions, WatchOptions, media_type,
+    ListOptions, Patch, PatchOptions, Query, UpdateOptions, WatchOptions, media_type,
 };
 
 /// Builds requests for one resource in one place.
@@ -37,7 +37,7 @@ use crate::{
 /// let pods = ApiResource::of::<Pod>();
 /// let builder = RequestBuilder::new(&pods, Target::Namespace("default".to_owned()));
 ///
-/// let request = builder.list(&ListOptions::default().label_selector("app=web").limit(500))?;
+/// let request = builder.list(&ListOptions::default().labels("app=web").limit(500))?;
 /// assert_eq!(request.uri(), "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500");
 ///
 /// let logs = builder.subresource(subresource::LOG).param("tailLines", 10).get("web-0", &GetOptions::default())?;
@@ -183,18 +183,16 @@ impl<'a> RequestBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get); and if the patch is an apply, which needs [`apply`](Self::apply) and its options.
+    /// See [`get`](Self::get); and if the patch could not be serialized.
     pub fn patch(
         &self,
         name: &str,
         options: &PatchOptions,
         patch: &Patch,
     ) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
-        if patch.kind() == PatchKind::Apply {
-            return Err(Problem::ApplyAsPatch.into());
-        }
         let query = query(|query| options.append_query(query))?;
-        self.build(Verb::Patch, Some(name), &query, Some((patch.content_type(), patch.body())))
+        let body = patch.body().map_err(Problem::EncodePatch)?;
+        self.build(Verb::Patch, Some(name), &query, Some((patch.content_type(), body.to_vec())))
     }
 
     /// Applies fields to an object, or to a subresource of it: server-side apply, with a body of JSON or YAML.

@@ -4,6 +4,7 @@
 //! [`Clientset`](crate::Clientset) has every built-in kind by group and version, [`DynamicClient`] has kinds known at run time,
 //! and [`RestClient`] builds a request part by part.
 //!
+//! - [`verbs`]: the requests that verbs return, with their options.
 //! - [`config`]: where the cluster is and how to authenticate: kubeconfig files, service accounts.
 //! - [`auth`]: sources of credentials.
 //! - [`discovery`]: which kinds a server has, and their schemas.
@@ -17,6 +18,7 @@ pub(crate) mod clientset;
 pub mod config;
 pub mod discovery;
 mod dynamic;
+mod endpoint;
 pub(crate) mod handle;
 pub mod http;
 mod list;
@@ -26,6 +28,7 @@ mod rest;
 mod retry_watch;
 mod scale;
 mod setup;
+pub mod verbs;
 mod watch;
 
 use self::handle::Inner;

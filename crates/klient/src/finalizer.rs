@@ -3,7 +3,7 @@
 //! What must hold: cleanup runs only on objects that are being deleted, its finalizer is removed only after it succeeded, and
 //! no write undoes somebody else's: each is for the version that was read.
 
-use klient_core::{GetOptions, Patch, PatchOptions, Resource};
+use klient_core::{Patch, Resource};
 use serde_json::json;
 
 use crate::{
@@ -143,7 +143,7 @@ impl Finalizer {
         let outcome = retry_on_conflict(Backoff::default(), async || {
             let current = match at_hand.take() {
                 Some(object) => object,
-                None => api.get(&name, &GetOptions::default()).await?,
+                None => api.get(&name).await?,
             };
             if current.metadata().uid != uid {
                 // Another object of that name is none of our business.
@@ -156,7 +156,7 @@ impl Finalizer {
             };
             let version = &current.metadata().resource_version;
             let patch = json!({"metadata": {"resourceVersion": version, "uid": uid, "finalizers": finalizers}});
-            api.patch(&name, &PatchOptions::default(), &Patch::Merge(patch)).await.map(Some)
+            api.patch(&name, Patch::merge(patch)).await.map(Some)
         });
         match outcome.await {
             Err(error) if error.is_not_found() => Ok(None),

@@ -23,9 +23,9 @@ use crate::Error;
 /// # async fn scale() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");
 /// retry_on_conflict(Backoff::default(), async || {
-///     let mut web = deployments.get("web", &GetOptions::default()).await?;
+///     let mut web = deployments.get("web").await?;
 ///     web.spec.replicas = Some(3);
-///     deployments.update(&UpdateOptions::default(), &web).await
+///     deployments.update(&web).await
 /// })
 /// .await?;
 /// # Ok(())

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use klient_core::{ListOptions, Resource, WatchEvent, WatchOptions};
+use klient_core::{Resource, WatchEvent};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
@@ -146,13 +146,13 @@ pub async fn wait_for<K: Resource>(
 /// Looks, and watches until it holds or the watch ends.
 async fn look<K: Resource>(api: &Api<K>, name: &str, until: &Until<K>) -> Result<Option<Option<K>>, Error> {
     let this = format!("metadata.name={name}");
-    let list = api.list(&ListOptions::default().field_selector(&this)).await?;
+    let list = api.list().fields(&this).await?;
     let version = list.resource_version();
     let object = list.items.into_iter().next();
     if until.holds(object.as_ref()) {
         return Ok(Some(object));
     }
-    let mut watch = api.watch(&WatchOptions::after(version).field_selector(&this)).await?;
+    let mut watch = api.watch().after(version).fields(&this).await?;
     while let Some(event) = watch.next().await {
         let object = match event? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(object),

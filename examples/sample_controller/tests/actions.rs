@@ -13,10 +13,10 @@ async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, 
     let client = client_of(&server);
     install(&client).await.unwrap();
     let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
-    let foo = foos.create(&CreateOptions::default(), &Foo::new("test", "test-deployment", Some(1))).await.unwrap();
+    let foo = foos.create(&Foo::new("test", "test-deployment", Some(1))).await.unwrap();
     if let Some(deployment) = prepare(&foo) {
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
-        deployments.create(&CreateOptions::default(), &deployment).await.unwrap();
+        deployments.create(&deployment).await.unwrap();
     }
     let before = server.requests();
     let factory = InformerFactory::new(client.clone()).namespace("default");

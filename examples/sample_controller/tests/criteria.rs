@@ -64,13 +64,13 @@ async fn criterion_6_deployments_that_nobody_or_another_kind_controls_are_left_a
     world.until(|status| status.queue.ready + status.queue.in_process == 0).await;
     let before = world.controller.status().succeeded;
     let mut unowned = foreign("unowned");
-    world.deployments.create(&CreateOptions::default(), &unowned).await.unwrap();
+    world.deployments.create(&unowned).await.unwrap();
     unowned.metadata.name = Some("of-another".to_owned());
     // A Foo of another group is another kind. It does not exist, and the embedded server has a collector: a moment is enough.
     let uid = foo.metadata.uid.unwrap();
     let owner = json!([{"apiVersion": "example.com/v1", "kind": "Foo", "name": "a", "uid": uid, "controller": true}]);
     unowned.metadata.owner_references = serde_json::from_value(owner).unwrap();
-    world.deployments.create(&CreateOptions::default(), &unowned).await.unwrap();
+    world.deployments.create(&unowned).await.unwrap();
     // What comes next is seen after these two were.
     world.patch_foo("a", json!({"metadata": {"labels": {"x": "1"}}})).await;
     world.until(|status| status.succeeded > before).await;
@@ -118,7 +118,7 @@ async fn criterion_10_and_15_the_deployment_is_made_as_the_foo_says(world: &Worl
 }
 
 async fn criterion_11_a_foreign_deployment_is_a_warning_and_heals_when_it_goes(world: &World) {
-    world.deployments.create(&CreateOptions::default(), &foreign("web")).await.unwrap();
+    world.deployments.create(&foreign("web")).await.unwrap();
     world.create("a", "web", Some(1)).await;
     let event = world.events("a", "ErrResourceExists", 1).await;
     assert_eq!(event.type_.as_deref(), Some("Warning"));
@@ -127,7 +127,7 @@ async fn criterion_11_a_foreign_deployment_is_a_warning_and_heals_when_it_goes(w
     world.until(|status| status.failed >= 3).await;
     world.events("a", "ErrResourceExists", 2).await;
     assert_eq!(world.deployment("web", |_| true).await.spec.replicas, Some(3), "it is not ours");
-    world.deployments.delete("web", &DeleteOptions::default()).await.unwrap();
+    world.deployments.delete("web").await.unwrap();
     let ours = |deployment: &Deployment| controller_of(&deployment.metadata).is_some_and(|owner| owner.name == "a");
     world.deployment("web", ours).await;
 }
@@ -159,7 +159,7 @@ async fn criterion_13_the_status_tells_what_the_deployment_has_and_is_not_writte
     let mut deployment = world.deployment("web", wants(3)).await;
     deployment.status =
         serde_json::from_value(json!({"replicas": 3, "readyReplicas": 2, "availableReplicas": 2})).unwrap();
-    world.deployments.update_status(&UpdateOptions::default(), &deployment).await.unwrap();
+    world.deployments.update_status(&deployment).await.unwrap();
     let two = Until::is(|foo: &Foo| foo.status.as_ref().is_some_and(|status| status.available_replicas == 2));
     let told = wait_for(&world.foos, "a", &two, LIMIT).await.unwrap().unwrap();
     // Another look changes nothing, and so nobody is told of a change.
@@ -167,7 +167,7 @@ async fn criterion_13_the_status_tells_what_the_deployment_has_and_is_not_writte
     let before = world.controller.status().succeeded;
     world.controller.request(klient::ObjectKey::of(&told));
     world.until(|status| status.succeeded > before).await;
-    let again = world.foos.get("a", &Default::default()).await.unwrap();
+    let again = world.foos.get("a").await.unwrap();
     assert_eq!(again.metadata.resource_version, told.metadata.resource_version);
 }
 
@@ -190,7 +190,7 @@ async fn criterion_16_replicas_follow_the_foo_and_are_put_back(world: &World) {
 async fn criterion_16_a_deployment_that_is_deleted_comes_back(world: &World) {
     world.create("a", "web", Some(1)).await;
     let first = world.deployment("web", |_| true).await.metadata.uid;
-    world.deployments.delete("web", &DeleteOptions::default()).await.unwrap();
+    world.deployments.delete("web").await.unwrap();
     world.deployment("web", move |deployment| deployment.metadata.uid != first).await;
 }
 
@@ -205,7 +205,7 @@ async fn criterion_16_a_new_name_is_a_new_deployment_and_the_old_one_stays_owned
 
 async fn criterion_16_replicas_out_of_bounds_are_refused(world: &World) {
     for replicas in [0, 11] {
-        let refused = world.foos.create(&CreateOptions::default(), &Foo::new("a", "web", Some(replicas))).await;
+        let refused = world.foos.create(&Foo::new("a", "web", Some(replicas))).await;
         assert_eq!(refused.unwrap_err().status().unwrap().code, 422);
     }
 }
@@ -215,7 +215,7 @@ async fn criterion_16_only_the_garbage_collector_removes_the_deployment_of_a_foo
     world.synced("a").await;
     world.until(|status| status.queue.ready + status.queue.in_process == 0).await;
     let before = world.controller.status().succeeded;
-    world.foos.delete("a", &DeleteOptions::default()).await.unwrap();
+    world.foos.delete("a").await.unwrap();
     if world.embedded.is_some() {
         wait_for(&world.deployments, "web", &Until::absent(), LIMIT).await.unwrap();
         // The deletion of the Deployment is the only thing that was looked at.

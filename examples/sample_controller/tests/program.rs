@@ -67,7 +67,7 @@ async fn runs_until_terminated(kubeconfig: &Path) {
     install(&client).await.unwrap();
     let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
     let mut child = start(&["--kubeconfig", kubeconfig.to_str().unwrap(), "--namespace", "default"]);
-    foos.create(&CreateOptions::default(), &Foo::new("program", "program", Some(1))).await.unwrap();
+    foos.create(&Foo::new("program", "program", Some(1))).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client, "default");
     wait_for(&deployments, "program", &Until::exists(), LIMIT).await.unwrap();
     terminate(&child);
@@ -85,7 +85,7 @@ async fn criterion_1_a_second_signal_ends_it_at_once() {
     // What the controller begins does not end.
     server.inject(Fault::silence().on_method(http::Method::POST).on_path("/apis/apps/v1"));
     let foos: Api<Foo> = Api::namespaced(client, "default");
-    foos.create(&CreateOptions::default(), &Foo::new("a", "web", Some(1))).await.unwrap();
+    foos.create(&Foo::new("a", "web", Some(1))).await.unwrap();
     let mut child = start(&["--kubeconfig", kubeconfig.to_str().unwrap()]);
     let asked = ("POST".to_owned(), "/apis/apps/v1/namespaces/default/deployments".to_owned());
     while !server.requests().contains_key(&asked) {
@@ -112,7 +112,7 @@ async fn criterion_1_master_names_the_server() {
     install(&client).await.unwrap();
     let mut child = start(&["--master", &listening.url(), "--kubeconfig", "/dev/null"]);
     let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
-    foos.create(&CreateOptions::default(), &Foo::new("a", "web", Some(1))).await.unwrap();
+    foos.create(&Foo::new("a", "web", Some(1))).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client, "default");
     wait_for(&deployments, "web", &Until::exists(), LIMIT).await.unwrap();
     terminate(&child);

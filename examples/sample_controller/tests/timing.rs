@@ -28,7 +28,7 @@ fn unowned(name: &str) -> Deployment {
 #[tokio::test(start_paused = true)]
 async fn criterion_4_failures_wait_5_ms_and_twice_as_long_each_time() {
     let world = World::embedded().await;
-    world.deployments.create(&CreateOptions::default(), &unowned("web")).await.unwrap();
+    world.deployments.create(&unowned("web")).await.unwrap();
     world.create("a", "web", Some(1)).await;
     world.until(|status| status.failed == 1).await;
     // 5, 10, 20, ... ms: the eighth try is 635 ms after the first, the ninth 1275 ms.
@@ -45,7 +45,7 @@ async fn criterion_5_every_foo_is_looked_at_every_30_seconds_and_not_after_it_is
     let before = world.controller.status().succeeded;
     tokio::time::sleep(RESYNC * 4).await;
     assert_eq!(world.controller.status().succeeded, before + 4);
-    world.foos.delete("a", &DeleteOptions::default()).await.unwrap();
+    world.foos.delete("a").await.unwrap();
     // The collector deletes the Deployment, of which the controller hears.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let after = world.controller.status().succeeded;
@@ -88,7 +88,7 @@ async fn criterion_10_a_stale_cache_leads_to_a_retry_and_not_to_a_second_deploym
     );
     let world = World::on_embedded(server).await;
     world.until(|status| status.informers.iter().all(|informer| informer.resource_version.as_str() != "")).await;
-    world.deployments.create(&CreateOptions::default(), &unowned("web")).await.unwrap();
+    world.deployments.create(&unowned("web")).await.unwrap();
     world.create("a", "web", Some(1)).await;
     world.until(|status| status.failed >= 3).await;
     let server = world.embedded.as_ref().unwrap();
@@ -137,13 +137,13 @@ async fn a_foo_that_is_none_is_an_error_of_its_own_that_waits_for_a_change() {
         },
     });
     let definitions: Api<CustomResourceDefinition> = Api::cluster(client_of(&server));
-    definitions.create(&CreateOptions::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    definitions.create(&serde_json::from_value(definition).unwrap()).await.unwrap();
     let world = World::on_embedded(server).await;
     let anything = DynamicClient::new(world.client.clone()).in_namespace(&ApiResource::of::<Foo>(), &world.namespace);
     let odd = serde_json::json!({
         "apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "odd"}, "spec": {"replicas": "many"},
     });
-    anything.create(&CreateOptions::default(), &serde_json::from_value(odd).unwrap()).await.unwrap();
+    anything.create(&serde_json::from_value(odd).unwrap()).await.unwrap();
     world.create("a", "web", Some(1)).await;
     world.synced("a").await;
     world.until(|status| status.failed == 1).await;

@@ -64,7 +64,7 @@ impl World {
         install(&client).await.unwrap();
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"generateName": "sample-"}})).unwrap();
         let namespaces: Api<Namespace> = Api::cluster(client.clone());
-        let namespace = namespaces.create(&CreateOptions::default(), &namespace).await.unwrap().metadata.name.unwrap();
+        let namespace = namespaces.create(&namespace).await.unwrap().metadata.name.unwrap();
         let factory = InformerFactory::new(client.clone()).namespace(&namespace);
         let (foos, deployments) = (factory.namespaced::<Foo>(), factory.apps_v1().deployments());
         let (recorder, sink) = events(client.clone());
@@ -83,15 +83,15 @@ impl World {
     }
 
     pub(crate) async fn create(&self, name: &str, deployment: &str, replicas: Option<i32>) -> Foo {
-        self.foos.create(&CreateOptions::default(), &Foo::new(name, deployment, replicas)).await.unwrap()
+        self.foos.create(&Foo::new(name, deployment, replicas)).await.unwrap()
     }
 
     pub(crate) async fn patch_foo(&self, name: &str, patch: Value) -> Foo {
-        self.foos.patch(name, &PatchOptions::default(), &Patch::Merge(patch)).await.unwrap()
+        self.foos.patch(name, Patch::merge(patch)).await.unwrap()
     }
 
     pub(crate) async fn patch_deployment(&self, name: &str, patch: Value) -> Deployment {
-        self.deployments.patch(name, &PatchOptions::default(), &Patch::Merge(patch)).await.unwrap()
+        self.deployments.patch(name, Patch::merge(patch)).await.unwrap()
     }
 
     /// Waits until something holds of a Deployment.
@@ -125,7 +125,7 @@ impl World {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
         let looking = async {
             loop {
-                let all = events.list(&ListOptions::default()).await.unwrap().items;
+                let all = events.list().await.unwrap().items;
                 let fits = |event: &Event| {
                     event.involved_object.name.as_deref() == Some(foo) && event.reason.as_deref() == Some(reason)
                 };

@@ -17,7 +17,7 @@ use klient::{
     Api, Client, Patch,
     client::config::{Config, Kubeconfig, Overrides},
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, PropagationPolicy},
+    options::{DeleteOptions, PropagationPolicy},
     request::Target,
     resource::{ApiResource, GroupVersionKind, Scope},
 };
@@ -108,12 +108,12 @@ async fn write(client: Client, writer: usize, round: usize, acknowledged: Arc<Se
         let answer = match n % 4 {
             0 => {
                 let object = json!({"metadata": {"name": name}, "data": {"n": n.to_string()}});
-                maps.create(&CreateOptions::default(), &serde_json::from_value(object).unwrap()).await.map(Some)
+                maps.create(&serde_json::from_value(object).unwrap()).await.map(Some)
             }
-            3 if n % 8 == 7 => maps.delete(&name, &DeleteOptions::default()).await.map(|_| None),
+            3 if n % 8 == 7 => maps.delete(&name).await.map(|_| None),
             _ => {
-                let patch = Patch::Merge(json!({"data": {"n": n.to_string()}}));
-                maps.patch(&name, &PatchOptions::default(), &patch).await.map(Some)
+                let patch = Patch::merge(json!({"data": {"n": n.to_string()}}));
+                maps.patch(&name, patch.clone()).await.map(Some)
             }
         };
         let Ok(answer) = answer else { return told };
@@ -151,7 +151,7 @@ async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
         }
         server = Process::start(folder.path()).await;
         let maps: Api<ConfigMap> = Api::namespaced(server.client.clone(), "default");
-        let list = maps.list(&ListOptions::default()).await.unwrap();
+        let list = maps.list().await.unwrap();
         let now: u64 = list.resource_version().as_str().parse().unwrap();
         assert!(now >= newest, "the revision went from {newest} to {now}");
         newest = now;
@@ -197,17 +197,17 @@ async fn custom_kinds_and_owners_outlive_a_restart() {
                     {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}))
         .unwrap();
         let api = Api::<DynamicObject>::dynamic(client.clone(), definitions, Target::Cluster);
-        api.create(&CreateOptions::default(), &definition).await.unwrap();
+        api.create(&definition).await.unwrap();
         let api = Api::dynamic(client.clone(), widgets.clone(), Target::Namespace("default".to_owned()));
         let widget: DynamicObject = serde_json::from_value(
             json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}),
         )
         .unwrap();
-        let owner = api.create(&CreateOptions::default(), &widget).await.unwrap();
+        let owner = api.create(&widget).await.unwrap();
         let owned = json!({"metadata": {"name": "owned", "ownerReferences": [{"apiVersion": "example.com/v1",
             "kind": "Widget", "name": "w", "uid": owner.metadata.uid}]}});
         let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-        maps.create(&CreateOptions::default(), &serde_json::from_value(owned).unwrap()).await.unwrap();
+        maps.create(&serde_json::from_value(owned).unwrap()).await.unwrap();
         server.revision()
     };
     let server = ApiServer::builder().folder(folder.path()).start().await.unwrap();
@@ -215,11 +215,11 @@ async fn custom_kinds_and_owners_outlive_a_restart() {
     let client = client(&server);
     let api = Api::<DynamicObject>::dynamic(client.clone(), widgets, Target::Namespace("default".to_owned()));
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    api.get("w", &GetOptions::default()).await.unwrap();
-    let mut watch = maps.watch(&klient::options::WatchOptions::default()).await.unwrap();
+    api.get("w").await.unwrap();
+    let mut watch = maps.watch().await.unwrap();
     assert!(matches!(watch.next().await, Some(Ok(klient::WatchEvent::Added(_)))));
     let background = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-    api.delete("w", &background).await.unwrap();
+    api.delete("w").options(background).await.unwrap();
     assert!(matches!(watch.next().await, Some(Ok(klient::WatchEvent::Deleted(_)))));
 }
 
@@ -254,7 +254,7 @@ async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
         let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
         for n in 0..20 {
             let object = json!({"metadata": {"name": format!("m{n}")}, "data": {"k": "v".repeat(2000)}});
-            maps.create(&CreateOptions::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+            maps.create(&serde_json::from_value(object).unwrap()).await.unwrap();
         }
     }
     let whole = fs::read(&path).unwrap();
@@ -273,7 +273,7 @@ async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
             // It hit what is not in use.
             Ok(server) => {
                 let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
-                let found = maps.list(&ListOptions::default()).await.unwrap().items;
+                let found = maps.list().await.unwrap().items;
                 assert!(
                     at == 0
                         || found.len() == 20 && found.iter().all(|map| map.data.as_ref().unwrap()["k"].len() == 2000),

@@ -8,7 +8,7 @@ use klient::{
     Api, Client, Patch,
     client::{Deleted, Pager},
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, PropagationPolicy, UpdateOptions},
+    options::{DeleteOptions, ListOptions, PatchOptions, PropagationPolicy},
     request::Target,
     resource::{ApiResource, GroupVersionKind, Scope},
 };
@@ -25,7 +25,7 @@ fn map(name: &str) -> ConfigMap {
 }
 
 async fn create(api: &Api<ConfigMap>, name: &str) -> ConfigMap {
-    api.create(&CreateOptions::default(), &map(name)).await.unwrap()
+    api.create(&map(name)).await.unwrap()
 }
 
 #[tokio::test]
@@ -34,18 +34,18 @@ async fn an_object_is_made_read_changed_and_deleted() {
         let maps = maps(&client);
         let made = create(&maps, "web").await;
         assert!(made.metadata.uid.is_some() && made.metadata.creation_timestamp.is_some());
-        assert_eq!(maps.get("web", &GetOptions::default()).await.unwrap(), made);
+        assert_eq!(maps.get("web").await.unwrap(), made);
         let mut changed = made.clone();
         changed.data.as_mut().unwrap().insert("k".to_owned(), "w".to_owned());
-        let updated = maps.update(&UpdateOptions::default(), &changed).await.unwrap();
+        let updated = maps.update(&changed).await.unwrap();
         assert_ne!(updated.metadata.resource_version, made.metadata.resource_version);
-        let conflict = maps.update(&UpdateOptions::default(), &changed).await.unwrap_err();
+        let conflict = maps.update(&changed).await.unwrap_err();
         assert!(conflict.is_conflict(), "{conflict}");
-        assert!(maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err().is_already_exists());
-        let gone = maps.delete("web", &DeleteOptions::default()).await.unwrap();
+        assert!(maps.create(&map("web")).await.unwrap_err().is_already_exists());
+        let gone = maps.delete("web").await.unwrap();
         assert!(matches!(gone, Deleted::Status(status) if status.is_success()));
-        assert!(maps.get("web", &GetOptions::default()).await.unwrap_err().is_not_found());
-        assert!(maps.delete("web", &DeleteOptions::default()).await.unwrap_err().is_not_found());
+        assert!(maps.get("web").await.unwrap_err().is_not_found());
+        assert!(maps.delete("web").await.unwrap_err().is_not_found());
     }
 }
 
@@ -53,7 +53,7 @@ async fn an_object_is_made_read_changed_and_deleted() {
 async fn an_update_that_changes_nothing_is_no_write() {
     let maps = maps(&started().await);
     let made = create(&maps, "web").await;
-    let same = maps.update(&UpdateOptions::default(), &made).await.unwrap();
+    let same = maps.update(&made).await.unwrap();
     assert_eq!(same.metadata.resource_version, made.metadata.resource_version);
 }
 
@@ -63,36 +63,40 @@ async fn every_kind_of_patch_does_its_own() {
     let maps = maps(&client);
     create(&maps, "web").await;
     let options = PatchOptions::default();
-    let merge = Patch::Merge(json!({"data": {"k": null, "n": "1"}}));
-    let patched = maps.patch("web", &options, &merge).await.unwrap();
+    let merge = Patch::merge(json!({"data": {"k": null, "n": "1"}}));
+    let patched = maps.patch("web", merge.clone()).options(options.clone()).await.unwrap();
     assert_eq!(serde_json::to_value(&patched.data).unwrap(), json!({"n": "1"}));
     let json: Patch = serde_json::from_value::<Vec<klient::patch::JsonPatchOperation>>(
         json!([{"op": "add", "path": "/data/m", "value": "2"}, {"op": "test", "path": "/data/n", "value": "1"}]),
     )
-    .map(Patch::Json)
+    .map(Patch::json)
     .unwrap();
-    let patched = maps.patch("web", &options, &json).await.unwrap();
+    let patched = maps.patch("web", json.clone()).options(options.clone()).await.unwrap();
     assert_eq!(serde_json::to_value(&patched.data).unwrap(), json!({"m": "2", "n": "1"}));
     let deployments: Api<Deployment> = Api::namespaced(client, "default");
     let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
         "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "one", "image": "x:1"}, {"name": "two", "image": "y:1"}]}}}}))
     .unwrap();
-    let made = deployments.create(&CreateOptions::default(), &deployment).await.unwrap();
+    let made = deployments.create(&deployment).await.unwrap();
     assert_eq!((made.metadata.generation, made.spec.replicas), (Some(1), Some(1)));
     let strategic =
-        Patch::Strategic(json!({"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "y:2"}]}}}}));
-    let patched = deployments.patch("web", &options, &strategic).await.unwrap();
+        Patch::strategic(json!({"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "y:2"}]}}}}));
+    let patched = deployments.patch("web", strategic.clone()).options(options.clone()).await.unwrap();
     let containers = patched.spec.template.spec.unwrap().containers;
     assert_eq!(
         containers.iter().filter_map(|container| container.image.as_deref()).collect::<Vec<_>>(),
         ["x:1", "y:2"]
     );
     assert_eq!(patched.metadata.generation, Some(2));
-    let scaled =
-        deployments.scale().patch("web", &options, &Patch::Merge(json!({"spec": {"replicas": 4}}))).await.unwrap();
+    let scaled = deployments
+        .scale()
+        .patch("web", Patch::merge(json!({"spec": {"replicas": 4}})))
+        .options(options.clone())
+        .await
+        .unwrap();
     assert_eq!(scaled.spec.unwrap().replicas, Some(4));
-    assert_eq!(deployments.get("web", &GetOptions::default()).await.unwrap().spec.replicas, Some(4));
+    assert_eq!(deployments.get("web").await.unwrap().spec.replicas, Some(4));
 }
 
 #[tokio::test]
@@ -102,9 +106,9 @@ async fn lists_are_selected_and_paged() {
     for number in 0..25 {
         create(&maps, &format!("map-{number:02}")).await;
     }
-    let selected = maps.list(&ListOptions::default().label_selector("app in (map-03, map-07)")).await.unwrap();
+    let selected = maps.list().labels("app in (map-03, map-07)").await.unwrap();
     assert_eq!(selected.items.len(), 2);
-    let one = maps.list(&ListOptions::default().field_selector("metadata.name=map-11")).await.unwrap();
+    let one = maps.list().fields("metadata.name=map-11").await.unwrap();
     assert_eq!(one.items[0].metadata.name.as_deref(), Some("map-11"));
     let mut pager = Pager::new(maps.clone(), ListOptions::default().limit(7));
     let mut sizes = Vec::new();
@@ -116,7 +120,7 @@ async fn lists_are_selected_and_paged() {
         sizes.push(page.items.len());
     }
     assert_eq!(sizes, [7, 7, 7, 4]);
-    assert_eq!(Api::<ConfigMap>::all(client).list(&ListOptions::default()).await.unwrap().items.len(), 26);
+    assert_eq!(Api::<ConfigMap>::all(client).list().await.unwrap().items.len(), 26);
 }
 
 #[tokio::test]
@@ -124,12 +128,12 @@ async fn finalizers_hold_an_object_until_they_are_gone() {
     let maps = maps(&started().await);
     let mut held = map("held");
     held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
-    maps.create(&CreateOptions::default(), &held).await.unwrap();
-    let waiting = maps.delete("held", &DeleteOptions::default()).await.unwrap();
+    maps.create(&held).await.unwrap();
+    let waiting = maps.delete("held").await.unwrap();
     assert!(matches!(waiting, Deleted::Object(object) if object.metadata.deletion_timestamp.is_some()));
-    let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    maps.patch("held", &PatchOptions::default(), &none).await.unwrap();
-    assert!(maps.get("held", &GetOptions::default()).await.unwrap_err().is_not_found());
+    let none = Patch::merge(json!({"metadata": {"finalizers": null}}));
+    maps.patch("held", none.clone()).await.unwrap();
+    assert!(maps.get("held").await.unwrap_err().is_not_found());
 }
 
 /// Waits for the garbage collector, which works beside the requests.
@@ -152,25 +156,25 @@ async fn what_nobody_owns_is_collected() {
     owned.metadata.owner_references = serde_json::from_value(json!([{"apiVersion": "v1", "kind": "ConfigMap",
         "name": "owner", "uid": owner.metadata.uid, "blockOwnerDeletion": true}]))
     .unwrap();
-    maps.create(&CreateOptions::default(), &owned).await.unwrap();
-    maps.delete("owner", &DeleteOptions::default()).await.unwrap();
-    eventually(async || maps.get_opt("owned", &GetOptions::default()).await.unwrap().is_none()).await;
+    maps.create(&owned).await.unwrap();
+    maps.delete("owner").await.unwrap();
+    eventually(async || maps.get_opt("owned").await.unwrap().is_none()).await;
 
     let owner = create(&maps, "owner").await;
     owned.metadata.owner_references.as_mut().unwrap()[0].uid = owner.metadata.uid.unwrap();
-    maps.create(&CreateOptions::default(), &owned).await.unwrap();
+    maps.create(&owned).await.unwrap();
     let foreground = DeleteOptions::default().propagation_policy(PropagationPolicy::Foreground);
-    assert!(matches!(maps.delete("owner", &foreground).await.unwrap(), Deleted::Object(_)));
-    eventually(async || maps.get_opt("owner", &GetOptions::default()).await.unwrap().is_none()).await;
-    assert!(maps.get_opt("owned", &GetOptions::default()).await.unwrap().is_none());
+    assert!(matches!(maps.delete("owner").options(foreground).await.unwrap(), Deleted::Object(_)));
+    eventually(async || maps.get_opt("owner").await.unwrap().is_none()).await;
+    assert!(maps.get_opt("owned").await.unwrap().is_none());
 
     let owner = create(&maps, "owner").await;
     owned.metadata.owner_references.as_mut().unwrap()[0].uid = owner.metadata.uid.unwrap();
-    maps.create(&CreateOptions::default(), &owned).await.unwrap();
+    maps.create(&owned).await.unwrap();
     let orphan = DeleteOptions::default().propagation_policy(PropagationPolicy::Orphan);
-    maps.delete("owner", &orphan).await.unwrap();
-    eventually(async || maps.get_opt("owner", &GetOptions::default()).await.unwrap().is_none()).await;
-    assert_eq!(maps.get("owned", &GetOptions::default()).await.unwrap().metadata.owner_references, None);
+    maps.delete("owner").options(orphan).await.unwrap();
+    eventually(async || maps.get_opt("owner").await.unwrap().is_none()).await;
+    assert_eq!(maps.get("owned").await.unwrap().metadata.owner_references, None);
 }
 
 #[tokio::test]
@@ -178,16 +182,16 @@ async fn a_namespace_takes_all_that_is_in_it_along() {
     let client = started().await;
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
     let shop: Namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
-    let made = namespaces.create(&CreateOptions::default(), &shop).await.unwrap();
+    let made = namespaces.create(&shop).await.unwrap();
     assert_eq!(made.status.unwrap().phase.as_deref(), Some("Active"));
     let inside: Api<ConfigMap> = Api::namespaced(client.clone(), "shop");
     create(&inside, "a").await;
-    namespaces.delete("shop", &DeleteOptions::default()).await.unwrap();
-    eventually(async || namespaces.get_opt("shop", &GetOptions::default()).await.unwrap().is_none()).await;
-    assert!(inside.get_opt("a", &GetOptions::default()).await.unwrap().is_none());
-    let missing = inside.create(&CreateOptions::default(), &map("b")).await.unwrap_err();
+    namespaces.delete("shop").await.unwrap();
+    eventually(async || namespaces.get_opt("shop").await.unwrap().is_none()).await;
+    assert!(inside.get_opt("a").await.unwrap().is_none());
+    let missing = inside.create(&map("b")).await.unwrap_err();
     assert!(missing.is_not_found() && missing.to_string().contains("namespaces \"shop\""), "{missing}");
-    assert!(namespaces.delete("default", &DeleteOptions::default()).await.unwrap_err().is_forbidden());
+    assert!(namespaces.delete("default").await.unwrap_err().is_forbidden());
 }
 
 #[tokio::test]
@@ -209,7 +213,7 @@ async fn custom_kinds_are_served_as_soon_as_they_are_defined() {
                         "color": {"type": "string", "default": "red"}}},
                     "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}}))
     .unwrap();
-    definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    definitions.create(&definition).await.unwrap();
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let api = Api::<DynamicObject>::dynamic(client.clone(), widgets, Target::Namespace("default".to_owned()));
     let widget = |spec: Value| -> DynamicObject {
@@ -217,19 +221,18 @@ async fn custom_kinds_are_served_as_soon_as_they_are_defined() {
             "spec": spec, "status": {"x": 1}}))
         .unwrap()
     };
-    let made = api.create(&CreateOptions::default(), &widget(json!({"size": 2, "odd": 1}))).await.unwrap();
+    let made = api.create(&widget(json!({"size": 2, "odd": 1}))).await.unwrap();
     assert_eq!(made.data["spec"], json!({"size": 2, "color": "red"}));
     assert_eq!((made.data.get("status"), made.metadata.generation), (None, Some(1)));
-    let invalid = api.create(&CreateOptions::default(), &widget(json!({"size": 0}))).await.unwrap_err();
+    let invalid = api.create(&widget(json!({"size": 0}))).await.unwrap_err();
     assert!(invalid.is_invalid() && invalid.to_string().contains("spec.size"), "{invalid}");
-    let status = Patch::Merge(json!({"status": {"x": 2}, "spec": {"size": 9}}));
-    let patched = api.status().patch("a", &PatchOptions::default(), &status).await.unwrap();
+    let status = Patch::merge(json!({"status": {"x": 2}, "spec": {"size": 9}}));
+    let patched = api.status().patch("a", status.clone()).await.unwrap();
     assert_eq!((&patched.data["status"]["x"], &patched.data["spec"]["size"]), (&json!(2), &json!(2)));
     assert_eq!(patched.metadata.generation, Some(1));
-    definitions.delete("widgets.example.com", &DeleteOptions::default()).await.unwrap();
-    eventually(async || definitions.get_opt("widgets.example.com", &GetOptions::default()).await.unwrap().is_none())
-        .await;
-    assert!(api.get("a", &GetOptions::default()).await.unwrap_err().is_not_found());
+    definitions.delete("widgets.example.com").await.unwrap();
+    eventually(async || definitions.get_opt("widgets.example.com").await.unwrap().is_none()).await;
+    assert!(api.get("a").await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]
@@ -238,13 +241,13 @@ async fn names_are_made_up_and_text_becomes_data() {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let secret: Secret =
         serde_json::from_value(json!({"metadata": {"generateName": "token-"}, "stringData": {"a": "b"}})).unwrap();
-    let made = secrets.create(&CreateOptions::default(), &secret).await.unwrap();
+    let made = secrets.create(&secret).await.unwrap();
     let name = made.metadata.name.unwrap();
     assert!(name.starts_with("token-") && name.len() == 11, "{name}");
     assert_eq!(made.data.unwrap()["a"].0, b"b");
     assert_eq!(made.type_.as_deref(), Some("Opaque"));
-    let dry = secrets.create(&CreateOptions::default().dry_run(true), &secret).await.unwrap();
-    assert!(secrets.get_opt(&dry.metadata.name.unwrap(), &GetOptions::default()).await.unwrap().is_none());
+    let dry = secrets.create(&secret).dry_run().await.unwrap();
+    assert!(secrets.get_opt(&dry.metadata.name.unwrap()).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -255,17 +258,14 @@ async fn a_pod_is_bound_and_evicted() {
         json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}),
     )
     .unwrap();
-    let made = pods.create(&CreateOptions::default(), &pod).await.unwrap();
+    let made = pods.create(&pod).await.unwrap();
     assert_eq!(made.status.unwrap().phase.as_deref(), Some("Pending"));
     let binding = serde_json::from_value(json!({"metadata": {"name": "web"}, "target": {"name": "node-1"}})).unwrap();
-    pods.bind(&CreateOptions::default(), &binding).await.unwrap();
-    assert_eq!(
-        pods.get("web", &GetOptions::default()).await.unwrap().spec.unwrap().node_name.as_deref(),
-        Some("node-1")
-    );
-    assert!(pods.bind(&CreateOptions::default(), &binding).await.unwrap_err().is_conflict());
-    pods.evict("web", &CreateOptions::default(), &DeleteOptions::default()).await.unwrap();
-    assert!(pods.get("web", &GetOptions::default()).await.unwrap().metadata.deletion_timestamp.is_some());
+    pods.bind(&binding).await.unwrap();
+    assert_eq!(pods.get("web").await.unwrap().spec.unwrap().node_name.as_deref(), Some("node-1"));
+    assert!(pods.bind(&binding).await.unwrap_err().is_conflict());
+    pods.evict("web").await.unwrap();
+    assert!(pods.get("web").await.unwrap().metadata.deletion_timestamp.is_some());
 }
 
 #[tokio::test]
@@ -276,12 +276,12 @@ async fn a_token_is_known_by_its_user_and_no_other_is() {
     let auth = klient::client::auth::StaticAuth::bearer("secret").unwrap();
     let client = crate::server::client(&server).to_builder().auth(auth).build();
     let me: Api<SelfSubjectReview> = Api::cluster(client.clone());
-    let me = me.create(&CreateOptions::default(), &SelfSubjectReview::default()).await.unwrap();
+    let me = me.create(&SelfSubjectReview::default()).await.unwrap();
     assert_eq!(me.status.unwrap().user_info.unwrap().username.as_deref(), Some("jane"));
     let reviews: Api<TokenReview> = Api::cluster(client);
     for (token, user) in [("secret", Some("jane")), ("another", None)] {
         let review: TokenReview = serde_json::from_value(json!({"spec": {"token": token}})).unwrap();
-        let status = reviews.create(&CreateOptions::default(), &review).await.unwrap().status.unwrap();
+        let status = reviews.create(&review).await.unwrap().status.unwrap();
         assert_eq!(status.authenticated.unwrap_or_default(), user.is_some());
         assert_eq!(status.user.and_then(|user| user.username).as_deref(), user);
     }

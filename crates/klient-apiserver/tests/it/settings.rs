@@ -10,11 +10,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use klient::{
-    Api, Client, WatchEvent,
-    object::ResourceVersion,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, WatchOptions},
-};
+use klient::{Api, Client, WatchEvent, object::ResourceVersion};
 use klient_apiserver::{ApiServer, ManualClock};
 use serde_json::json;
 use tokio::time::Instant;
@@ -42,17 +38,17 @@ async fn times_are_those_of_the_clock() {
         "containers": [{"name": "c", "image": "i"}]}}))
     .unwrap();
     let time = |time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time| time.0.to_string();
-    let made = pods.create(&CreateOptions::default(), &pod).await.unwrap();
+    let made = pods.create(&pod).await.unwrap();
     assert_eq!(time(made.metadata.creation_timestamp.unwrap()), "2030-01-02T03:04:05Z");
     clock.advance(SignedDuration::from_hours(24));
-    pods.delete("p", &DeleteOptions::default()).await.unwrap();
-    let deleted = pods.get("p", &GetOptions::default()).await.unwrap();
+    pods.delete("p").await.unwrap();
+    let deleted = pods.get("p").await.unwrap();
     // With the thirty seconds that a pod has to end.
     assert_eq!(time(deleted.metadata.deletion_timestamp.unwrap()), "2030-01-03T03:04:35Z");
     clock.advance(SignedDuration::MAX);
     clock.advance(SignedDuration::from_hours(-48));
     let namespaces: Api<Namespace> = Api::cluster(client(&server));
-    let born = namespaces.get("default", &GetOptions::default()).await.unwrap().metadata.creation_timestamp;
+    let born = namespaces.get("default").await.unwrap().metadata.creation_timestamp;
     assert_eq!(born.unwrap().0, "2030-01-02T03:04:05Z".parse::<Timestamp>().unwrap());
 }
 
@@ -63,7 +59,7 @@ async fn uids_and_revisions_are_as_they_were_set() {
     let server = ApiServer::builder().uids(uids).revision(1000).start().await.unwrap();
     // The four namespaces that every cluster has.
     assert_eq!(server.revision(), 1004);
-    let made = maps(&client(&server)).create(&CreateOptions::default(), &map("a")).await.unwrap();
+    let made = maps(&client(&server)).create(&map("a")).await.unwrap();
     assert_eq!(made.metadata.uid.as_deref(), Some("uid-4"));
     assert_eq!(made.metadata.resource_version.as_deref(), Some("1005"));
 }
@@ -74,7 +70,7 @@ async fn uids_that_nobody_sets_are_of_version_4_and_never_the_same() {
     let maps = maps(&client(&server));
     let mut seen = std::collections::HashSet::new();
     for n in 0..100 {
-        let uid = maps.create(&CreateOptions::default(), &map(&format!("m{n}"))).await.unwrap().metadata.uid.unwrap();
+        let uid = maps.create(&map(&format!("m{n}"))).await.unwrap().metadata.uid.unwrap();
         let bytes = uid.as_bytes();
         assert!(uid.len() == 36 && bytes[14] == b'4' && b"89ab".contains(&bytes[19]), "{uid}");
         assert!(seen.insert(uid));
@@ -99,9 +95,9 @@ async fn bookmarks_come_every_minute_unless_set_and_only_to_those_who_ask() {
     ] {
         let maps = maps(&client(&server));
         let start = Instant::now();
-        let mut watch = maps.watch(&WatchOptions::after(now(&server)).allow_bookmarks(true)).await.unwrap();
-        let mut silent = maps.watch(&WatchOptions::after(now(&server)).allow_bookmarks(false)).await.unwrap();
-        maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+        let mut watch = maps.watch().after(now(&server)).bookmarks().await.unwrap();
+        let mut silent = maps.watch().after(now(&server)).await.unwrap();
+        maps.create(&map("a")).await.unwrap();
         assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
         let Some(Ok(WatchEvent::Bookmark(bookmark))) = watch.next().await else { panic!("no bookmark") };
         assert_eq!(bookmark.resource_version, now(&server));
@@ -136,12 +132,12 @@ async fn history_is_as_long_as_it_was_set() {
     let maps = maps(&client(&server));
     let mut versions = vec![now(&server)];
     for name in ["a", "b", "c"] {
-        maps.create(&CreateOptions::default(), &map(name)).await.unwrap();
+        maps.create(&map(name)).await.unwrap();
         versions.push(now(&server));
     }
-    let mut old = maps.watch(&WatchOptions::after(versions[0].clone())).await.unwrap();
+    let mut old = maps.watch().after(versions[0].clone()).await.unwrap();
     assert!(matches!(old.next().await, Some(Ok(WatchEvent::Error(status))) if status.is_expired()));
-    let mut known = maps.watch(&WatchOptions::after(versions[1].clone())).await.unwrap();
+    let mut known = maps.watch().after(versions[1].clone()).await.unwrap();
     assert!(matches!(known.next().await, Some(Ok(WatchEvent::Added(_)))));
-    assert_eq!(maps.list(&ListOptions::default()).await.unwrap().items.len(), 3);
+    assert_eq!(maps.list().await.unwrap().items.len(), 3);
 }

@@ -7,7 +7,6 @@ use klient::{
     Api, Client, ErrorKind, WatchEvent,
     client::config::{Config, Kubeconfig, Overrides},
     object::ResourceVersion,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, WatchOptions},
 };
 use klient_apiserver::{ApiServer, Fault, Listening};
 use serde_json::json;
@@ -35,7 +34,7 @@ fn map(name: &str, bytes: usize) -> ConfigMap {
 
 async fn namespaces(client: &Client) -> Result<usize, klient::Error> {
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
-    Ok(namespaces.list(&ListOptions::default()).await?.items.len())
+    Ok(namespaces.list().await?.items.len())
 }
 
 /// What a server says to these bytes, until it closes the connection.
@@ -57,11 +56,11 @@ async fn objects_and_watches_go_over_every_kind_of_connection() {
         let client = client(&config(listening, None).disable_http2(no_http2));
         let maps = maps(&client);
         let version = ResourceVersion::from(server.revision().to_string());
-        let mut watch = maps.watch(&WatchOptions::after(version)).await.unwrap();
-        let made = maps.create(&CreateOptions::default(), &map("a", 10)).await.unwrap();
-        assert_eq!(maps.get("a", &GetOptions::default()).await.unwrap(), made);
+        let mut watch = maps.watch().after(version).await.unwrap();
+        let made = maps.create(&map("a", 10)).await.unwrap();
+        assert_eq!(maps.get("a").await.unwrap(), made);
         assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(object))) if object == made));
-        maps.delete("a", &DeleteOptions::default()).await.unwrap();
+        maps.delete("a").await.unwrap();
         assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Deleted(_)))));
     }
 }
@@ -116,7 +115,7 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_stays_usable() {
     let listening = server.listen_tls(0).await.unwrap();
     for no_http2 in [false, true] {
         let client = client(&config(&listening, None).disable_http2(no_http2));
-        let error = maps(&client).create(&CreateOptions::default(), &map("a", 6 << 20)).await.unwrap_err();
+        let error = maps(&client).create(&map("a", 6 << 20)).await.unwrap_err();
         assert!(error.status().is_some_and(klient::status::Status::is_request_entity_too_large), "{error}");
         assert_eq!(namespaces(&client).await.unwrap(), 4);
     }
@@ -129,9 +128,9 @@ async fn large_lists_are_compressed_for_those_who_take_it() {
     let config = config(&listening, None);
     let client = client(&config);
     for name in ["a", "b"] {
-        maps(&client).create(&CreateOptions::default(), &map(name, 200_000)).await.unwrap();
+        maps(&client).create(&map(name, 200_000)).await.unwrap();
     }
-    let list = maps(&client).list(&ListOptions::default()).await.unwrap();
+    let list = maps(&client).list().await.unwrap();
     assert_eq!(list.items[1].data.as_ref().unwrap()["k"].len(), 200_000);
     let ask = async |path: &str, encodings: &str| {
         let request = format!(
@@ -160,8 +159,8 @@ async fn many_connections_are_served_at_once() {
             let (client, version) = (client(&config), version.clone());
             tokio::spawn(async move {
                 let maps = maps(&client);
-                let mut watch = maps.watch(&WatchOptions::after(version)).await.unwrap();
-                maps.create(&CreateOptions::default(), &map(&format!("m{n}"), 10)).await.unwrap();
+                let mut watch = maps.watch().after(version).await.unwrap();
+                maps.create(&map(&format!("m{n}"), 10)).await.unwrap();
                 // Everybody sees what everybody has made.
                 for _ in 0..60 {
                     assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
@@ -202,7 +201,7 @@ async fn dropping_what_listens_ends_its_connections_and_frees_its_port() {
     for tls in [false, true] {
         let listening = if tls { server.listen_tls(0).await } else { server.listen(0).await }.unwrap();
         let client = client(&config(&listening, None));
-        let mut watch = maps(&client).watch(&WatchOptions::default()).await.unwrap();
+        let mut watch = maps(&client).watch().await.unwrap();
         let port = listening.address().port();
         drop(listening);
         let end = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
@@ -230,12 +229,12 @@ async fn faults_break_real_connections() {
         let maps = maps(&client(&config));
         server.inject(Fault::cut_after(10).times(1));
         let name = format!("a-{no_http2}");
-        let error = maps.create(&CreateOptions::default(), &map(&name, 10)).await.unwrap_err();
+        let error = maps.create(&map(&name, 10)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Transport, "{error}");
-        maps.get(&name, &GetOptions::default()).await.unwrap();
+        maps.get(&name).await.unwrap();
         server.inject(Fault::silence());
         let hasty = self::maps(&client(&config.request_timeout(Duration::from_secs(1))));
-        assert!(hasty.list(&ListOptions::default()).await.unwrap_err().is_timeout());
+        assert!(hasty.list().await.unwrap_err().is_timeout());
         server.clear_faults();
     }
 }

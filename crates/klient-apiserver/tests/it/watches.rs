@@ -3,11 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{
-    Api, Client, Patch, WatchEvent,
-    object::ResourceVersion,
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
-};
+use klient::{Api, Client, Patch, WatchEvent, object::ResourceVersion, options::WatchOptions};
 use klient_apiserver::ApiServer;
 use serde_json::json;
 
@@ -35,13 +31,13 @@ fn told(event: &WatchEvent<ConfigMap>) -> String {
 async fn a_watch_goes_on_where_a_list_ended() {
     for client in [started().await, started().await.to_builder().json_only().build()] {
         let maps = maps(&client);
-        maps.create(&CreateOptions::default(), &map("a", "x")).await.unwrap();
-        let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
-        maps.create(&CreateOptions::default(), &map("b", "x")).await.unwrap();
-        let mut watch = maps.watch(&WatchOptions::after(version)).await.unwrap();
-        let patch = Patch::Merge(json!({"data": {"k": "v"}}));
-        maps.patch("a", &PatchOptions::default(), &patch).await.unwrap();
-        maps.delete("b", &DeleteOptions::default()).await.unwrap();
+        maps.create(&map("a", "x")).await.unwrap();
+        let version = maps.list().await.unwrap().resource_version();
+        maps.create(&map("b", "x")).await.unwrap();
+        let mut watch = maps.watch().after(version).await.unwrap();
+        let patch = Patch::merge(json!({"data": {"k": "v"}}));
+        maps.patch("a", patch.clone()).await.unwrap();
+        maps.delete("b").await.unwrap();
         let mut seen = Vec::new();
         for _ in 0..3 {
             seen.push(told(&watch.next().await.unwrap().unwrap()));
@@ -54,12 +50,12 @@ async fn a_watch_goes_on_where_a_list_ended() {
 async fn an_object_enters_and_leaves_what_is_selected() {
     let client = started().await;
     let maps = maps(&client);
-    maps.create(&CreateOptions::default(), &map("a", "x")).await.unwrap();
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
-    let mut watch = maps.watch(&WatchOptions::after(version).label_selector("app=y")).await.unwrap();
+    maps.create(&map("a", "x")).await.unwrap();
+    let version = maps.list().await.unwrap().resource_version();
+    let mut watch = maps.watch().after(version).labels("app=y").await.unwrap();
     for label in ["y", "y2", "y"] {
-        let patch = Patch::Merge(json!({"metadata": {"labels": {"app": label}}}));
-        maps.patch("a", &PatchOptions::default(), &patch).await.unwrap();
+        let patch = Patch::merge(json!({"metadata": {"labels": {"app": label}}}));
+        maps.patch("a", patch.clone()).await.unwrap();
     }
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -77,10 +73,10 @@ async fn the_state_comes_first_and_its_end_is_marked() {
     let client = started().await;
     let maps = maps(&client);
     for name in ["a", "b"] {
-        maps.create(&CreateOptions::default(), &map(name, "x")).await.unwrap();
+        maps.create(&map(name, "x")).await.unwrap();
     }
-    let mut watch = maps.watch(&WatchOptions::initial_events()).await.unwrap();
-    maps.create(&CreateOptions::default(), &map("c", "x")).await.unwrap();
+    let mut watch = maps.watch().initial_events().await.unwrap();
+    maps.create(&map("c", "x")).await.unwrap();
     let mut seen = Vec::new();
     for _ in 0..4 {
         seen.push(told(&watch.next().await.unwrap().unwrap()));
@@ -92,12 +88,12 @@ async fn the_state_comes_first_and_its_end_is_marked() {
 async fn a_version_that_is_forgotten_is_told_in_the_stream() {
     let server = ApiServer::start().await.unwrap();
     let maps = maps(&client(&server));
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let version = maps.list().await.unwrap().resource_version();
     for name in ["a", "b"] {
-        maps.create(&CreateOptions::default(), &map(name, "x")).await.unwrap();
+        maps.create(&map(name, "x")).await.unwrap();
     }
     server.compact();
-    let mut watch = maps.watch(&WatchOptions::after(version)).await.unwrap();
+    let mut watch = maps.watch().after(version).await.unwrap();
     assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Error(status))) if status.is_expired()));
     assert!(watch.next().await.is_none());
 }
@@ -107,8 +103,8 @@ async fn bookmarks_come_in_time_and_the_watch_ends_in_time() {
     let server = ApiServer::builder().bookmark_every(Duration::from_secs(10)).start().await.unwrap();
     let maps = maps(&client(&server));
     let options = WatchOptions::after(ResourceVersion::from(server.revision().to_string()));
-    let options = options.allow_bookmarks(true).timeout(Duration::from_secs(25));
-    let mut watch = maps.watch(&options).await.unwrap();
+    let options = options.bookmarks().timeout(Duration::from_secs(25));
+    let mut watch = maps.watch().options(options.clone()).await.unwrap();
     let mut seen = Vec::new();
     while let Some(event) = watch.next().await {
         seen.push(told(&event.unwrap()));

@@ -49,7 +49,7 @@ impl Demo {
     async fn create(&self) -> Shown {
         self.title("Create", "Foo \"shop\" wants a Deployment \"web\" of 2, Foo \"news\" one called \"blog\" of 1")?;
         for wish in [Foo::new("shop", "web", Some(2)), Foo::new("news", "blog", Some(1))] {
-            self.foo_api().create(&CreateOptions::default(), &wish).await?;
+            self.foo_api().create(&wish).await?;
         }
         self.wants("web", 2).await?;
         self.wants("blog", 1).await?;
@@ -66,9 +66,9 @@ impl Demo {
     async fn status(&self) -> Shown {
         self.title("Status", "3 replicas of \"web\" are up (a cluster would do this; here the demo does)")?;
         let api = self.deployment_api();
-        let mut web = api.get("web", &Default::default()).await?;
+        let mut web = api.get("web").await?;
         web.status = serde_json::from_value(json!({"replicas": 5, "readyReplicas": 3, "availableReplicas": 3}))?;
-        api.update_status(&UpdateOptions::default(), &web).await?;
+        api.update_status(&web).await?;
         let told = Until::is(|wish: &Foo| wish.status.as_ref().is_some_and(|status| status.available_replicas == 3));
         wait_for(&self.foo_api(), "shop", &told, LIMIT).await?;
         self.good("Foo \"shop\" says so in its status")?;
@@ -77,10 +77,10 @@ impl Demo {
 
     async fn drift(&self) -> Shown {
         self.title("Drift", "somebody scales Deployment \"web\" to 9, and deletes \"blog\"")?;
-        let nine = Patch::Merge(json!({"spec": {"replicas": 9}}));
-        self.deployment_api().patch("web", &PatchOptions::default(), &nine).await?;
-        let old = self.deployment_api().get("blog", &Default::default()).await?.metadata.uid.unwrap_or_default();
-        self.deployment_api().delete("blog", &DeleteOptions::default()).await?;
+        let nine = Patch::merge(json!({"spec": {"replicas": 9}}));
+        self.deployment_api().patch("web", nine.clone()).await?;
+        let old = self.deployment_api().get("blog").await?.metadata.uid.unwrap_or_default();
+        self.deployment_api().delete("blog").await?;
         self.wants("web", 5).await?;
         wait_for(&self.deployment_api(), "blog", &Until::replaced(old).and(Until::exists()), LIMIT).await?;
         self.good("Deployment \"blog\" is back")?;
@@ -111,7 +111,7 @@ impl Demo {
 
     async fn delete(&self) -> Shown {
         self.title("Delete", "Foo \"shop\" goes; its Deployment is left to the garbage collector")?;
-        self.foo_api().delete("shop", &DeleteOptions::default()).await?;
+        self.foo_api().delete("shop").await?;
         wait_for(&self.deployment_api(), "web", &Until::absent(), LIMIT).await?;
         self.good("Deployment \"web\" is gone, too")?;
         self.quiet().await
@@ -165,7 +165,7 @@ impl Demo {
     }
 
     async fn patch_foo(&self, name: &str, patch: Value) -> Shown {
-        self.foo_api().patch(name, &PatchOptions::default(), &Patch::Merge(patch)).await?;
+        self.foo_api().patch(name, Patch::merge(patch)).await?;
         Ok(())
     }
 

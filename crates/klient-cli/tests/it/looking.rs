@@ -3,10 +3,7 @@
 use std::{path::Path, process::Stdio};
 
 use k8s_openapi::api::core::v1::Secret;
-use klient::{
-    Api, Patch,
-    options::{CreateOptions, DeleteOptions, PatchOptions},
-};
+use klient::{Api, Patch};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -20,7 +17,7 @@ async fn serving(folder: &Path) -> Serving {
     let serving = Serving::start(folder, &["serve", "--kubeconfig", "k"]).await;
     for (name, app) in [("menu", "bar"), ("prices", "bar"), ("tables", "kitchen")] {
         let map = json!({"metadata": {"name": name, "labels": {"app": app}}, "data": {"n": "0"}});
-        serving.maps().create(&CreateOptions::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
+        serving.maps().create(&serde_json::from_value(map).unwrap()).await.unwrap();
     }
     serving
 }
@@ -123,10 +120,10 @@ async fn watch_tells_what_is_there_and_what_changes_and_nothing_secret() {
     let mut found = [line().await, line().await, line().await];
     found.sort();
     assert_eq!(found, ["FOUND default/menu", "FOUND default/prices", "FOUND default/tables"]);
-    let soup = Patch::Merge(json!({"data": {"n": "1", "soup": "4.50"}}));
-    serving.maps().patch("menu", &PatchOptions::default(), &soup).await.unwrap();
+    let soup = Patch::merge(json!({"data": {"n": "1", "soup": "4.50"}}));
+    serving.maps().patch("menu", soup.clone()).await.unwrap();
     assert_eq!(line().await, "CHANGED default/menu data.n: \"0\" -> \"1\", data.soup: nothing -> \"4.50\"");
-    serving.maps().delete("prices", &DeleteOptions::default()).await.unwrap();
+    serving.maps().delete("prices").await.unwrap();
     assert_eq!(line().await, "DELETED default/prices");
     let id = child.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().await.unwrap().success());
@@ -135,10 +132,10 @@ async fn watch_tells_what_is_there_and_what_changes_and_nothing_secret() {
     let (_child, mut lines) = follow("secrets");
     let secrets: Api<Secret> = Api::namespaced(serving.client.clone(), "default");
     let secret = json!({"metadata": {"name": "key"}, "stringData": {"password": "a1"}});
-    secrets.create(&CreateOptions::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap();
     lines.next_line().await.unwrap();
-    let other = Patch::Merge(json!({"stringData": {"password": "b2"}}));
-    secrets.patch("key", &PatchOptions::default(), &other).await.unwrap();
+    let other = Patch::merge(json!({"stringData": {"password": "b2"}}));
+    secrets.patch("key", other.clone()).await.unwrap();
     let changed = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
     assert!(changed.starts_with("CHANGED") && changed.ends_with(" data.password"), "{changed}");
     serving.end("-INT").await;

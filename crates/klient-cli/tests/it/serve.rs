@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use klient::{
     Api, Client,
     client::config::{Config, Kubeconfig, Overrides},
-    options::{CreateOptions, GetOptions, ListOptions},
 };
 use serde_json::json;
 use tokio::{process::Command, time::timeout};
@@ -22,7 +21,7 @@ async fn serves_until_it_is_interrupted() {
         let serving = Serving::start(folder.path(), arguments).await;
         assert!(serving.url.starts_with(scheme), "{}", serving.url);
         let namespaces: Api<Namespace> = Api::cluster(serving.client.clone());
-        assert_eq!(namespaces.list(&ListOptions::default()).await.unwrap().items.len(), 4);
+        assert_eq!(namespaces.list().await.unwrap().items.len(), 4);
         serving.end(signal).await;
     }
 }
@@ -40,7 +39,7 @@ async fn it_goes_on_when_nobody_reads_what_it_says() {
                 && let Ok(config) = Config::from_kubeconfig(&kubeconfig, &Overrides::default())
             {
                 let namespaces: Api<Namespace> = Api::cluster(Client::from_config(&config.no_proxy()).unwrap());
-                if namespaces.list(&ListOptions::default()).await.is_ok() {
+                if namespaces.list().await.is_ok() {
                     return;
                 }
             }
@@ -60,10 +59,10 @@ async fn objects_in_a_folder_are_there_the_next_time() {
     let folder = tempfile::tempdir().unwrap();
     let serving = Serving::start(folder.path(), &["serve", "--data", "objects"]).await;
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
-    let made = serving.maps().create(&CreateOptions::default(), &map).await.unwrap();
+    let made = serving.maps().create(&map).await.unwrap();
     serving.end("-INT").await;
     let serving = Serving::start(folder.path(), &["serve", "--data", "objects"]).await;
-    assert_eq!(serving.maps().get("a", &GetOptions::default()).await.unwrap(), made);
+    assert_eq!(serving.maps().get("a").await.unwrap(), made);
 
     let second = klient(folder.path(), &["serve", "--data", "objects"]).output().await.unwrap();
     let said = String::from_utf8(second.stderr).unwrap();

@@ -9,7 +9,7 @@ use crate::{FieldValidation, InvalidOptionError, Query};
 /// use klient_core::{ApplyOptions, Query};
 ///
 /// let mut query = Query::default();
-/// ApplyOptions::new("my-controller").force(true).append_query(&mut query)?;
+/// ApplyOptions::new("my-controller").force().append_query(&mut query)?;
 /// assert_eq!(query.as_str(), "fieldManager=my-controller&force=true");
 /// # Ok::<(), klient_core::InvalidOptionError>(())
 /// ```
@@ -32,17 +32,24 @@ impl ApplyOptions {
         Self { field_manager: field_manager.into(), force: false, dry_run: false, field_validation: None }
     }
 
-    /// Sets whether to take fields from other managers.
+    /// Sets the field manager.
     #[must_use]
-    pub fn force(mut self, force: bool) -> Self {
-        self.force = force;
+    pub fn manager(mut self, manager: impl Into<String>) -> Self {
+        self.field_manager = manager.into();
         self
     }
 
-    /// Sets whether to do everything but store the result.
+    /// Takes over fields that other managers own.
     #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
+    pub fn force(mut self) -> Self {
+        self.force = true;
+        self
+    }
+
+    /// Has the server do everything but store the result.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
         self
     }
 
@@ -60,7 +67,7 @@ impl ApplyOptions {
     /// If the field manager is empty, longer than 128 bytes or not printable.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         if self.field_manager.is_empty() {
-            return Err(InvalidOptionError::new("fieldManager", "is required to apply"));
+            return Err(InvalidOptionError::new("fieldManager", "is required to apply: set it with `manager`"));
         }
         let write = WriteQuery {
             dry_run: self.dry_run,

@@ -101,10 +101,10 @@ impl DeleteOptions {
         self
     }
 
-    /// Sets whether to do everything but delete.
+    /// Has the server do everything but delete.
     #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
         self
     }
 

@@ -32,15 +32,15 @@ impl DeleteCollectionOptions {
 
     /// Sets the labels to select by: a `LabelSelector`, or any text that is one.
     #[must_use]
-    pub fn label_selector(mut self, selector: impl ToString) -> Self {
-        self.list = self.list.label_selector(selector);
+    pub fn labels(mut self, selector: impl ToString) -> Self {
+        self.list = self.list.labels(selector);
         self
     }
 
     /// Sets the fields to select by: a `FieldSelector`, or any text that is one.
     #[must_use]
-    pub fn field_selector(mut self, selector: impl ToString) -> Self {
-        self.list = self.list.field_selector(selector);
+    pub fn fields(mut self, selector: impl ToString) -> Self {
+        self.list = self.list.fields(selector);
         self
     }
 

@@ -10,7 +10,7 @@ use crate::{InvalidOptionError, Query, VersionMatch};
 /// ```
 /// use klient_core::{ListOptions, Query, VersionMatch};
 ///
-/// let options = ListOptions::default().label_selector("app=web").limit(500).version(VersionMatch::Any);
+/// let options = ListOptions::default().labels("app=web").limit(500).version(VersionMatch::Any);
 /// let mut query = Query::default();
 /// options.append_query(&mut query)?;
 /// assert_eq!(query.as_str(), "labelSelector=app%3Dweb&resourceVersion=0&limit=500");
@@ -39,7 +39,7 @@ impl ListOptions {
     /// Sets the labels to select by: a `LabelSelector`, or any text that is one.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
-    pub fn label_selector(mut self, selector: impl ToString) -> Self {
+    pub fn labels(mut self, selector: impl ToString) -> Self {
         self.label_selector = Some(selector.to_string());
         self
     }
@@ -47,7 +47,7 @@ impl ListOptions {
     /// Sets the fields to select by: a `FieldSelector`, or any text that is one.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
-    pub fn field_selector(mut self, selector: impl ToString) -> Self {
+    pub fn fields(mut self, selector: impl ToString) -> Self {
         self.field_selector = Some(selector.to_string());
         self
     }

@@ -33,7 +33,7 @@ fn list_options_make_these_queries() {
         (options(), ""),
         (options().limit(0), ""),
         (
-            options().label_selector("a=b,c!=d").field_selector("metadata.name=x"),
+            options().labels("a=b,c!=d").fields("metadata.name=x"),
             "labelSelector=a%3Db%2Cc%21%3Dd&fieldSelector=metadata.name%3Dx",
         ),
         (options().shard_selector("shardRange(x)"), "shardSelector=shardRange%28x%29"),
@@ -58,7 +58,7 @@ fn list_options_make_these_queries() {
 fn watch_options_make_these_queries() {
     for (options, expected) in [
         (WatchOptions::default(), "watch=true"),
-        (WatchOptions::after("7").label_selector("a"), "watch=true&labelSelector=a&resourceVersion=7"),
+        (WatchOptions::after("7").labels("a"), "watch=true&labelSelector=a&resourceVersion=7"),
         (
             WatchOptions::initial_events(),
             "watch=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&allowWatchBookmarks=true",
@@ -75,7 +75,7 @@ fn watch_options_make_these_queries() {
             "watch=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=false",
         ),
         (
-            WatchOptions::after("7").send_initial_events(true).allow_bookmarks(true),
+            WatchOptions::after("7").send_initial_events(true).bookmarks(),
             "option resourceVersion: initial events have a version not older than one, not exactly one",
         ),
         (
@@ -83,7 +83,7 @@ fn watch_options_make_these_queries() {
             "option resourceVersion: a watch without initial events starts at an exact version, or at none",
         ),
         (
-            WatchOptions::initial_events().allow_bookmarks(false),
+            WatchOptions { allow_bookmarks: false, ..WatchOptions::initial_events() },
             "option sendInitialEvents: needs bookmarks: without them nothing tells where the initial events end",
         ),
     ] {
@@ -95,15 +95,18 @@ fn watch_options_make_these_queries() {
 fn write_options_make_these_queries() {
     let full = "dryRun=All&fieldManager=me&fieldValidation=Strict";
     let strict = FieldValidation::Strict;
-    let create = CreateOptions::default().dry_run(true).field_manager("me").field_validation(strict);
+    let create = CreateOptions::default().dry_run().manager("me").field_validation(strict);
     assert_eq!(query(|query| create.append_query(query)), full);
-    let update = UpdateOptions::default().dry_run(true).field_manager("me").field_validation(strict);
+    let update = UpdateOptions::default().dry_run().manager("me").field_validation(strict);
     assert_eq!(query(|query| update.append_query(query)), full);
-    let patch = PatchOptions::default().dry_run(true).field_manager("me").field_validation(strict);
+    let patch = PatchOptions::default().dry_run().manager("me").field_validation(strict);
     assert_eq!(query(|query| patch.append_query(query)), full);
-    let apply = ApplyOptions::new("me").dry_run(true).field_validation(strict).force(true);
+    let apply = ApplyOptions::new("me").dry_run().field_validation(strict).force();
     assert_eq!(query(|query| apply.append_query(query)), format!("{full}&force=true"));
-    assert_eq!(query(|query| ApplyOptions::new("").append_query(query)), "option fieldManager: is required to apply");
+    assert_eq!(
+        query(|query| ApplyOptions::new("").append_query(query)),
+        "option fieldManager: is required to apply: set it with `manager`"
+    );
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn delete_options_make_these_bodies() {
     for (options, expected) in [
         (options(), r#"{"apiVersion":"v1","kind":"DeleteOptions"}"#),
         (
-            options().dry_run(true).grace_period(Duration::ZERO).uid("u").resource_version("7"),
+            options().dry_run().grace_period(Duration::ZERO).uid("u").resource_version("7"),
             r#"{"apiVersion":"v1","dryRun":["All"],"gracePeriodSeconds":0,"kind":"DeleteOptions","preconditions":{"resourceVersion":"7","uid":"u"}}"#,
         ),
         (
@@ -153,7 +156,7 @@ fn delete_options_make_these_bodies() {
 
 #[test]
 fn a_collection_is_not_deleted_with_preconditions_that_would_be_ignored() {
-    let options = DeleteCollectionOptions::default().label_selector("a").field_selector("b=c");
+    let options = DeleteCollectionOptions::default().labels("a").fields("b=c");
     assert_eq!(query(|query| options.append_query(query)), "labelSelector=a&fieldSelector=b%3Dc");
     let error = options.delete(DeleteOptions::default().uid("u")).to_openapi().unwrap_err();
     assert_eq!(error.option(), "preconditions");

@@ -11,7 +11,7 @@ use crate::{InvalidOptionError, Query, ResourceVersion, VersionMatch};
 /// use klient_core::{Query, WatchOptions};
 ///
 /// let mut query = Query::default();
-/// WatchOptions::after("1234").allow_bookmarks(true).append_query(&mut query)?;
+/// WatchOptions::after("1234").bookmarks().append_query(&mut query)?;
 /// assert_eq!(query.as_str(), "watch=true&resourceVersion=1234&allowWatchBookmarks=true");
 /// # Ok::<(), klient_core::InvalidOptionError>(())
 /// ```
@@ -49,7 +49,7 @@ impl WatchOptions {
     /// Sets the labels to select by: a `LabelSelector`, or any text that is one.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
-    pub fn label_selector(mut self, selector: impl ToString) -> Self {
+    pub fn labels(mut self, selector: impl ToString) -> Self {
         self.label_selector = Some(selector.to_string());
         self
     }
@@ -57,7 +57,7 @@ impl WatchOptions {
     /// Sets the fields to select by: a `FieldSelector`, or any text that is one.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
-    pub fn field_selector(mut self, selector: impl ToString) -> Self {
+    pub fn fields(mut self, selector: impl ToString) -> Self {
         self.field_selector = Some(selector.to_string());
         self
     }
@@ -76,10 +76,10 @@ impl WatchOptions {
         self
     }
 
-    /// Sets whether the server may send bookmarks.
+    /// Asks for bookmarks.
     #[must_use]
-    pub fn allow_bookmarks(mut self, allow: bool) -> Self {
-        self.allow_bookmarks = allow;
+    pub fn bookmarks(mut self) -> Self {
+        self.allow_bookmarks = true;
         self
     }
 

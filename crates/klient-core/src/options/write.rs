@@ -18,16 +18,16 @@ macro_rules! write_options {
         }
 
         impl $name {
-            /// Sets whether to do everything but store the result.
+            /// Has the server do everything but store the result.
             #[must_use]
-            pub fn dry_run(mut self, dry_run: bool) -> Self {
-                self.dry_run = dry_run;
+            pub fn dry_run(mut self) -> Self {
+                self.dry_run = true;
                 self
             }
 
             /// Sets who owns the fields that are set.
             #[must_use]
-            pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
+            pub fn manager(mut self, manager: impl Into<String>) -> Self {
                 self.field_manager = Some(manager.into());
                 self
             }

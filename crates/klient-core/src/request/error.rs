@@ -1,11 +1,13 @@
-//! Why a request was not built.
+//! Errors of building a request.
 
 use std::fmt;
 
 use super::Verb;
-use crate::{GroupResource, InvalidOptionError};
+use crate::{EncodePatchError, GroupResource, InvalidOptionError};
 
-/// A request that was not built, because a server would refuse it or take it for another: says which part and why.
+/// A request that cannot be built: names the part that is wrong, and why.
+///
+/// Every server would refuse such a request, or understand another one than was meant.
 #[derive(Debug)]
 pub struct BuildRequestError {
     problem: Problem,
@@ -18,10 +20,10 @@ pub(super) enum Problem {
     SubresourceOfNothing { subresource: String },
     NoSubresource,
     ProxyPathWithoutProxy,
-    ApplyAsPatch,
     Header { name: &'static str, value: String },
     Option(InvalidOptionError),
     Encode(serde_json::Error),
+    EncodePatch(EncodePatchError),
     Http(http::Error),
 }
 
@@ -37,26 +39,17 @@ impl fmt::Display for BuildRequestError {
             Problem::Segment { part, text, why } => write!(f, "{part} {text:?} {why}"),
             Problem::Scope { resource, verb, why } => write!(f, "cannot {verb} {resource}: {why}"),
             Problem::SubresourceOfNothing { subresource } => {
-                write!(f, "subresource {subresource:?} is of one object, but none is named")
+                write!(f, "subresource {subresource:?} needs the name of an object")
             }
-            Problem::NoSubresource => f.write_str("no subresource is given to post to"),
-            Problem::ProxyPathWithoutProxy => f.write_str("a proxy path is given, but the subresource is not proxy"),
-            Problem::ApplyAsPatch => f.write_str("an apply patch needs a field manager: use apply and its options"),
-            Problem::Header { name, value } => write!(f, "{name} {value:?} is not the value of a header"),
-            Problem::Option(_) => f.write_str("the options make no sense"),
-            Problem::Encode(_) => f.write_str("the body cannot be encoded"),
-            Problem::Http(_) => f.write_str("the address is not one that HTTP can carry"),
+            Problem::NoSubresource => f.write_str("no subresource to post to"),
+            Problem::ProxyPathWithoutProxy => f.write_str("a proxy path needs the subresource `proxy`"),
+            Problem::Header { name, value } => write!(f, "{name} {value:?} is not a valid header value"),
+            Problem::Option(error) => error.fmt(f),
+            Problem::Encode(error) => write!(f, "cannot serialize delete options: {error}"),
+            Problem::EncodePatch(error) => error.fmt(f),
+            Problem::Http(error) => write!(f, "invalid address: {error}"),
         }
     }
 }
 
-impl std::error::Error for BuildRequestError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
-            Problem::Option(error) => Some(error),
-            Problem::Encode(error) => Some(error),
-            Problem::Http(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for BuildRequestError {}

@@ -26,16 +26,32 @@ pub(in crate::client) struct Call {
     about: About,
 }
 
-/// A request, in messages.
+/// What a request is about: for messages, and for the log of writes.
 struct About {
     method: Method,
     uri: Uri,
+    /// The object that a write stores; `None` if nothing is stored.
+    object: Option<(GroupResource, ObjectKey)>,
 }
 
 impl Call {
     pub(in crate::client) fn new(client: Client, request: http::Request<Vec<u8>>) -> Self {
-        let about = About { method: request.method().clone(), uri: request.uri().clone() };
+        let about = About { method: request.method().clone(), uri: request.uri().clone(), object: None };
         Self { client, request, limit: None, items: None, about }
+    }
+
+    /// Sets which object the request is about; without a name, that in the response is.
+    pub(super) fn about(mut self, resource: GroupResource, namespace: &str, name: Option<&str>) -> Self {
+        self.about.object = Some((resource, ObjectKey::namespaced(namespace, name.unwrap_or_default())));
+        self
+    }
+
+    /// Sets whether nothing is stored.
+    pub(super) fn dry_run(mut self, dry_run: bool) -> Self {
+        if dry_run {
+            self.about.object = None;
+        }
+        self
     }
 
     /// Sets how long it may take in all, tries again included.
@@ -227,13 +243,14 @@ async fn within<T>(limit: Duration, about: &About, work: impl Future<Output = Re
 }
 
 impl About {
-    /// Tells whoever waits for caches to show it.
+    /// Records a write for the controller that waits until its cache shows it.
     fn note_write<K: Resource>(&self, object: &K) {
         if self.method == Method::GET || self.method == Method::HEAD {
             return;
         }
         writes::note(|| {
-            let (resource, key) = self.object()?;
+            let (resource, key) = self.object.clone()?;
+            let key = if key.name().is_empty() { ObjectKey::of(object) } else { key };
             let version = object.metadata().resource_version.as_deref()?;
             Some(Write { resource, key, left: Left::Version(version.into()) })
         });
@@ -241,35 +258,10 @@ impl About {
 
     fn note_deletion(&self, status: &Status) {
         writes::note(|| {
-            let (resource, key) = self.object()?;
+            let (resource, key) = self.object.clone()?;
             let uid = status.details.as_ref().map(|details| details.uid.clone()).filter(|uid| !uid.is_empty());
             Some(Write { resource, key, left: Left::Nothing { uid } })
         });
-    }
-
-    /// Which object the path names, and of which resource; without a name when one is made. Nothing if nothing is to be
-    /// stored.
-    fn object(&self) -> Option<(GroupResource, ObjectKey)> {
-        if self.uri.query().is_some_and(|query| query.contains("dryRun=")) {
-            return None;
-        }
-        let mut parts = self.uri.path().trim_start_matches('/').split('/').peekable();
-        let group = match parts.next()? {
-            "api" => "",
-            "apis" => parts.next()?,
-            _ => return None,
-        };
-        let _version = parts.next()?;
-        let mut resource = parts.next()?;
-        let mut namespace = "";
-        let mut name = parts.next().unwrap_or_default();
-        // A namespace by itself is an object; with something below it that is not a subresource, it is a scope.
-        if resource == "namespaces"
-            && let Some(below) = parts.next_if(|part| !matches!(*part, "status" | "finalize"))
-        {
-            (namespace, resource, name) = (name, below, parts.next().unwrap_or_default());
-        }
-        Some((GroupResource::new(group.to_owned(), resource.to_owned()), ObjectKey::namespaced(namespace, name)))
     }
 }
 

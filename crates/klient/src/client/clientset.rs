@@ -14,9 +14,9 @@ use crate::client::Client;
 ///
 /// # async fn read() -> Result<(), klient::Error> {
 /// let clientset = Clientset::new(Client::infer()?);
-/// let web = clientset.apps_v1().deployments("default").get("web", &GetOptions::default()).await?;
-/// let nodes = clientset.core_v1().nodes().list(&ListOptions::default()).await?;
-/// let all_pods = clientset.core_v1().pods("").list(&ListOptions::default()).await?;
+/// let web = clientset.apps_v1().deployments("default").get("web").await?;
+/// let nodes = clientset.core_v1().nodes().list().await?;
+/// let all_pods = clientset.core_v1().pods("").list().await?;
 /// # Ok(())
 /// # }
 /// ```

@@ -13,7 +13,7 @@ use crate::client::{Api, Client};
 /// # async fn read(client: Client) -> Result<(), klient::Error> {
 /// let kind = GroupVersionKind::new("shop.example.com", "v1", "Widget");
 /// let widgets = ApiResource::new(kind, "widgets", Scope::Namespaced);
-/// let widget = DynamicClient::new(client).in_namespace(&widgets, "default").get("big", &GetOptions::default()).await?;
+/// let widget = DynamicClient::new(client).in_namespace(&widgets, "default").get("big").await?;
 /// println!("{}", widget.data["spec"]["size"]);
 /// # Ok(())
 /// # }

@@ -30,7 +30,7 @@ use crate::Error;
 /// # async fn list() -> Result<(), klient::Error> {
 /// let client = Client::infer()?;
 /// let pods: Api<Pod> = Api::namespaced(client, "kube-system");
-/// for pod in &pods.list(&ListOptions::default().label_selector("app=web").limit(500)).await? {
+/// for pod in &pods.list().labels("app=web").limit(500).await? {
 ///     println!("{}", pod.metadata.name.as_deref().unwrap_or_default());
 /// }
 /// # Ok(())

@@ -80,10 +80,10 @@ impl<K: Resource> Pager<K> {
     /// Dropping the future loses nothing: the next call asks for the same page.
     pub async fn next_page(&mut self) -> Result<Option<List<K>>, Error> {
         let Some(options) = self.next_options() else { return Ok(None) };
-        let page = match self.api.list(&options).await {
+        let page = match self.api.list().options(options.clone()).await {
             Err(error) if self.goes_on_after(&error) => {
                 let Some(options) = self.next_options() else { return Ok(None) };
-                self.api.list(&options).await?
+                self.api.list().options(options.clone()).await?
             }
             outcome => outcome?,
         };
@@ -102,10 +102,10 @@ impl<K: Resource> Pager<K> {
         mut sink: impl FnMut(Result<RawObject, Error>),
     ) -> Result<Option<ListEnd>, Error> {
         let Some(options) = self.next_options() else { return Ok(None) };
-        let end = match self.api.list_raw(&options, split, &mut sink).await {
+        let end = match self.api.list().options(options.clone()).for_each_raw(split, &mut sink).await {
             Err(error) if self.goes_on_after(&error) => {
                 let Some(options) = self.next_options() else { return Ok(None) };
-                self.api.list_raw(&options, split, sink).await?
+                self.api.list().options(options).for_each_raw(split, sink).await?
             }
             outcome => outcome?,
         };
@@ -146,7 +146,7 @@ impl<K: Resource> Pager<K> {
                 Err(error) if error.is_gone() && whole && all.is_some() => {
                     let mut options = self.options.clone();
                     options.limit = 0;
-                    return self.api.list(&options).await;
+                    return self.api.list().options(options.clone()).await;
                 }
                 Err(error) => return Err(error),
             };

@@ -385,13 +385,22 @@ impl RestRequest {
         F: Future<Output = Result<T, Error>>,
     {
         let (client, timeout) = (self.client.clone(), self.timeout);
-        let resource = match &self.place {
-            Place::Resource(place) => Some(place.resource.clone()),
+        let dry_run = self.query.as_str().contains("dryRun=");
+        let object = match &self.place {
+            Place::Resource(place) => {
+                let namespace = match &place.target {
+                    Some(Target::Namespace(namespace)) => namespace.clone(),
+                    _ => String::new(),
+                };
+                Some((place.resource.clone(), namespace, place.name.clone()))
+            }
             Place::Nothing | Place::Path(_) => None,
         };
         let call = Call::new(client, self.build(accept)?).limit(timeout);
-        finish(match &resource {
-            Some(resource) => call.items(resource),
+        finish(match &object {
+            Some((resource, namespace, name)) => {
+                call.items(resource).about(resource.group_resource(), namespace, name.as_deref()).dry_run(dry_run)
+            }
             None => call,
         })
         .await
@@ -414,7 +423,12 @@ impl RestRequest {
             self.headers.insert(ACCEPT, HeaderValue::from_static(accept));
         }
         let mut request = match self.place {
-            Place::Nothing => return Err(Error::new(ErrorKind::Invalid, "the request is about nothing")),
+            Place::Nothing => {
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    "request has no resource or path: call `.resource()` or `.path()`",
+                ));
+            }
             Place::Path(path) => path_request(&path, &self.query, self.body)?,
             Place::Resource(place) => {
                 let mut builder = RequestBuilder::new(&place.resource, place.target.unwrap_or(Target::AllNamespaces));

@@ -25,7 +25,7 @@ use crate::{
 ///
 /// # async fn follow() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);
-/// let version = pods.list(&ListOptions::default()).await?.resource_version();
+/// let version = pods.list().await?.resource_version();
 /// let mut watch = RetryWatch::new(pods, WatchOptions::after(version))?;
 /// while let Some(event) = watch.next().await {
 ///     match event {
@@ -82,7 +82,7 @@ impl<K: Resource> RetryWatch<K> {
         let bookmarks_wanted = options.allow_bookmarks;
         Ok(Self {
             api,
-            options: options.allow_bookmarks(true),
+            options: options.bookmarks(),
             bookmarks_wanted,
             version,
             state: State::Waiting { until: Instant::now() },
@@ -157,7 +157,7 @@ impl<K: Resource> RetryWatch<K> {
         self.pace.started();
         let api = self.api.clone();
         let options = self.options.clone().version(VersionMatch::Exact(self.version.clone()));
-        self.state = State::Connecting(Box::pin(async move { api.watch(&options).await }));
+        self.state = State::Connecting(Box::pin(async move { api.watch().options(options.clone()).await }));
     }
 
     /// What a step of the open watch means for the caller; nothing, if it is about the watch itself.

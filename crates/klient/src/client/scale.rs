@@ -1,11 +1,10 @@
 //! `ScaleClient`: replicas of any kind that can be scaled.
 
 use k8s_openapi::api::autoscaling::v1::Scale;
-use klient_core::{ApiResource, DynamicObject, GetOptions, Patch, PatchOptions, Target, UpdateOptions};
+use klient_core::{ApiResource, DynamicObject, Patch, ResourceExt as _, Target};
 use serde_json::json;
 
-use crate::Error;
-use crate::client::{Api, Client};
+use crate::client::{Api, Client, verbs};
 
 /// Reads and sets the replicas of objects of any kind with a `scale` subresource, custom resources included.
 ///
@@ -27,53 +26,29 @@ pub struct ScaleClient {
 }
 
 impl ScaleClient {
-    /// Objects in a namespace.
+    /// Returns a client for the objects in a namespace.
     pub fn new(client: Client, namespace: impl Into<String>) -> Self {
         Self { client, namespace: namespace.into() }
     }
 
-    /// How many replicas there are and should be.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such object, if it cannot be scaled, or for any other reason a server or connection gives.
-    pub async fn get(&self, resource: &ApiResource, name: &str) -> Result<Scale, Error> {
-        self.api(resource).scale().get(name, &GetOptions::default()).await
+    /// Reads how many replicas there are and should be.
+    pub fn get(&self, resource: &ApiResource, name: &str) -> verbs::Get<Scale> {
+        self.api(resource).scale().get(name)
     }
 
-    /// Replaces what should be, as it was read; fails with a conflict if that is not the newest.
-    ///
-    /// # Errors
-    ///
-    /// On a conflict, and as [`get`](Self::get).
-    pub async fn update(&self, resource: &ApiResource, scale: &Scale, options: &UpdateOptions) -> Result<Scale, Error> {
-        let name = super::api::name_of(scale)?;
-        self.api(resource).scale().update(name, options, scale).await
+    /// Replaces the scale of the object that `scale` is named after. Fails with a conflict if it is not the current version.
+    pub fn update<'a>(&self, resource: &ApiResource, scale: &'a Scale) -> verbs::Update<'a, Scale> {
+        self.api(resource).scale().update(scale.name(), scale)
     }
 
-    /// Changes a part of it.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub async fn patch(
-        &self,
-        resource: &ApiResource,
-        name: &str,
-        options: &PatchOptions,
-        patch: &Patch,
-    ) -> Result<Scale, Error> {
-        self.api(resource).scale().patch(name, options, patch).await
+    /// Changes a part of the scale of an object.
+    pub fn patch(&self, resource: &ApiResource, name: &str, patch: Patch) -> verbs::Patch<Scale> {
+        self.api(resource).scale().patch(name, patch)
     }
 
-    /// Sets how many replicas there should be, whatever was asked for before.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub async fn set_replicas(&self, resource: &ApiResource, name: &str, replicas: i32) -> Result<Scale, Error> {
-        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-        self.patch(resource, name, &PatchOptions::default(), &patch).await
+    /// Sets how many replicas there should be.
+    pub fn set_replicas(&self, resource: &ApiResource, name: &str, replicas: i32) -> verbs::Patch<Scale> {
+        self.patch(resource, name, Patch::merge(json!({"spec": {"replicas": replicas}})))
     }
 
     fn api(&self, resource: &ApiResource) -> Api<DynamicObject> {

@@ -16,7 +16,6 @@ use super::{Held, LeaderLock, LeaderRecord};
 use crate::{
     Error, ErrorKind,
     client::{Api, Client},
-    options::{CreateOptions, GetOptions, UpdateOptions},
 };
 
 /// Keeps the record in a Lease, as client-go does: candidates of both libraries can compete for one.
@@ -92,7 +91,7 @@ impl LeaseLock {
 
 impl LeaderLock for LeaseLock {
     async fn get(&self) -> Result<Option<Held>, Error> {
-        let lease = self.api.get_opt(&self.name, &GetOptions::default()).await?;
+        let lease = self.api.get_opt(&self.name).await?;
         Ok(lease.map(|lease| self.seen(lease)))
     }
 
@@ -100,13 +99,13 @@ impl LeaderLock for LeaseLock {
         let mut lease = Lease::default();
         lease.metadata.name = Some(self.name.clone());
         self.write(&mut lease, record);
-        Ok(self.seen(self.api.create(&CreateOptions::default(), &lease).await?))
+        Ok(self.seen(self.api.create(&lease).await?))
     }
 
     async fn update(&self, version: &str, record: &LeaderRecord) -> Result<Held, Error> {
         let lease = self.changed(version, record);
         let lease = lease.ok_or_else(|| Error::new(ErrorKind::Conflict, "the lease was seen in another version"))?;
-        Ok(self.seen(self.api.update(&UpdateOptions::default(), &lease).await?))
+        Ok(self.seen(self.api.update(&lease).await?))
     }
 
     fn name(&self) -> String {

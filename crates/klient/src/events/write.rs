@@ -40,27 +40,35 @@ pub(super) async fn create(
     match options.api {
         EventApi::Events => {
             let event = new_event(options, recorded, metadata);
-            Api::<NewEvent>::namespaced(client.clone(), namespace).create(&create, &event).await.map(drop)
+            Api::<NewEvent>::namespaced(client.clone(), namespace)
+                .create(&event)
+                .options(create.clone())
+                .await
+                .map(drop)
         }
         EventApi::Core => {
             let event = core_event(options, recorded, metadata);
-            Api::<CoreEvent>::namespaced(client.clone(), namespace).create(&create, &event).await.map(drop)
+            Api::<CoreEvent>::namespaced(client.clone(), namespace)
+                .create(&event)
+                .options(create.clone())
+                .await
+                .map(drop)
         }
     }
 }
 
 /// Writes how often an event was said.
 pub(super) async fn repeat(client: &Client, api: EventApi, said: &Said, note: Option<&str>) -> Result<(), Error> {
-    let patch = Patch::Merge(change(api, said, note));
+    let patch = Patch::merge(change(api, said, note));
     let options = PatchOptions::default();
     match api {
         EventApi::Events => {
             let events: Api<NewEvent> = Api::namespaced(client.clone(), &said.namespace);
-            events.patch(&said.name, &options, &patch).await.map(drop)
+            events.patch(&said.name, patch.clone()).options(options.clone()).await.map(drop)
         }
         EventApi::Core => {
             let events: Api<CoreEvent> = Api::namespaced(client.clone(), &said.namespace);
-            events.patch(&said.name, &options, &patch).await.map(drop)
+            events.patch(&said.name, patch.clone()).options(options.clone()).await.map(drop)
         }
     }
 }

@@ -33,7 +33,7 @@ pub enum ObjectFormat {
 ///
 /// # fn build() -> Result<(), klient::Error> {
 /// let secrets = SharedInformer::builder(Api::<Secret>::all(Client::infer()?))
-///     .label_selector("app=web")
+///     .labels("app=web")
 ///     .transform(|secret: &mut Secret| secret.data = None)
 ///     .on_error(|error| eprintln!("secrets: {error}"))
 ///     .build();
@@ -65,7 +65,7 @@ impl<L: ListWatch> InformerBuilder<L> {
     /// Selects objects by label. Takes a `LabelSelector` or its text.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
-    pub fn label_selector(mut self, selector: impl ToString) -> Self {
+    pub fn labels(mut self, selector: impl ToString) -> Self {
         self.options.label_selector = Some(selector.to_string()).filter(|text| !text.is_empty());
         self
     }
@@ -73,7 +73,7 @@ impl<L: ListWatch> InformerBuilder<L> {
     /// Selects objects by field value. Takes a `FieldSelector` or its text.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
-    pub fn field_selector(mut self, selector: impl ToString) -> Self {
+    pub fn fields(mut self, selector: impl ToString) -> Self {
         self.options.field_selector = Some(selector.to_string()).filter(|text| !text.is_empty());
         self
     }

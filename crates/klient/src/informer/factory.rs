@@ -116,14 +116,14 @@ impl InformerFactory {
     /// Returns a factory for objects that match a label selector. Both factories share their informers.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
-    pub fn label_selector(&self, selector: impl ToString) -> Self {
+    pub fn labels(&self, selector: impl ToString) -> Self {
         Self { label_selector: selector.to_string(), ..self.clone() }
     }
 
     /// Returns a factory for objects that match a field selector. Both factories share their informers.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
-    pub fn field_selector(&self, selector: impl ToString) -> Self {
+    pub fn fields(&self, selector: impl ToString) -> Self {
         Self { field_selector: selector.to_string(), ..self.clone() }
     }
 
@@ -177,8 +177,7 @@ impl InformerFactory {
         if let Some(handle) = existing.and_then(Weak::upgrade).filter(|handle| !handle.is_stopped()) {
             return SharedInformer { handle };
         }
-        let builder =
-            SharedInformer::builder(api).label_selector(&self.label_selector).field_selector(&self.field_selector);
+        let builder = SharedInformer::builder(api).labels(&self.label_selector).fields(&self.field_selector);
         let informer = set_up(builder).build();
         let weak = Arc::downgrade(&informer.handle);
         let entry = Entry { typed: Box::new(weak.clone()), informer: weak };

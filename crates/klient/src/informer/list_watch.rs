@@ -85,11 +85,11 @@ mod api {
         type Watch = Watch<K>;
 
         async fn list(&self, options: ListOptions, managed_fields: ManagedFields) -> Result<ListStream<K>, Error> {
-            self.list_stream(&options, SplitOptions::default().managed_fields(managed_fields)).await
+            self.list().options(options).stream_with(SplitOptions::default().managed_fields(managed_fields)).await
         }
 
         async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<Watch<K>, Error> {
-            self.watch_with(&options, SplitOptions::default().managed_fields(managed_fields)).await
+            self.watch().options(options).split(SplitOptions::default().managed_fields(managed_fields)).await
         }
 
         fn describe(&self) -> String {

@@ -223,7 +223,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     fn watch_options(&self, version: VersionMatch) -> (WatchOptions, Duration) {
         let shortest = self.options.min_watch_timeout;
         let limit = shortest + shortest.mul_f64(crate::retry::random());
-        let mut options = WatchOptions::default().version(version).allow_bookmarks(true).timeout(limit);
+        let mut options = WatchOptions::default().version(version).bookmarks().timeout(limit);
         options.label_selector.clone_from(&self.options.label_selector);
         options.field_selector.clone_from(&self.options.field_selector);
         (options, limit)

@@ -15,7 +15,6 @@ use klient::{
         config::{Config, Credentials, ExecApiVersion, ExecPlugin, Impersonation, Pem},
         http::{HttpSettings, HttpTransport},
     },
-    options::{CreateOptions, ListOptions},
 };
 use klient_harness::{CertifiedKey, SECOND_TOKEN, TOKEN};
 use serde_json::json;
@@ -25,7 +24,7 @@ use crate::cluster::{config, context, or_skip, server};
 /// Whom the server takes a client for.
 async fn user(client: &Client) -> Result<String, Error> {
     let reviews: Api<SelfSubjectReview> = Api::cluster(client.clone());
-    let review = reviews.create(&CreateOptions::default(), &SelfSubjectReview::default()).await?;
+    let review = reviews.create(&SelfSubjectReview::default()).await?;
     Ok(review.status.unwrap().user_info.unwrap().username.unwrap())
 }
 
@@ -61,12 +60,12 @@ async fn a_wrong_token_is_unauthorized_and_no_right_is_forbidden() {
     let config = or_skip!(config());
     let wrong = config.clone().credentials(Credentials::Token("wrong".into()));
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
-    let error = maps.list(&ListOptions::default()).await.unwrap_err();
+    let error = maps.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unauthorized);
 
     let jane = config.impersonation(Impersonation::new("jane"));
     let secrets: Api<Secret> = Api::namespaced(Client::from_config(&jane).unwrap(), "default");
-    let error = secrets.list(&ListOptions::default()).await.unwrap_err();
+    let error = secrets.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Forbidden);
     assert!(error.to_string().contains(r#"User "jane" cannot list resource "secrets""#), "{error}");
 }

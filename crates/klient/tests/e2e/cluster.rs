@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use klient::{
     Api, Client,
     client::config::{Config, KubeconfigFiles, Overrides},
-    options::CreateOptions,
 };
 use klient_harness::{Programs, Server};
 use serde_json::json;
@@ -82,10 +81,10 @@ pub(crate) fn both_clients() -> Option<[(&'static str, Client); 2]> {
 pub(crate) async fn namespace(client: &Client, name: &str) -> String {
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
-    namespaces.create(&CreateOptions::default(), &namespace).await.unwrap();
+    namespaces.create(&namespace).await.unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
     let account = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
-    accounts.create(&CreateOptions::default(), &account).await.unwrap();
+    accounts.create(&account).await.unwrap();
     name.to_owned()
 }
 

@@ -4,7 +4,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, ErrorKind,
     client::config::{Pem, Trust},
-    options::{CreateOptions, ListOptions, WatchOptions},
 };
 
 use crate::cluster::{client, config, namespace, or_skip};
@@ -13,16 +12,16 @@ use crate::cluster::{client, config, namespace, or_skip};
 async fn hundreds_of_watches_do_not_starve_requests() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "connections").await);
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let version = maps.list().await.unwrap().resource_version();
     let mut watches = Vec::new();
     // More than any server lets one connection carry.
     for _ in 0..300 {
-        watches.push(maps.watch(&WatchOptions::after(version.clone())).await.unwrap());
+        watches.push(maps.watch().after(version.clone()).await.unwrap());
     }
-    maps.list(&ListOptions::default()).await.unwrap();
+    maps.list().await.unwrap();
     let mut map = ConfigMap::default();
     map.metadata.name = Some("seen-by-all".to_owned());
-    maps.create(&CreateOptions::default(), &map).await.unwrap();
+    maps.create(&map).await.unwrap();
     // None of them is starved either.
     for watch in &mut watches {
         let event = watch.next().await.expect("the watch goes on").unwrap();
@@ -35,7 +34,7 @@ async fn requests_at_once_all_get_their_answers() {
     let client = or_skip!(client());
     let requests = (0..200).map(|_| {
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
-        tokio::spawn(async move { maps.list(&ListOptions::default()).await.map(|list| list.items.len()) })
+        tokio::spawn(async move { maps.list().await.map(|list| list.items.len()) })
     });
     let requests: Vec<_> = requests.collect();
     for request in requests {
@@ -49,11 +48,11 @@ async fn a_server_of_another_authority_is_not_trusted() {
     let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     wrong.tls = wrong.tls.trust(Trust::Authority(Pem::Data(other.cert.pem().into_bytes())));
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
-    let error = maps.list(&ListOptions::default()).await.unwrap_err();
+    let error = maps.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
     assert!(error.to_string().contains("an authority that is not trusted"), "{error}");
 
     wrong.tls = wrong.tls.trust(Trust::Anyone);
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
-    maps.list(&ListOptions::default()).await.unwrap();
+    maps.list().await.unwrap();
 }

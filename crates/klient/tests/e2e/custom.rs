@@ -6,7 +6,7 @@ use k8s_openapi::{
 };
 use klient::{
     Api, Client, Error,
-    options::{CreateOptions, ListOptions, WatchOptions},
+    options::WatchOptions,
     resource::ApiResource,
     retry::{Backoff, retry_on_error},
 };
@@ -95,11 +95,11 @@ pub(crate) async fn install(client: &Client) {
         },
     }))
     .unwrap();
-    let made: CustomResourceDefinition = definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    let made: CustomResourceDefinition = definitions.create(&definition).await.unwrap();
     let schema = made.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
     assert_eq!(schema.properties.as_ref().unwrap()["spec"].type_.as_deref(), Some("object"));
-    let options = WatchOptions::initial_events().field_selector("metadata.name=widgets.e2e.klient.invalid");
-    let mut watch = definitions.watch(&options).await.unwrap();
+    let options = WatchOptions::initial_events().fields("metadata.name=widgets.e2e.klient.invalid");
+    let mut watch = definitions.watch().options(options.clone()).await.unwrap();
     while let Some(event) = watch.next().await {
         let established = event.unwrap().object().is_some_and(|definition| {
             let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -109,7 +109,7 @@ pub(crate) async fn install(client: &Client) {
             // What says so is a moment ahead of what serves.
             let patience = Backoff::default().factor(2.0).steps(11);
             let all: Api<Widget> = Api::all(client.clone());
-            let list = async || all.list(&ListOptions::default()).await;
+            let list = async || all.list().await;
             retry_on_error(patience, Error::is_not_found, list).await.expect("widgets are served");
             return;
         }

@@ -9,7 +9,7 @@ use klient::{
         Pager, RetryWatch,
         discovery::{CachedDiscovery, DiscoveryClient, DiskCache, OpenApiClient, RestMapper, ServerApis},
     },
-    options::{CreateOptions, ListOptions, WatchOptions},
+    options::{ListOptions, WatchOptions},
     resource::{GroupVersion, GroupVersionKind},
 };
 use serde_json::json;
@@ -99,7 +99,7 @@ async fn a_resource_that_is_installed_later_is_found_after_a_miss() {
         },
     }))
     .unwrap();
-    definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    definitions.create(&definition).await.unwrap();
     // The server lists it a moment after it is established, and tells nobody when.
     let mut found = None;
     for _ in 0..600 {
@@ -146,17 +146,17 @@ async fn fifty_objects_come_in_pages_of_seven() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "discovery-pages").await);
     let mut expected = Vec::new();
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let version = maps.list().await.unwrap().resource_version();
     for index in 0..50 {
         let map: ConfigMap = serde_json::from_value(
             json!({"metadata": {"name": format!("map-{index:02}"), "labels": {"app": "pages"}}}),
         )
         .unwrap();
-        maps.create(&CreateOptions::default(), &map).await.unwrap();
+        maps.create(&map).await.unwrap();
         expected.push(format!("map-{index:02}"));
     }
     let name = |map: &ConfigMap| map.metadata.name.clone().unwrap();
-    let options = ListOptions::default().label_selector("app=pages").limit(7);
+    let options = ListOptions::default().labels("app=pages").limit(7);
     let mut pager = Pager::new(maps.clone(), options.clone());
     let mut pages = Vec::new();
     while let Some(page) = pager.next_page().await.unwrap() {
@@ -169,7 +169,7 @@ async fn fifty_objects_come_in_pages_of_seven() {
     assert!(!all.resource_version().is_empty());
 
     // The same objects once more, as they were made: over watches of a second each.
-    let options = WatchOptions::after(version).label_selector("app=pages").timeout(std::time::Duration::from_secs(1));
+    let options = WatchOptions::after(version).labels("app=pages").timeout(std::time::Duration::from_secs(1));
     let mut watch = RetryWatch::new(maps.clone(), options).unwrap();
     let mut seen = Vec::new();
     for _ in 0..50 {
@@ -178,7 +178,7 @@ async fn fifty_objects_come_in_pages_of_seven() {
     assert_eq!(seen, expected);
     let pause = tokio::time::timeout(std::time::Duration::from_secs(3), watch.next()).await;
     assert!(pause.is_err(), "{pause:?}");
-    maps.create(&CreateOptions::default(), &{
+    maps.create(&{
         let late = json!({"metadata": {"name": "late", "labels": {"app": "pages"}}});
         serde_json::from_value(late).unwrap()
     })

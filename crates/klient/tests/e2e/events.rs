@@ -7,7 +7,6 @@ use klient::{
     Api, Client,
     events::{Event, EventApi, EventOptions, EventRecorder},
     metrics::Registry,
-    options::{GetOptions, ListOptions},
 };
 
 use crate::cluster::{config, or_skip};
@@ -17,7 +16,7 @@ async fn events_of_both_forms_are_taken_and_counted() {
     let config = or_skip!(config());
     let client = Client::from_config(&config).unwrap();
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
-    let object = namespaces.get("default", &GetOptions::default()).await.unwrap();
+    let object = namespaces.get("default").await.unwrap();
     for (api, reason) in [(EventApi::Events, "E2eNewForm"), (EventApi::Core, "E2eOldForm")] {
         let options = EventOptions::new("example.com/e2e")
             .api(api)
@@ -30,7 +29,7 @@ async fn events_of_both_forms_are_taken_and_counted() {
         sink.run_until(async {}).await;
         assert_eq!(recorder.dropped(), 0);
         let events: Api<NewEvent> = Api::namespaced(client.clone(), "default");
-        let events = events.list(&ListOptions::default()).await.unwrap().items;
+        let events = events.list().await.unwrap().items;
         let event = events.iter().find(|event| event.reason.as_deref() == Some(reason)).unwrap();
         let count = event.series.as_ref().map(|series| series.count).or(event.deprecated_count);
         assert_eq!(count, Some(3));

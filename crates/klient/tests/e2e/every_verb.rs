@@ -7,10 +7,7 @@ use klient::{
     Api, Client, Patch, Resource, WatchEvent,
     client::Watch,
     object::DynamicObject,
-    options::{
-        ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions,
-        PropagationPolicy, UpdateOptions, WatchOptions,
-    },
+    options::{DeleteCollectionOptions, DeleteOptions, ListOptions, PropagationPolicy, WatchOptions},
     patch::{JsonPatchOperation, JsonPointer},
     request::Target,
     resource::ApiResource,
@@ -50,10 +47,10 @@ struct Life<K> {
 impl<K: Resource + PartialEq> Life<K> {
     async fn live(&self) {
         let made = self.make_and_read().await;
-        let list = self.api.list(&self.mine()).await.unwrap();
+        let list = self.api.list().options(self.mine()).await.unwrap();
         assert_eq!(list.items, std::slice::from_ref(&made), "{self}");
-        let options = WatchOptions::after(list.resource_version()).label_selector(format!("app={}", self.label));
-        let mut watch = self.api.watch(&options).await.unwrap();
+        let options = WatchOptions::after(list.resource_version()).labels(format!("app={}", self.label));
+        let mut watch = self.api.watch().options(options.clone()).await.unwrap();
 
         let mut states = vec![self.replace(&made).await];
         states.extend(self.patch_in_every_way().await);
@@ -70,11 +67,11 @@ impl<K: Resource + PartialEq> Life<K> {
 
     async fn make_and_read(&self) -> K {
         let object = self.sample.object(&self.name(), &self.label);
-        let made = self.api.create(&CreateOptions::default(), &object).await.unwrap_or_else(|e| panic!("{self}: {e}"));
-        assert!(self.api.create(&CreateOptions::default(), &object).await.unwrap_err().is_already_exists(), "{self}");
+        let made = self.api.create(&object).await.unwrap_or_else(|e| panic!("{self}: {e}"));
+        assert!(self.api.create(&object).await.unwrap_err().is_already_exists(), "{self}");
         assert_eq!(self.get().await, made, "{self}");
         let split = SplitOptions::default().managed_fields(ManagedFields::Keep);
-        let mut stream = self.api.list_stream(&self.mine(), split).await.unwrap();
+        let mut stream = self.api.list().options(self.mine()).stream_with(split).await.unwrap();
         assert_eq!(stream.next().await.unwrap().unwrap(), made, "{self}");
         assert!(stream.next().await.is_none() && stream.end().is_some(), "{self}");
         made
@@ -83,9 +80,9 @@ impl<K: Resource + PartialEq> Life<K> {
     async fn replace(&self, made: &K) -> K {
         let mut changed = made.clone();
         changed.metadata_mut().annotations.get_or_insert_default().insert("updated".to_owned(), "yes".to_owned());
-        let updated = self.api.update(&UpdateOptions::default(), &changed).await.unwrap();
+        let updated = self.api.update(&changed).await.unwrap();
         assert_eq!(annotation(updated.metadata(), "updated"), Some("yes"), "{self}");
-        let late = self.api.update(&UpdateOptions::default(), &changed).await.unwrap_err();
+        let late = self.api.update(&changed).await.unwrap_err();
         assert!(late.is_conflict(), "{self}: {late}");
         updated
     }
@@ -99,11 +96,11 @@ impl<K: Resource + PartialEq> Life<K> {
         ];
         let mut states = Vec::new();
         for (name, patch) in [
-            ("klient.invalid/json", Patch::Json(steps)),
-            ("merged", Patch::Merge(annotated("merged"))),
-            ("strategic", Patch::Strategic(annotated("strategic"))),
+            ("klient.invalid/json", Patch::json(steps)),
+            ("merged", Patch::merge(annotated("merged"))),
+            ("strategic", Patch::strategic(annotated("strategic"))),
         ] {
-            let patched = self.api.patch(&self.name(), &PatchOptions::default(), &patch).await;
+            let patched = self.api.patch(&self.name(), patch.clone()).await;
             if name == "strategic" && !self.sample.strategic {
                 let status = patched.unwrap_err().status().cloned().unwrap();
                 assert!(status.is_unsupported_media_type(), "{self}: {status}");
@@ -120,7 +117,7 @@ impl<K: Resource + PartialEq> Life<K> {
         let types = self.api.resource().types();
         let fields = json!({"apiVersion": types.api_version, "kind": types.kind, "metadata": {
             "name": self.name(), "annotations": {"applied": "yes"}}});
-        let applied = self.api.apply(&self.name(), &ApplyOptions::new("applier"), &fields).await.unwrap();
+        let applied = self.api.apply(&self.name(), &fields).manager("applier").await.unwrap();
         assert_eq!(annotation(applied.metadata(), "applied"), Some("yes"), "{self}");
         let managers = applied.metadata().managed_fields.as_ref().unwrap();
         assert!(managers.iter().any(|entry| entry.manager.as_deref() == Some("applier")), "{self}");
@@ -130,16 +127,16 @@ impl<K: Resource + PartialEq> Life<K> {
     /// Replaces the status, where there is one; where there is none, the server says so.
     async fn report(&self) -> Option<K> {
         let Some(status) = &self.sample.status else {
-            let error = self.api.status().get(&self.name(), &GetOptions::default()).await.unwrap_err();
+            let error = self.api.status().get(&self.name()).await.unwrap_err();
             assert!(error.is_not_found(), "{self}: {error}");
             return None;
         };
         let mut object = serde_json::to_value(self.get().await).unwrap();
         object["status"] = status.clone();
         let object = serde_json::from_value(object).unwrap();
-        let updated = self.api.update_status(&UpdateOptions::default(), &object).await;
+        let updated = self.api.update_status(&object).await;
         let updated = updated.unwrap_or_else(|e| panic!("{self}: {e}"));
-        assert_eq!(self.api.status().get(&self.name(), &GetOptions::default()).await.unwrap(), updated, "{self}");
+        assert_eq!(self.api.status().get(&self.name()).await.unwrap(), updated, "{self}");
         let value = serde_json::to_value(&updated).unwrap();
         for (name, expected) in status.as_object().unwrap() {
             assert_eq!(&value["status"][name], expected, "{self}");
@@ -148,21 +145,21 @@ impl<K: Resource + PartialEq> Life<K> {
     }
 
     async fn delete_one(&self, watch: &mut Watch<K>) {
-        self.api.delete(&self.name(), &gone()).await.unwrap();
+        self.api.delete(&self.name()).options(gone()).await.unwrap();
         let deleted = next(watch).await;
         assert!(matches!(&deleted, WatchEvent::Deleted(_)), "{self}: {deleted:?}");
-        assert_eq!(self.api.get_opt(&self.name(), &GetOptions::default()).await.unwrap(), None, "{self}");
-        assert!(self.api.delete(&self.name(), &gone()).await.unwrap_err().is_not_found(), "{self}");
+        assert_eq!(self.api.get_opt(&self.name()).await.unwrap(), None, "{self}");
+        assert!(self.api.delete(&self.name()).options(gone()).await.unwrap_err().is_not_found(), "{self}");
     }
 
     async fn delete_many(&self, watch: &mut Watch<K>) {
         for number in ["two", "three"] {
             let object = self.sample.object(&format!("{}-{number}", self.name()), &self.label);
-            self.api.create(&CreateOptions::default(), &object).await.unwrap();
+            self.api.create(&object).await.unwrap();
         }
         let options = DeleteCollectionOptions::default().list(self.mine()).delete(gone());
-        self.api.delete_collection(&options).await.unwrap();
-        assert_eq!(self.api.list(&self.mine()).await.unwrap().items, [], "{self}");
+        self.api.delete_collection().options(options.clone()).await.unwrap();
+        assert_eq!(self.api.list().options(self.mine()).await.unwrap().items, [], "{self}");
         let mut seen = Vec::new();
         for _ in 0..4 {
             seen.push(next(watch).await.type_name());
@@ -171,7 +168,7 @@ impl<K: Resource + PartialEq> Life<K> {
     }
 
     async fn get(&self) -> K {
-        self.api.get(&self.name(), &GetOptions::default()).await.unwrap()
+        self.api.get(&self.name()).await.unwrap()
     }
 
     fn name(&self) -> String {
@@ -179,7 +176,7 @@ impl<K: Resource + PartialEq> Life<K> {
     }
 
     fn mine(&self) -> ListOptions {
-        ListOptions::default().label_selector(format!("app={}", self.label))
+        ListOptions::default().labels(format!("app={}", self.label))
     }
 }
 

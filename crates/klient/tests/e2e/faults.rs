@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, ErrorKind, Patch, WatchEvent,
     client::RetryWatch,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, WatchOptions},
+    options::{ListOptions, WatchOptions},
 };
 use klient_harness::Server;
 use serde_json::json;
@@ -58,27 +58,27 @@ async fn a_watch_goes_on_over_a_killed_server_and_neither_loses_nor_repeats() {
     // With a cache, a restarted server knows nothing of what was before: see the next test.
     let mut server = or_skip!(OwnServer::start(&[("watch-cache", "false")]).await);
     let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
-    let options = WatchOptions::after(version.clone()).label_selector("app=faults");
+    let version = maps.list().await.unwrap().resource_version();
+    let options = WatchOptions::after(version.clone()).labels("app=faults");
     let mut watch = RetryWatch::new(maps.clone(), options.clone()).unwrap();
     let mut seen = Vec::new();
 
     for round in 0..2 {
         let name = |when: &str| format!("{when}-{round}");
-        maps.create(&CreateOptions::default(), &map(&name("read"))).await.unwrap();
+        maps.create(&map(&name("read"))).await.unwrap();
         seen.push(told(&watch.next().await.unwrap().unwrap()));
         // Told to the watch before or after the server is killed, whichever comes first.
-        maps.create(&CreateOptions::default(), &map(&name("unread"))).await.unwrap();
+        maps.create(&map(&name("unread"))).await.unwrap();
         server.with(Server::kill).await;
-        let error = maps.create(&CreateOptions::default(), &map(&name("during"))).await.unwrap_err();
+        let error = maps.create(&map(&name("during"))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Transport, "{error}");
 
         server.with(Server::restart).await.unwrap();
-        assert_eq!(maps.get_opt(&name("during"), &GetOptions::default()).await.unwrap(), None);
-        let patch = Patch::Merge(json!({"data": {"a": "b"}}));
-        maps.patch(&name("read"), &PatchOptions::default(), &patch).await.unwrap();
-        maps.delete(&name("unread"), &DeleteOptions::default()).await.unwrap();
-        maps.create(&CreateOptions::default(), &map(&name("after"))).await.unwrap();
+        assert_eq!(maps.get_opt(&name("during")).await.unwrap(), None);
+        let patch = Patch::merge(json!({"data": {"a": "b"}}));
+        maps.patch(&name("read"), patch.clone()).await.unwrap();
+        maps.delete(&name("unread")).await.unwrap();
+        maps.create(&map(&name("after"))).await.unwrap();
         for _ in 0..4 {
             seen.push(told(&watch.next().await.unwrap().unwrap()));
         }
@@ -103,27 +103,27 @@ async fn a_watch_goes_on_over_a_killed_server_and_neither_loses_nor_repeats() {
 async fn a_restarted_server_that_has_forgotten_what_was_says_so_and_a_list_tells_the_rest() {
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
-    let options = ListOptions::default().label_selector("app=faults");
-    let version = maps.list(&options).await.unwrap().resource_version();
-    let mut watch = RetryWatch::new(maps.clone(), WatchOptions::after(version).label_selector("app=faults")).unwrap();
-    maps.create(&CreateOptions::default(), &map("read")).await.unwrap();
+    let options = ListOptions::default().labels("app=faults");
+    let version = maps.list().options(options.clone()).await.unwrap().resource_version();
+    let mut watch = RetryWatch::new(maps.clone(), WatchOptions::after(version).labels("app=faults")).unwrap();
+    maps.create(&map("read")).await.unwrap();
     assert_eq!(told(&watch.next().await.unwrap().unwrap()), "ADDED read");
     let seen = watch.resource_version().clone();
     drop(watch);
-    maps.create(&CreateOptions::default(), &map("unread")).await.unwrap();
+    maps.create(&map("unread")).await.unwrap();
     server.with(Server::restart).await.unwrap();
-    let options_after = WatchOptions::after(seen).label_selector("app=faults");
+    let options_after = WatchOptions::after(seen).labels("app=faults");
     let mut watch = RetryWatch::new(maps.clone(), options_after).unwrap();
     let ended = watch.next().await.unwrap().unwrap_err();
     assert!(ended.is_gone(), "{ended}");
     assert!(watch.next().await.is_none());
 
-    let list = maps.list(&options).await.unwrap();
+    let list = maps.list().options(options.clone()).await.unwrap();
     let names: Vec<_> = list.iter().map(|map| map.metadata.name.as_deref().unwrap()).collect();
     assert_eq!(names, ["read", "unread"]);
-    let options = WatchOptions::after(list.resource_version()).label_selector("app=faults");
+    let options = WatchOptions::after(list.resource_version()).labels("app=faults");
     let mut watch = RetryWatch::new(maps.clone(), options).unwrap();
-    maps.create(&CreateOptions::default(), &map("after")).await.unwrap();
+    maps.create(&map("after")).await.unwrap();
     assert_eq!(told(&watch.next().await.unwrap().unwrap()), "ADDED after");
 }
 
@@ -132,16 +132,16 @@ async fn a_list_fails_clearly_while_the_server_is_away_and_works_once_it_is_back
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let client = server.client();
     let maps: Api<ConfigMap> = Api::all(client);
-    maps.list(&ListOptions::default()).await.unwrap();
+    maps.list().await.unwrap();
     server.with(Server::kill).await;
-    let error = maps.list(&ListOptions::default()).await.unwrap_err();
+    let error = maps.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport);
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 
     // Asked all the time while it starts: either it is away, or it says that it is not ready, or it answers.
     let lists = tokio::spawn(async move {
         loop {
-            match maps.list(&ListOptions::default()).await {
+            match maps.list().await {
                 Ok(list) => return list.items.len(),
                 Err(error) => {
                     let away = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Unavailable);
@@ -160,20 +160,20 @@ async fn a_server_with_a_new_authority_is_trusted_once_the_file_has_it() {
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let trusting = server.client();
     let maps = |client: &Client| Api::<ConfigMap>::all(client.clone());
-    maps(&trusting).list(&ListOptions::default()).await.unwrap();
+    maps(&trusting).list().await.unwrap();
     // One that has the old authority in its settings, and so never hears of the new one.
     let mut config = config_of(&server.kubeconfig, "token");
     let old = std::fs::read(server.server.as_ref().unwrap().authority_file()).unwrap();
     config.tls = config.tls.trust(klient::client::config::Trust::Authority(klient::client::config::Pem::Data(old)));
     let stuck = Client::from_config(&config).unwrap();
-    maps(&stuck).list(&ListOptions::default()).await.unwrap();
+    maps(&stuck).list().await.unwrap();
 
     server.with(Server::replace_authority).await.unwrap();
-    let error = maps(&stuck).list(&ListOptions::default()).await.unwrap_err();
+    let error = maps(&stuck).list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
     // The file is looked at every ten seconds.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while let Err(error) = maps(&trusting).list(&ListOptions::default()).await {
+    while let Err(error) = maps(&trusting).list().await {
         assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
         assert!(tokio::time::Instant::now() < deadline, "{error}");
     }

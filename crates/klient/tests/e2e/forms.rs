@@ -13,7 +13,7 @@ use k8s_openapi::{
 };
 use klient::{
     Api, Client, Resource,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PropagationPolicy},
+    options::{DeleteOptions, ListOptions, PropagationPolicy},
     wire::{ManagedFields, SplitOptions},
 };
 use serde_json::Value;
@@ -25,13 +25,14 @@ use crate::{
 
 /// Lists through both and compares typed objects, raw metadata, and JSON values.
 async fn check_list<K: Resource + PartialEq>(protobuf: &Api<K>, json: &Api<K>, selector: &str) -> usize {
-    let options = ListOptions::default().label_selector(selector);
-    let (left, right) = (protobuf.list(&options).await.unwrap(), json.list(&options).await.unwrap());
+    let options = ListOptions::default().labels(selector);
+    let (left, right) =
+        (protobuf.list().options(options.clone()).await.unwrap(), json.list().options(options.clone()).await.unwrap());
     assert_eq!(left.items, right.items, "{}", K::KIND);
     let split = SplitOptions::default().managed_fields(ManagedFields::Keep);
     let mut raw = [Vec::new(), Vec::new()];
     for (api, objects) in [protobuf, json].into_iter().zip(&mut raw) {
-        api.list_raw(&options, split, |item| objects.push(item.unwrap())).await.unwrap();
+        api.list().options(options.clone()).for_each_raw(split, |item| objects.push(item.unwrap())).await.unwrap();
     }
     let [left, right] = raw;
     for (left, right) in left.iter().zip(&right) {
@@ -78,12 +79,12 @@ impl Visitor for Compare {
     async fn visit<K: Resource + PartialEq>(&mut self, api: impl Fn(&Client) -> Api<K>, sample: Sample) {
         let (protobuf, json) = (api(&self.protobuf), api(&self.json));
         let (writer, reader) = if self.kinds.is_multiple_of(2) { (&protobuf, &json) } else { (&json, &protobuf) };
-        let made = writer.create(&CreateOptions::default(), &sample.object("forms", "forms")).await.unwrap();
-        assert_eq!(reader.get("forms", &GetOptions::default()).await.unwrap(), made, "{}", K::KIND);
+        let made = writer.create(&sample.object("forms", "forms")).await.unwrap();
+        assert_eq!(reader.get("forms").await.unwrap(), made, "{}", K::KIND);
         assert_eq!(check_list(&protobuf, &json, "app=forms").await, 1, "{}", K::KIND);
         // One resource may be there in two versions.
         let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-        writer.delete("forms", &options).await.unwrap();
+        writer.delete("forms").options(options.clone()).await.unwrap();
         self.kinds += 1;
     }
 }

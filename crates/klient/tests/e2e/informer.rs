@@ -20,7 +20,7 @@ use klient::{
         CachedObject, Event, FirstRead, InformerFactory, InformerState, ListWatch, ObjectFormat, Registration,
         SharedInformer, WatchEvents,
     },
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
+    options::{ListOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
 };
 use klient_harness::Server;
@@ -161,9 +161,9 @@ async fn churn(maps: Api<ConfigMap>, names: usize, seed: u64, stop: Arc<AtomicBo
         let name = format!("m{}", (state >> 33) as usize % names);
         let change = json!({"data": {"n": state.to_string()}});
         let outcome = match state >> 61 {
-            0 => maps.delete(&name, &DeleteOptions::default()).await.map(drop),
-            1 | 2 => maps.create(&CreateOptions::default(), &map(&name)).await.map(drop),
-            _ => maps.patch(&name, &PatchOptions::default(), &Patch::Merge(change)).await.map(drop),
+            0 => maps.delete(&name).await.map(drop),
+            1 | 2 => maps.create(&map(&name)).await.map(drop),
+            _ => maps.patch(&name, Patch::merge(change)).await.map(drop),
         };
         match outcome {
             Ok(()) => drop(writes.fetch_add(1, Ordering::Relaxed)),
@@ -179,7 +179,7 @@ async fn fill(maps: &Api<ConfigMap>, names: usize) {
         let maps = maps.clone();
         tasks.spawn(async move {
             for name in (worker..names).step_by(8) {
-                maps.create(&CreateOptions::default(), &map(&format!("m{name}"))).await.unwrap();
+                maps.create(&map(&format!("m{name}"))).await.unwrap();
             }
         });
     }
@@ -230,9 +230,9 @@ async fn caches_end_equal_to_the_server_whatever_happened_to_it() {
             done.unwrap();
         }
         // A version that the caches will see, as it is that of an object of theirs.
-        let _ = maps.delete("last", &DeleteOptions::default()).await;
-        maps.create(&CreateOptions::default(), &map("last")).await.unwrap();
-        let list = maps.list(&ListOptions::default()).await.unwrap();
+        let _ = maps.delete("last").await;
+        maps.create(&map("last")).await.unwrap();
+        let list = maps.list().await.unwrap();
         let last = list.iter().find(|map| map.metadata.name.as_deref() == Some("last")).unwrap();
         let version = last.metadata.resource_version.clone().unwrap().into();
         let state = list.iter().map(|map| (ObjectKey::of(map), map.metadata.resource_version.clone().unwrap()));
@@ -262,7 +262,7 @@ async fn informers_of_built_in_kinds_sync_in_either_form() {
             assert_eq!(default.decode().unwrap().status.as_ref().unwrap().phase.as_deref(), Some("Active"), "{form}");
             assert!(roles.lister().len() > 50);
             let listed: Api<ServiceAccount> = Api::all(client.clone());
-            let listed = listed.list(&ListOptions::default()).await.unwrap();
+            let listed = listed.list().await.unwrap();
             assert_eq!(accounts.lister().is_empty(), listed.items.is_empty());
             factory.shutdown().await;
         }

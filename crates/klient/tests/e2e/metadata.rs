@@ -1,11 +1,7 @@
 //! The metadata client: a built-in kind and a custom resource, in both forms.
 
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
-use klient::{
-    Api, Client, Patch, Resource, WatchEvent,
-    object::PartialObjectMeta,
-    options::{CreateOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, WatchOptions},
-};
+use klient::{Api, Client, Patch, Resource, WatchEvent, object::PartialObjectMeta};
 use serde_json::json;
 
 use crate::{
@@ -23,21 +19,21 @@ async fn check<K: Resource<Scope = NamespaceResourceScope>>(
     let whole: Api<K> = Api::namespaced(client.clone(), namespace);
     let api = whole.metadata();
     let object = serde_json::from_value(object).unwrap();
-    let made = whole.create(&CreateOptions::default(), &object).await.unwrap();
+    let made = whole.create(&object).await.unwrap();
     let expected = PartialObjectMeta::of(&made);
-    assert_eq!(api.get("one", &GetOptions::default()).await.unwrap(), expected, "{}", K::KIND);
-    let list = api.list(&ListOptions::default()).await.unwrap();
+    assert_eq!(api.get("one").await.unwrap(), expected, "{}", K::KIND);
+    let list = api.list().await.unwrap();
     assert_eq!(list.items, [expected], "{}", K::KIND);
 
-    let mut watch = api.watch(&WatchOptions::after(list.resource_version())).await.unwrap();
-    let patch = Patch::Merge(json!({"metadata": {"annotations": {"note": "new"}}}));
-    let patched = api.patch("one", &PatchOptions::default(), &patch).await.unwrap();
+    let mut watch = api.watch().after(list.resource_version()).await.unwrap();
+    let patch = Patch::merge(json!({"metadata": {"annotations": {"note": "new"}}}));
+    let patched = api.patch("one", patch.clone()).await.unwrap();
     assert_eq!(annotation(&patched.metadata, "note"), Some("new"), "{}", K::KIND);
     assert_eq!(watch.next().await.unwrap().unwrap(), WatchEvent::Modified(patched), "{}", K::KIND);
-    api.delete("one", &DeleteOptions::default()).await.unwrap();
+    api.delete("one").await.unwrap();
     assert!(matches!(watch.next().await.unwrap().unwrap(), WatchEvent::Deleted(_)), "{}", K::KIND);
-    assert!(api.get("one", &GetOptions::default()).await.unwrap_err().is_not_found(), "{}", K::KIND);
-    assert!(api.create(&CreateOptions::default(), &PartialObjectMeta::of(&made)).await.unwrap_err().is_invalid());
+    assert!(api.get("one").await.unwrap_err().is_not_found(), "{}", K::KIND);
+    assert!(api.create(&PartialObjectMeta::of(&made)).await.unwrap_err().is_invalid());
 }
 
 #[tokio::test]

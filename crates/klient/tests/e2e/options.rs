@@ -9,7 +9,7 @@ use klient::{
     object::{DynamicObject, VersionMatch},
     options::{
         ApplyOptions, CreateOptions, DeleteCollectionOptions, DeleteOptions, FieldValidation, GetOptions, ListOptions,
-        PatchOptions, PropagationPolicy, UpdateOptions,
+        PatchOptions, PropagationPolicy,
     },
     request::Target,
     resource::ApiResource,
@@ -38,25 +38,25 @@ async fn maps_in(client: &Client, namespace_name: &str) -> Api<ConfigMap> {
 async fn a_dry_run_answers_and_changes_nothing() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-dry-{form}")).await;
-        let dry = maps.create(&CreateOptions::default().dry_run(true), &map("a")).await.unwrap();
+        let dry = maps.create(&map("a")).dry_run().await.unwrap();
         assert!(dry.metadata.uid.is_some());
-        assert_eq!(maps.get_opt("a", &GetOptions::default()).await.unwrap(), None);
+        assert_eq!(maps.get_opt("a").await.unwrap(), None);
 
-        let made = maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
+        let made = maps.create(&map("a")).await.unwrap();
         let mut changed = made.clone();
         changed.data.as_mut().unwrap().insert("key".to_owned(), "new".to_owned());
-        let updated = maps.update(&UpdateOptions::default().dry_run(true), &changed).await.unwrap();
+        let updated = maps.update(&changed).dry_run().await.unwrap();
         assert_eq!(updated.data, changed.data);
-        let patch = Patch::Merge(json!({"data": {"key": "new"}}));
-        let patched = maps.patch("a", &PatchOptions::default().dry_run(true), &patch).await.unwrap();
+        let patch = Patch::merge(json!({"data": {"key": "new"}}));
+        let patched = maps.patch("a", patch.clone()).dry_run().await.unwrap();
         assert_eq!(patched.data, changed.data);
         let fields = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"more": "x"}});
-        let applied = maps.apply("a", &ApplyOptions::new("one").dry_run(true), &fields).await.unwrap();
+        let applied = maps.apply("a", &fields).manager("one").dry_run().await.unwrap();
         assert_eq!(applied.data.unwrap().len(), 2);
-        let dry = DeleteOptions::default().dry_run(true);
-        maps.delete("a", &dry).await.unwrap();
-        maps.delete_collection(&DeleteCollectionOptions::default().delete(dry)).await.unwrap();
-        assert_eq!(maps.get("a", &GetOptions::default()).await.unwrap(), made);
+        let dry = DeleteOptions::default().dry_run();
+        maps.delete("a").options(dry.clone()).await.unwrap();
+        maps.delete_collection().options(DeleteCollectionOptions::default().delete(dry)).await.unwrap();
+        assert_eq!(maps.get("a").await.unwrap(), made);
     }
 }
 
@@ -75,20 +75,20 @@ async fn unknown_fields_are_refused_warned_about_once_or_dropped() {
     fields["spec"]["repliicas"] = json!(2);
     let object: DynamicObject = serde_json::from_value(fields).unwrap();
 
-    let options = |validation| CreateOptions::default().dry_run(true).field_validation(validation);
-    let refused = deployments.create(&options(FieldValidation::Strict), &object).await.unwrap_err();
+    let options = |validation| CreateOptions::default().dry_run().field_validation(validation);
+    let refused = deployments.create(&object).options(options(FieldValidation::Strict).clone()).await.unwrap_err();
     assert!(refused.is_invalid() && refused.to_string().contains("unknown field \"spec.repliicas\""), "{refused}");
-    deployments.create(&options(FieldValidation::Ignore), &object).await.unwrap();
+    deployments.create(&object).options(options(FieldValidation::Ignore).clone()).await.unwrap();
     assert_eq!(*warnings.lock().unwrap(), [""; 0]);
     for _ in 0..2 {
-        deployments.create(&options(FieldValidation::Warn), &object).await.unwrap();
+        deployments.create(&object).options(options(FieldValidation::Warn).clone()).await.unwrap();
     }
     assert_eq!(*warnings.lock().unwrap(), ["unknown field \"spec.repliicas\""]);
 
-    deployments.apply("web", &ApplyOptions::new("one"), &deployment_fields(1)).await.unwrap();
-    let patch = Patch::Merge(json!({"spec": {"pauused": true}}));
+    deployments.apply("web", &deployment_fields(1)).manager("one").await.unwrap();
+    let patch = Patch::merge(json!({"spec": {"pauused": true}}));
     let strict = PatchOptions::default().field_validation(FieldValidation::Strict);
-    let refused = deployments.patch("web", &strict, &patch).await.unwrap_err();
+    let refused = deployments.patch("web", patch.clone()).options(strict.clone()).await.unwrap_err();
     assert!(refused.to_string().contains("unknown field \"spec.pauused\""), "{refused}");
 }
 
@@ -96,20 +96,22 @@ async fn unknown_fields_are_refused_warned_about_once_or_dropped() {
 async fn a_delete_happens_only_if_its_preconditions_hold() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-preconditions-{form}")).await;
-        let made = maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
-        let patch = Patch::Merge(json!({"data": {"key": "new"}}));
-        let newer = maps.patch("a", &PatchOptions::default(), &patch).await.unwrap();
+        let made = maps.create(&map("a")).await.unwrap();
+        let patch = Patch::merge(json!({"data": {"key": "new"}}));
+        let newer = maps.patch("a", patch.clone()).await.unwrap();
         let version = |map: &ConfigMap| map.metadata.resource_version.clone().unwrap();
         for wrong in [
             DeleteOptions::default().uid("another"),
             DeleteOptions::default().resource_version(version(&made)),
             DeleteOptions::default().uid("another").resource_version(version(&newer)),
         ] {
-            let refused = maps.delete("a", &wrong).await.unwrap_err();
+            let refused = maps.delete("a").options(wrong).await.unwrap_err();
             assert!(refused.is_conflict(), "{refused}");
         }
         let right = DeleteOptions::default().uid(made.metadata.uid.unwrap()).resource_version(version(&newer));
-        assert!(matches!(maps.delete("a", &right).await.unwrap(), Deleted::Status(status) if status.is_success()));
+        assert!(
+            matches!(maps.delete("a").options(right).await.unwrap(), Deleted::Status(status) if status.is_success())
+        );
     }
 }
 
@@ -126,9 +128,9 @@ async fn propagation_decides_what_a_deleted_object_waits_for() {
             let name = format!("web-{}", policy.as_str().to_lowercase());
             let mut fields = deployment_fields(0);
             fields["metadata"]["name"] = json!(name);
-            deployments.apply(&name, &ApplyOptions::new("one"), &fields).await.unwrap();
+            deployments.apply(&name, &fields).manager("one").await.unwrap();
             let options = DeleteOptions::default().propagation_policy(policy);
-            match (deployments.delete(&name, &options).await.unwrap(), finalizer) {
+            match (deployments.delete(&name).options(options.clone()).await.unwrap(), finalizer) {
                 // Whoever would take the finalizer away does not run here.
                 (Deleted::Object(left), Some(finalizer)) => {
                     assert_eq!(left.metadata.finalizers.unwrap(), [finalizer]);
@@ -145,17 +147,16 @@ async fn propagation_decides_what_a_deleted_object_waits_for() {
 async fn a_read_is_as_fresh_as_it_asks_for() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-versions-{form}")).await;
-        maps.create(&CreateOptions::default(), &map("a")).await.unwrap();
-        let before = maps.list(&ListOptions::default()).await.unwrap().resource_version();
-        let newest =
-            maps.create(&CreateOptions::default(), &map("b")).await.unwrap().metadata.resource_version.unwrap();
-        let count = async |version| maps.list(&ListOptions::default().version(version)).await.unwrap().items.len();
+        maps.create(&map("a")).await.unwrap();
+        let before = maps.list().await.unwrap().resource_version();
+        let newest = maps.create(&map("b")).await.unwrap().metadata.resource_version.unwrap();
+        let count = async |version| maps.list().version(version).await.unwrap().items.len();
         assert_eq!(count(VersionMatch::Exact(before)).await, 1);
         assert_eq!(count(VersionMatch::NotOlderThan(newest.clone().into())).await, 2);
         assert_eq!(count(VersionMatch::MostRecent).await, 2);
         assert!((0..=2).contains(&count(VersionMatch::Any).await));
         let not_older = GetOptions::default().version(VersionMatch::NotOlderThan(newest.clone().into()));
-        maps.get("b", &not_older).await.unwrap();
+        maps.get("b").options(not_older).await.unwrap();
 
         // The server waits a moment for a version that it has not seen, and then says so.
         let future = newest.parse::<u64>().unwrap() + 1_000_000_000;
@@ -171,13 +172,13 @@ async fn a_page_says_how_many_objects_remain_and_its_version_stays() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-pages-{form}")).await;
         for name in ["a", "b", "c", "d", "e"] {
-            maps.create(&CreateOptions::default(), &map(name)).await.unwrap();
+            maps.create(&map(name)).await.unwrap();
         }
-        let first = maps.list(&ListOptions::default().limit(2)).await.unwrap();
+        let first = maps.list().limit(2).await.unwrap();
         assert_eq!((first.items.len(), first.remaining_item_count()), (2, Some(3)));
-        maps.create(&CreateOptions::default(), &map("f")).await.unwrap();
+        maps.create(&map("f")).await.unwrap();
         let rest = ListOptions::default().continue_token(first.continue_token().unwrap());
-        let rest = maps.list(&rest).await.unwrap();
+        let rest = maps.list().options(rest).await.unwrap();
         let names: Vec<_> = rest.iter().map(|map| map.metadata.name.as_deref().unwrap()).collect();
         assert_eq!(names, ["c", "d", "e"]);
         assert_eq!(rest.resource_version(), first.resource_version());
@@ -190,7 +191,7 @@ async fn managers_of_fields_conflict_unless_one_takes_over() {
         let namespace = namespace(&client, &format!("options-apply-{form}")).await;
         let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
         let apply = async |options: ApplyOptions, replicas| {
-            deployments.apply("web", &options, &deployment_fields(replicas)).await
+            deployments.apply("web", &deployment_fields(replicas)).options(options.clone()).await
         };
         assert_eq!(apply(ApplyOptions::new("one"), 2).await.unwrap().spec.replicas, Some(2));
         // The same value is shared, another one is not.
@@ -201,7 +202,7 @@ async fn managers_of_fields_conflict_unless_one_takes_over() {
         assert_eq!((causes.len(), causes[0].field.as_str()), (1, ".spec.replicas"));
         assert_eq!(causes[0].reason, StatusCause::FIELD_MANAGER_CONFLICT);
         assert!(causes[0].message.contains("\"one\""), "{causes:?}");
-        let forced = apply(ApplyOptions::new("two").force(true), 3).await.unwrap();
+        let forced = apply(ApplyOptions::new("two").force(), 3).await.unwrap();
         assert_eq!(forced.spec.replicas, Some(3));
         assert!(apply(ApplyOptions::new("one"), 2).await.unwrap_err().is_conflict());
     }
@@ -213,9 +214,9 @@ async fn writes_name_the_program_as_their_field_manager() {
     let maps = maps_in(&client, "options-manager").await;
     let manager = |map: &ConfigMap| map.metadata.managed_fields.as_ref().unwrap()[0].manager.clone().unwrap();
     let program = std::env::current_exe().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
-    assert_eq!(manager(&maps.create(&CreateOptions::default(), &map("a")).await.unwrap()), program);
-    let options = CreateOptions::default().field_manager("me");
-    assert_eq!(manager(&maps.create(&options, &map("b")).await.unwrap()), "me");
+    assert_eq!(manager(&maps.create(&map("a")).await.unwrap()), program);
+    let options = CreateOptions::default().manager("me");
+    assert_eq!(manager(&maps.create(&map("b")).options(options.clone()).await.unwrap()), "me");
 }
 
 #[tokio::test]
@@ -226,10 +227,10 @@ async fn the_clientset_reaches_every_group_that_it_names() {
         macro_rules! list {
             ($($version:ident: $($cluster:ident)* / $($namespaced:ident)*;)*) => {
                 $(
-                    $(all.$version().$cluster().list(&options).await.unwrap();)*
+                    $(all.$version().$cluster().list().options(options.clone()).await.unwrap();)*
                     $(
-                        all.$version().$namespaced("").list(&options).await.unwrap();
-                        all.$version().$namespaced("default").list(&options).await.unwrap();
+                        all.$version().$namespaced("").list().options(options.clone()).await.unwrap();
+                        all.$version().$namespaced("default").list().options(options.clone()).await.unwrap();
                     )*
                 )*
             };

@@ -13,7 +13,7 @@ use k8s_openapi::api::{
 use klient::{
     Api, ErrorKind, Patch, Resource,
     client::{ScaleClient, auth::StaticAuth},
-    options::{CreateOptions, DeleteOptions, GetOptions, LogOptions, PatchOptions, UpdateOptions},
+    options::LogOptions,
     resource::ApiResource,
 };
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn from<K: Resource>(value: Value) -> K {
 }
 
 async fn make<K: Resource>(api: &Api<K>, value: Value) -> K {
-    api.create(&CreateOptions::default(), &from(value)).await.unwrap()
+    api.create(&from(value)).await.unwrap()
 }
 
 fn pod(name: &str) -> Value {
@@ -40,7 +40,7 @@ fn pod(name: &str) -> Value {
 /// Reports a pod as running and ready, as a kubelet would.
 async fn run(pods: &Api<Pod>, name: &str) {
     let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-    pods.status().patch(name, &PatchOptions::default(), &Patch::Merge(status)).await.unwrap();
+    pods.status().patch(name, Patch::merge(status)).await.unwrap();
 }
 
 #[tokio::test]
@@ -66,19 +66,16 @@ async fn deployments_and_custom_resources_are_scaled() {
             let mut scale = scales.get(&resource, "one").await.unwrap();
             assert_eq!(scale.spec.as_ref().unwrap().replicas, Some(1), "{resource:?}");
             scale.spec.as_mut().unwrap().replicas = Some(2);
-            let updated = scales.update(&resource, &scale, &UpdateOptions::default()).await.unwrap();
+            let updated = scales.update(&resource, &scale).await.unwrap();
             assert_eq!(updated.spec.unwrap().replicas, Some(2), "{resource:?}");
-            assert!(scales.update(&resource, &scale, &UpdateOptions::default()).await.unwrap_err().is_conflict());
+            assert!(scales.update(&resource, &scale).await.unwrap_err().is_conflict());
             let set = scales.set_replicas(&resource, "one", 3).await.unwrap();
             assert_eq!(set.spec.unwrap().replicas, Some(3), "{resource:?}");
             assert!(scales.get(&resource, "none").await.unwrap_err().is_not_found());
         }
-        let deployment = deployments.get("one", &GetOptions::default()).await.unwrap();
+        let deployment = deployments.get("one").await.unwrap();
         assert_eq!(deployment.spec.replicas, Some(3));
-        assert_eq!(
-            deployments.scale().get("one", &GetOptions::default()).await.unwrap().spec.unwrap().replicas,
-            Some(3)
-        );
+        assert_eq!(deployments.scale().get("one").await.unwrap().spec.unwrap().replicas, Some(3));
     }
 }
 
@@ -87,7 +84,7 @@ async fn an_eviction_waits_for_the_disruption_budget() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("eviction-{form}")).await;
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-        let evict = async |name: &str| pods.evict(name, &CreateOptions::default(), &DeleteOptions::default()).await;
+        let evict = async |name: &str| pods.evict(name).await;
         make(&pods, pod("free")).await;
         run(&pods, "free").await;
         assert!(evict("free").await.unwrap().is_success());
@@ -106,7 +103,7 @@ async fn an_eviction_waits_for_the_disruption_budget() {
         let allow = async |allowed: i32| {
             let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": allowed,
                 "currentHealthy": 1, "desiredHealthy": 1 - allowed, "expectedPods": 1}});
-            budgets.status().patch("b", &PatchOptions::default(), &Patch::Merge(status)).await.unwrap();
+            budgets.status().patch("b", Patch::merge(status)).await.unwrap();
         };
         allow(0).await;
         let refused = evict("kept").await.unwrap_err();
@@ -114,7 +111,7 @@ async fn an_eviction_waits_for_the_disruption_budget() {
         assert_eq!(refused.status().unwrap().causes()[0].reason, "DisruptionBudget");
         allow(1).await;
         assert!(evict("kept").await.unwrap().is_success());
-        let status = budgets.get("b", &GetOptions::default()).await.unwrap().status.unwrap();
+        let status = budgets.get("b").await.unwrap().status.unwrap();
         assert_eq!(status.disruptions_allowed, Some(0));
     }
 }
@@ -129,25 +126,25 @@ async fn a_pod_is_bound_once_and_changed_while_it_runs() {
         let pods: Api<Pod> = Api::namespaced(client, &namespace);
         make(&pods, pod("a")).await;
         let binding: Binding = from(json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": namespace}}));
-        assert!(pods.bind(&CreateOptions::default(), &binding).await.unwrap().is_success());
-        assert!(pods.bind(&CreateOptions::default(), &binding).await.unwrap_err().is_conflict());
+        assert!(pods.bind(&binding).await.unwrap().is_success());
+        assert!(pods.bind(&binding).await.unwrap_err().is_conflict());
         run(&pods, "a").await;
-        let mut bound = pods.get("a", &GetOptions::default()).await.unwrap();
+        let mut bound = pods.get("a").await.unwrap();
         assert_eq!(bound.spec.as_ref().unwrap().node_name.as_ref(), Some(&namespace));
 
         let debugger = serde_json::from_value(json!([{"name": "debug", "image": "debug:1"}])).unwrap();
         bound.spec.as_mut().unwrap().ephemeral_containers = Some(debugger);
-        let debugged = pods.ephemeral_containers().update("a", &UpdateOptions::default(), &bound).await.unwrap();
+        let debugged = pods.ephemeral_containers().update("a", &bound).await.unwrap();
         assert_eq!(debugged.spec.unwrap().ephemeral_containers.unwrap()[0].name, "debug");
 
-        let more = Patch::Strategic(json!({"spec": {"containers": [
+        let more = Patch::strategic(json!({"spec": {"containers": [
             {"name": "web", "resources": {"requests": {"cpu": "150m"}}}]}}));
-        let resized = pods.resize().patch("a", &PatchOptions::default(), &more).await.unwrap();
+        let resized = pods.resize().patch("a", more.clone()).await.unwrap();
         let resources = resized.spec.unwrap().containers.remove(0).resources.unwrap();
         assert_eq!(resources.requests.unwrap()["cpu"].0, "150m");
-        let below = Patch::Strategic(json!({"spec": {"containers": [
+        let below = Patch::strategic(json!({"spec": {"containers": [
             {"name": "web", "resources": {"limits": {"cpu": "1m"}}}]}}));
-        let refused = pods.resize().patch("a", &PatchOptions::default(), &below).await.unwrap_err();
+        let refused = pods.resize().patch("a", below.clone()).await.unwrap_err();
         assert!(refused.is_invalid(), "{refused}");
     }
 }
@@ -158,11 +155,11 @@ async fn the_token_of_a_service_account_is_taken() {
         let namespace = namespace(&client, &format!("token-{form}")).await;
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &namespace);
         let request: TokenRequest = from(json!({"metadata": {}, "spec": {"audiences": [], "expirationSeconds": 600}}));
-        let issued = accounts.create_token("default", &CreateOptions::default(), &request).await.unwrap();
+        let issued = accounts.create_token("default", &request).await.unwrap();
         let token = issued.status.unwrap().token.unwrap();
         let client = client.to_builder().auth(StaticAuth::bearer(&token).unwrap()).build();
         let reviews: Api<SelfSubjectReview> = Api::cluster(client);
-        let review = reviews.create(&CreateOptions::default(), &SelfSubjectReview::default()).await.unwrap();
+        let review = reviews.create(&SelfSubjectReview::default()).await.unwrap();
         let user = review.status.unwrap().user_info.unwrap().username.unwrap();
         assert_eq!(user, format!("system:serviceaccount:{namespace}:default"));
     }
@@ -181,18 +178,18 @@ async fn a_certificate_is_approved_and_a_namespace_finalized() {
         .await;
         let approved = json!([{"type": "Approved", "status": "True", "reason": "Test"}]);
         request.status.get_or_insert_default().conditions = serde_json::from_value(approved).unwrap();
-        let approved = requests.update_approval(&UpdateOptions::default(), &request).await.unwrap();
+        let approved = requests.update_approval(&request).await.unwrap();
         assert_eq!(approved.status.unwrap().conditions.unwrap()[0].type_, "Approved");
 
         let namespaces: Api<Namespace> = Api::cluster(client);
         let made = make(&namespaces, json!({"metadata": {"name": format!("finalize-{form}")}})).await;
         let name = made.metadata.name.as_deref().unwrap();
-        namespaces.delete(name, &DeleteOptions::default()).await.unwrap();
-        let mut ending = namespaces.get(name, &GetOptions::default()).await.unwrap();
+        namespaces.delete(name).await.unwrap();
+        let mut ending = namespaces.get(name).await.unwrap();
         assert_eq!(ending.status.as_ref().unwrap().phase.as_deref(), Some("Terminating"));
         ending.spec.as_mut().unwrap().finalizers = None;
-        namespaces.finalize(&UpdateOptions::default(), &ending).await.unwrap();
-        assert!(namespaces.get(name, &GetOptions::default()).await.unwrap_err().is_not_found());
+        namespaces.finalize(&ending).await.unwrap();
+        assert!(namespaces.get(name).await.unwrap_err().is_not_found());
     }
 }
 
@@ -210,19 +207,19 @@ async fn logs_that_cannot_be_had_are_errors_that_say_why() {
         make(&nodes, json!({"metadata": {"name": name}})).await;
         let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}});
-        nodes.status().patch(&name, &PatchOptions::default(), &Patch::Merge(status)).await.unwrap();
+        nodes.status().patch(&name, Patch::merge(status)).await.unwrap();
 
         let pods: Api<Pod> = Api::namespaced(client, &namespace);
         make(&pods, pod("a")).await;
         // Without a node there is nothing yet, which is no error to the server.
-        assert_eq!(pods.log("a", &LogOptions::default()).await.unwrap(), "");
-        assert!(pods.log("none", &LogOptions::default()).await.unwrap_err().is_not_found());
+        assert_eq!(pods.logs("a").await.unwrap(), "");
+        assert!(pods.logs("none").await.unwrap_err().is_not_found());
         let binding: Binding = from(json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": name}}));
-        pods.bind(&CreateOptions::default(), &binding).await.unwrap();
-        let error = pods.log("a", &LogOptions::default().container("none")).await.unwrap_err();
+        pods.bind(&binding).await.unwrap();
+        let error = pods.logs("a").container("none").await.unwrap_err();
         assert!(error.is_invalid() && error.to_string().contains("container none is not valid"), "{error}");
         for options in [LogOptions::default(), LogOptions::default().follow()] {
-            let error = soon(pods.log_stream("a", &options)).await.unwrap_err();
+            let error = soon(pods.logs("a").options(options.clone()).stream()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
             assert!(error.to_string().contains("127.0.0.1"), "{error}");
         }

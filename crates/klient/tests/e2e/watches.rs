@@ -1,11 +1,7 @@
 //! Watches, in both forms.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{
-    Api, Client, Patch, WatchEvent,
-    client::Watch,
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, WatchOptions},
-};
+use klient::{Api, Client, Patch, WatchEvent, client::Watch, options::WatchOptions};
 use serde_json::json;
 
 use crate::cluster::{client, json_client, namespace, or_skip};
@@ -21,31 +17,31 @@ async fn next(watch: &mut Watch<ConfigMap>) -> WatchEvent<ConfigMap> {
 
 async fn check(client: Client, namespace: &str) {
     let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
-    let mut watch = maps.watch(&WatchOptions::after(version.clone()).label_selector("app=w")).await.unwrap();
+    let version = maps.list().await.unwrap().resource_version();
+    let mut watch = maps.watch().after(version.clone()).labels("app=w").await.unwrap();
 
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "m", "labels": {"app": "w"}}})).unwrap();
-    maps.create(&CreateOptions::default(), &map).await.unwrap();
+    maps.create(&map).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "ADDED m");
-    let merge = |value| Patch::Merge(value);
-    maps.patch("m", &PatchOptions::default(), &merge(json!({"data": {"a": "b"}}))).await.unwrap();
+    let merge = |value| Patch::merge(value);
+    maps.patch("m", merge(json!({"data": {"a": "b"}})).clone()).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "MODIFIED m");
     // An object that no longer matches is deleted, as far as this watch goes.
-    maps.patch("m", &PatchOptions::default(), &merge(json!({"metadata": {"labels": {"app": "x"}}}))).await.unwrap();
+    maps.patch("m", merge(json!({"metadata": {"labels": {"app": "x"}}})).clone()).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "DELETED m");
-    maps.patch("m", &PatchOptions::default(), &merge(json!({"metadata": {"labels": {"app": "w"}}}))).await.unwrap();
+    maps.patch("m", merge(json!({"metadata": {"labels": {"app": "w"}}})).clone()).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "ADDED m");
 
     // The initial state, its end, and then what changes.
-    let mut stream = maps.watch(&WatchOptions::initial_events().label_selector("app=w")).await.unwrap();
+    let mut stream = maps.watch().initial_events().labels("app=w").await.unwrap();
     assert_eq!(name(&next(&mut stream).await), "ADDED m");
     assert!(matches!(next(&mut stream).await, WatchEvent::Bookmark(mark) if mark.initial_events_end));
-    maps.delete("m", &DeleteOptions::default()).await.unwrap();
+    maps.delete("m").await.unwrap();
     assert_eq!(name(&next(&mut stream).await), "DELETED m");
     assert_eq!(name(&next(&mut watch).await), "DELETED m");
 
     // From where the first one began, all of it again.
-    let mut again = maps.watch(&WatchOptions::after(version).label_selector("app=w")).await.unwrap();
+    let mut again = maps.watch().after(version).labels("app=w").await.unwrap();
     let mut seen = Vec::new();
     for _ in 0..5 {
         seen.push(name(&next(&mut again).await));
@@ -71,8 +67,8 @@ async fn a_watch_tells_every_change_in_json() {
 async fn a_watch_ends_when_its_time_is_up() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "watch-end").await);
-    let version = maps.list(&ListOptions::default()).await.unwrap().resource_version();
+    let version = maps.list().await.unwrap().resource_version();
     let options = WatchOptions::after(version).timeout(std::time::Duration::from_secs(1));
-    let mut watch = maps.watch(&options).await.unwrap();
+    let mut watch = maps.watch().options(options.clone()).await.unwrap();
     assert!(watch.next().await.is_none());
 }

@@ -6,7 +6,6 @@ use klient::{
     Api, ErrorKind,
     client::{Deleted, http::Body},
     object::DynamicObject,
-    options::{DeleteOptions, GetOptions},
     request::{Target, media_type},
     resource::{ApiResource, GroupVersionKind, Scope},
     status::{Status, StatusReason},
@@ -17,7 +16,7 @@ use crate::scripted::{Script, answer, chain, endless, fed, json_answer, map, map
 
 async fn get_error(response: http::Response<Body>) -> klient::Error {
     let script = Script::new([response]);
-    let error = script.maps().get("web", &GetOptions::default()).await.unwrap_err();
+    let error = script.maps().get("web").await.unwrap_err();
     script.played();
     error
 }
@@ -117,13 +116,13 @@ async fn a_failure_with_a_success_code_is_an_error() {
     assert!(get_error(protobuf).await.is_invalid());
 
     let script = Script::new([json_answer(200, &not_found)]);
-    let error = script.maps().delete("web", &DeleteOptions::default()).await.unwrap_err();
+    let error = script.maps().delete("web").await.unwrap_err();
     assert!(error.is_not_found(), "{error:?}");
 
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let script = Script::new([json_answer(200, &not_found)]);
     let api = Api::<DynamicObject>::dynamic(script.client(), widgets, Target::Namespace("default".to_owned()));
-    let error = api.get("web", &GetOptions::default()).await.unwrap_err();
+    let error = api.get("web").await.unwrap_err();
     assert!(error.is_not_found(), "{error:?}");
 }
 
@@ -145,14 +144,14 @@ async fn a_delete_tells_what_is_left() {
         (map_answer("web"), Deleted::Object(Box::new(map("web")))),
     ] {
         let script = Script::new([response]);
-        assert_eq!(script.maps().delete("web", &DeleteOptions::default()).await.unwrap(), left);
+        assert_eq!(script.maps().delete("web").await.unwrap(), left);
     }
 }
 
 #[tokio::test]
 async fn json_is_decoded_although_protobuf_was_asked_for() {
     let script = Script::new([json_answer(200, &map_json("web"))]);
-    assert_eq!(script.maps().get("web", &GetOptions::default()).await.unwrap(), map("web"));
+    assert_eq!(script.maps().get("web").await.unwrap(), map("web"));
     let seen = script.played();
     assert_eq!(seen[0].request.headers()["accept"], media_type::ACCEPT_PROTOBUF_OR_JSON);
 }
@@ -198,7 +197,7 @@ async fn only_a_missing_object_is_none() {
     let not_found = serde_json::to_value(Status::not_found(&"configmaps".into(), "web")).unwrap();
     let script = Script::new([json_answer(404, &not_found), answer(500, "text/plain", ""), map_answer("web")]);
     let maps = script.maps();
-    assert_eq!(maps.get_opt("web", &GetOptions::default()).await.unwrap(), None);
-    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap_err().is_unavailable());
-    assert_eq!(maps.get_opt("web", &GetOptions::default()).await.unwrap(), Some(map("web")));
+    assert_eq!(maps.get_opt("web").await.unwrap(), None);
+    assert!(maps.get_opt("web").await.unwrap_err().is_unavailable());
+    assert_eq!(maps.get_opt("web").await.unwrap(), Some(map("web")));
 }

@@ -7,7 +7,6 @@ use klient::{
     Api, Client,
     election::{ElectionOptions, LeaderElector, Leadership, LeaseLock},
     metrics::Registry,
-    options::GetOptions,
 };
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::{Instant, sleep, timeout};
@@ -20,7 +19,7 @@ fn candidate(client: &Client, name: &str) -> LeaderElector<LeaseLock> {
 }
 
 async fn lease(client: &Client) -> Lease {
-    Api::<Lease>::namespaced(client.clone(), "default").get("web", &GetOptions::default()).await.unwrap()
+    Api::<Lease>::namespaced(client.clone(), "default").get("web").await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,6 @@ use klient::{
     Api, Client,
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
     metrics::Registry,
-    options::{CreateOptions, ListOptions},
 };
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::timeout;
@@ -30,7 +29,7 @@ async fn fixture(options: EventOptions) -> (Fixture, EventSink) {
     let mut object = ConfigMap::default();
     object.metadata.name = Some("web".to_owned());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    let object = maps.create(&CreateOptions::default(), &object).await.unwrap();
+    let object = maps.create(&object).await.unwrap();
     let (recorder, sink) = EventRecorder::new(client.clone(), options.registry(Registry::new()));
     (Fixture { server, client, recorder, object }, sink)
 }
@@ -46,12 +45,12 @@ impl Fixture {
 
     async fn events(&self) -> Vec<NewEvent> {
         let api: Api<NewEvent> = Api::namespaced(self.client.clone(), "default");
-        api.list(&ListOptions::default()).await.unwrap().items
+        api.list().await.unwrap().items
     }
 
     async fn core_events(&self) -> Vec<CoreEvent> {
         let api: Api<CoreEvent> = Api::namespaced(self.client.clone(), "default");
-        api.list(&ListOptions::default()).await.unwrap().items
+        api.list().await.unwrap().items
     }
 }
 

@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, Error, ErrorKind,
     client::config::{Config, Credentials, Kubeconfig, Overrides},
-    options::GetOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -88,7 +87,7 @@ fn maps(config: &Config) -> Api<ConfigMap> {
 }
 
 async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
-    maps.get("web", &GetOptions::default()).await
+    maps.get("web").await
 }
 
 /// A line of a script that answers with that status.

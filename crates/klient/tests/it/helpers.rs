@@ -9,7 +9,6 @@ use klient::{
     Api, Error, Patch,
     finalizer::Finalizer,
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, GetOptions, PatchOptions},
     resource::{ApiResource, GroupVersionKind, Scope},
     wait::{Until, wait_for},
 };
@@ -30,12 +29,12 @@ async fn maps() -> (ApiServer, Api<ConfigMap>) {
 async fn make(maps: &Api<ConfigMap>) -> ConfigMap {
     let mut map = ConfigMap::default();
     map.metadata.name = Some("web".to_owned());
-    maps.create(&CreateOptions::default(), &map).await.unwrap()
+    maps.create(&map).await.unwrap()
 }
 
 async fn set(maps: &Api<ConfigMap>, value: &str) -> ConfigMap {
-    let patch = Patch::Merge(json!({"data": {"value": value}}));
-    maps.patch("web", &PatchOptions::default(), &patch).await.unwrap()
+    let patch = Patch::merge(json!({"data": {"value": value}}));
+    maps.patch("web", patch.clone()).await.unwrap()
 }
 
 fn is_set(value: &'static str) -> Until<ConfigMap> {
@@ -65,12 +64,12 @@ async fn a_finalizer_is_on_before_the_work_and_off_after_the_cleanup() {
     };
     let map = make(&maps).await;
     assert_eq!(run(&map, true).await.unwrap(), Some(()));
-    maps.delete("web", &DeleteOptions::default()).await.unwrap();
-    let going = maps.get("web", &GetOptions::default()).await.unwrap();
+    maps.delete("web").await.unwrap();
+    let going = maps.get("web").await.unwrap();
     run(&going, false).await.unwrap_err();
-    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap().is_some(), "it stays until cleanup works");
+    assert!(maps.get_opt("web").await.unwrap().is_some(), "it stays until cleanup works");
     assert_eq!(run(&going, true).await.unwrap(), None);
-    assert!(maps.get_opt("web", &GetOptions::default()).await.unwrap().is_none());
+    assert!(maps.get_opt("web").await.unwrap().is_none());
     assert_eq!(*log.borrow(), ["apply true", "cleanup true", "cleanup true"]);
 }
 
@@ -78,8 +77,8 @@ async fn a_finalizer_is_on_before_the_work_and_off_after_the_cleanup() {
 async fn a_finalizer_never_undoes_what_others_wrote() {
     let (_server, maps) = maps().await;
     let old = make(&maps).await;
-    let patch = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/other"]}, "data": {"value": "1"}}));
-    maps.patch("web", &PatchOptions::default(), &patch).await.unwrap();
+    let patch = Patch::merge(json!({"metadata": {"finalizers": ["example.com/other"]}, "data": {"value": "1"}}));
+    maps.patch("web", patch.clone()).await.unwrap();
     let now = finalizer().add(&maps, &old).await.unwrap().unwrap();
     let both = ["example.com/other".to_owned(), "example.com/bucket".to_owned()];
     assert_eq!(now.metadata.finalizers.as_deref(), Some(&both[..]));
@@ -92,11 +91,11 @@ async fn a_finalizer_never_undoes_what_others_wrote() {
 async fn a_finalizer_leaves_another_object_of_the_same_name_alone() {
     let (_server, maps) = maps().await;
     let first = make(&maps).await;
-    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    maps.delete("web").await.unwrap();
     assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None, "it is gone");
     let second = make(&maps).await;
     assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None);
-    assert!(!finalizer().is_on(&maps.get("web", &GetOptions::default()).await.unwrap()));
+    assert!(!finalizer().is_on(&maps.get("web").await.unwrap()));
     finalizer().add(&maps, &second).await.unwrap().unwrap();
 }
 
@@ -131,11 +130,11 @@ async fn waiting_for_the_end_of_an_object() {
     let until = Until::replaced(map.metadata.uid.unwrap());
     let (waited, ()) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
         sleep(Duration::from_secs(3)).await;
-        maps.delete("web", &DeleteOptions::default()).await.unwrap();
+        maps.delete("web").await.unwrap();
         make(&maps).await;
     });
     waited.unwrap();
-    maps.delete("web", &DeleteOptions::default()).await.unwrap();
+    maps.delete("web").await.unwrap();
     assert_eq!(wait_for(&maps, "web", &Until::absent(), MINUTE).await.unwrap(), None);
 }
 
@@ -180,9 +179,9 @@ async fn a_kind_that_is_not_installed_is_waited_for() {
             },
         });
         let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
-        Api::cluster(client).create(&CreateOptions::default(), &definition).await.unwrap();
+        Api::cluster(client).create(&definition).await.unwrap();
         let web = json!({"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "web"}});
-        webs.create(&CreateOptions::default(), &serde_json::from_value(web).unwrap()).await.unwrap();
+        webs.create(&serde_json::from_value(web).unwrap()).await.unwrap();
     };
     let until = Until::exists();
     let (waited, ()) = tokio::join!(wait_for(&webs, "web", &until, MINUTE), install);

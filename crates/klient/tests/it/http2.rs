@@ -17,7 +17,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, ErrorKind,
     client::config::{Config, Pem, Tls, Trust},
-    options::{CreateOptions, GetOptions, WatchOptions},
     request::media_type,
 };
 use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
@@ -117,7 +116,7 @@ async fn respond(
 }
 
 async fn name(maps: &Api<ConfigMap>, asked: &str) -> String {
-    maps.get(asked, &GetOptions::default()).await.unwrap().metadata.name.unwrap()
+    maps.get(asked).await.unwrap().metadata.name.unwrap()
 }
 
 #[tokio::test]
@@ -159,7 +158,7 @@ async fn watches_have_connections_of_their_own() {
     let mut server = Server::start().await;
     let maps = server.maps(server.tls());
     name(&maps, "web").await;
-    maps.watch(&WatchOptions::default()).await.unwrap();
+    maps.watch().await.unwrap();
     name(&maps, "web").await;
     let mut numbers = Vec::new();
     for _ in 0..3 {
@@ -181,7 +180,7 @@ async fn a_connection_that_the_server_ends_finishes_its_answers_and_takes_no_mor
     // The server's word may cross with a few requests; none of them fails.
     let mut last = String::new();
     for _ in 0..1000 {
-        last = maps.create(&CreateOptions::default(), &map("web")).await.unwrap().metadata.name.unwrap();
+        last = maps.create(&map("web")).await.unwrap().metadata.name.unwrap();
         if last != "connection-0" {
             break;
         }
@@ -201,7 +200,7 @@ async fn a_server_is_trusted_by_its_authority_and_its_name() {
     // The certificate is not for the address.
     no_name.server_name = None;
     for tls in [wrong_authority, wrong_name, no_name] {
-        let error = server.maps(tls).get("web", &GetOptions::default()).await.unwrap_err();
+        let error = server.maps(tls).get("web").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Untrusted);
         assert!(chain(&error).contains("certificate"), "{}", chain(&error));
     }

@@ -19,7 +19,6 @@ use klient::{
     Api, Client, ObjectKey, Patch,
     informer::{Event, EventStream, SharedInformer, Tombstone},
     object::ResourceVersion,
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
@@ -51,16 +50,16 @@ impl World {
     pub(crate) async fn create_with(&self, name: &str, labels: serde_json::Value) -> ResourceVersion {
         let map: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}, "data": {"n": "0"}})).unwrap();
-        version(&self.maps.create(&CreateOptions::default(), &map).await.unwrap())
+        version(&self.maps.create(&map).await.unwrap())
     }
 
     pub(crate) async fn set(&self, name: &str, value: &str) -> ResourceVersion {
-        let patch = Patch::Merge(json!({"data": {"n": value}}));
-        version(&self.maps.patch(name, &PatchOptions::default(), &patch).await.unwrap())
+        let patch = Patch::merge(json!({"data": {"n": value}}));
+        version(&self.maps.patch(name, patch.clone()).await.unwrap())
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.maps.delete(name, &DeleteOptions::default()).await.unwrap();
+        self.maps.delete(name).await.unwrap();
     }
 
     /// Returns the number of list and watch requests.
@@ -82,7 +81,7 @@ impl World {
 
     /// Returns keys and versions of the server's objects, and the version of their list.
     pub(crate) async fn state(&self) -> (BTreeMap<ObjectKey, ResourceVersion>, ResourceVersion) {
-        let list = self.maps.list(&ListOptions::default()).await.unwrap();
+        let list = self.maps.list().await.unwrap();
         let at = list.resource_version();
         (list.iter().map(|map| (ObjectKey::of(map), version(map))).collect(), at)
     }

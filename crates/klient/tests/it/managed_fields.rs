@@ -4,7 +4,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, WatchEvent,
     client::{Deleted, http::Body},
-    options::{DeleteOptions, GetOptions, ListOptions, WatchOptions},
     request::media_type,
     wire::ManagedFields,
 };
@@ -48,16 +47,14 @@ async fn read(wanted: Option<ManagedFields>) -> Vec<ConfigMap> {
     let maps: Api<ConfigMap> = Api::namespaced(client, "shop");
     let mut read = Vec::new();
     for _ in 0..2 {
-        read.push(maps.get("web", &GetOptions::default()).await.unwrap());
+        read.push(maps.get("web").await.unwrap());
     }
-    read.extend(maps.list(&ListOptions::default()).await.unwrap().items);
-    let mut watch = maps.watch(&WatchOptions::default()).await.unwrap();
+    read.extend(maps.list().await.unwrap().items);
+    let mut watch = maps.watch().await.unwrap();
     let Some(Ok(WatchEvent::Modified(map))) = watch.next().await else { panic!("no event") };
     read.push(map);
     for _ in 0..2 {
-        let Deleted::Object(map) = maps.delete("web", &DeleteOptions::default()).await.unwrap() else {
-            panic!("no object")
-        };
+        let Deleted::Object(map) = maps.delete("web").await.unwrap() else { panic!("no object") };
         read.push(*map);
     }
     script.played();

@@ -18,7 +18,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, Error, ErrorKind,
     client::config::{Config, EmbeddedData, Kubeconfig, Overrides},
-    options::GetOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -136,7 +135,7 @@ impl Setup {
 }
 
 async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
-    maps.get("web", &GetOptions::default()).await
+    maps.get("web").await
 }
 
 #[tokio::test]

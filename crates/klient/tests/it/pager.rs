@@ -39,7 +39,7 @@ fn queries(seen: &[Seen]) -> Vec<&str> {
 #[tokio::test]
 async fn pages_follow_each_other_until_the_last() {
     let script = Script::new([page(&["a", "b"], Some("t1")), page(&[], Some("t2")), page(&["c"], None)]);
-    let mut pager = Pager::new(script.maps(), ListOptions::default().label_selector("app=web"));
+    let mut pager = Pager::new(script.maps(), ListOptions::default().labels("app=web"));
     assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["a", "b"]);
     assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), [""; 0]);
     assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["c"]);

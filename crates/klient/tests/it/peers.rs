@@ -23,7 +23,6 @@ use klient::{
         config::{Config, Pem, Tls, Trust},
         http::{Body, HttpSettings, HttpTransport},
     },
-    options::{CreateOptions, GetOptions, WatchOptions},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -49,15 +48,15 @@ fn settings(port: u16, tls: Tls) -> HttpSettings {
 }
 
 async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
-    maps.get("web", &GetOptions::default()).await
+    maps.get("web").await
 }
 
 async fn create(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
-    maps.create(&CreateOptions::default(), &map("web")).await
+    maps.create(&map("web")).await
 }
 
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(25), future).await.expect("it hangs")
+async fn in_time<T>(work: impl IntoFuture<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(25), work).await.expect("it hangs")
 }
 
 /// Accepts TLS connections, and hands each to `serve` with its number.
@@ -358,7 +357,7 @@ async fn a_watch_notices_a_server_that_keeps_the_socket_and_does_nothing() {
     let mut settings = settings(port, authority.trusted());
     settings.ping_interval = Duration::from_millis(200);
     settings.ping_timeout = Duration::from_secs(10);
-    let mut watch = in_time(maps(settings).watch(&WatchOptions::default())).await.unwrap();
+    let mut watch = in_time(maps(settings).watch()).await.unwrap();
     // As long as pings are answered, silence is fine.
     assert!(tokio::time::timeout(Duration::from_secs(1), watch.next()).await.is_err());
     frozen.notify_one();
@@ -487,7 +486,7 @@ async fn a_certificate_is_replaced_under_running_watches() {
     let mut settings = settings(port, tls);
     settings.file_check = Duration::ZERO;
     let maps = maps(settings);
-    let mut watch = in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    let mut watch = in_time(maps.watch()).await.unwrap();
     let (shown_by_watch, feeder) = watches.recv().await.unwrap();
     assert_eq!(shown_by_watch, first);
     get(&maps).await.unwrap();
@@ -498,7 +497,7 @@ async fn a_certificate_is_replaced_under_running_watches() {
     // The watch goes on where it is; the next one is made with the new certificate.
     feeder.send(Ok(added())).unwrap();
     assert!(in_time(watch.next()).await.unwrap().is_ok());
-    in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    in_time(maps.watch()).await.unwrap();
     assert_eq!(watches.recv().await.unwrap().0, second);
 }
 
@@ -514,7 +513,7 @@ async fn an_authority_is_replaced_under_running_watches() {
     let mut settings = settings(port, tls);
     settings.file_check = Duration::ZERO;
     let maps = maps(settings);
-    let mut watch = in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    let mut watch = in_time(maps.watch()).await.unwrap();
     let (_, feeder) = watches.recv().await.unwrap();
     get(&maps).await.unwrap();
 
@@ -525,7 +524,7 @@ async fn an_authority_is_replaced_under_running_watches() {
     assert_eq!(shown.lock().unwrap().len(), 2);
     feeder.send(Ok(added())).unwrap();
     assert!(in_time(watch.next()).await.unwrap().is_ok());
-    in_time(maps.watch(&WatchOptions::default())).await.unwrap();
+    in_time(maps.watch()).await.unwrap();
 }
 
 #[tokio::test]

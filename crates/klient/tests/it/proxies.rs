@@ -3,11 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{
-    Api, Client, Error, ErrorKind,
-    client::config::Config,
-    options::{CreateOptions, GetOptions},
-};
+use klient::{Api, Client, Error, ErrorKind, client::config::Config};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -170,13 +166,13 @@ async fn server(acceptor: Option<TlsAcceptor>) -> Served {
 
 async fn get(config: &Config) -> Result<ConfigMap, Error> {
     let client = Client::builder_from_config(config).unwrap().json_only().build();
-    Api::namespaced(client, "default").get("web", &GetOptions::default()).await
+    Api::namespaced(client, "default").get("web").await
 }
 
 async fn create_error(config: &Config) -> Error {
     let client = Client::from_config(config).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err()
+    maps.create(&map("web")).await.unwrap_err()
 }
 
 #[tokio::test]

@@ -9,7 +9,6 @@ use klient::{
         auth::{StaticAuth, TokenFileAuth},
         config::{Config, Credentials, Impersonation, Pem, Secret, Tls},
     },
-    options::{CreateOptions, DeleteOptions, GetOptions, PatchOptions, WatchOptions},
     request::media_type,
 };
 use serde_json::json;
@@ -22,10 +21,10 @@ async fn requests_say_who_asks_and_which_forms_are_understood() {
     let script = Script::new([map_answer("web"), map_answer("web"), map_answer("web"), watch]);
     let client = script.builder().auth(StaticAuth::bearer("s3cret").unwrap()).build();
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    maps.get("web", &GetOptions::default()).await.unwrap();
-    maps.create(&CreateOptions::default(), &map("web")).await.unwrap();
-    maps.patch("web", &PatchOptions::default(), &Patch::Merge(json!({}))).await.unwrap();
-    maps.watch(&WatchOptions::default()).await.unwrap();
+    maps.get("web").await.unwrap();
+    maps.create(&map("web")).await.unwrap();
+    maps.patch("web", Patch::merge(json!({}))).await.unwrap();
+    maps.watch().await.unwrap();
     let seen = script.played();
     let header = |index: usize, name: &str| {
         seen[index].request.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
@@ -51,8 +50,8 @@ async fn the_path_of_the_server_comes_before_every_path() {
     for prefix in ["/clusters/a", "/clusters/a/"] {
         let script = Script::new([map_answer("web"), answer(200, media_type::JSON, "")]);
         let maps: Api<ConfigMap> = Api::namespaced(script.builder().path_prefix(prefix).build(), "default");
-        maps.get("web", &GetOptions::default()).await.unwrap();
-        maps.watch(&WatchOptions::default()).await.unwrap();
+        maps.get("web").await.unwrap();
+        maps.watch().await.unwrap();
         let seen = script.played();
         assert_eq!(seen[0].request.uri(), "/clusters/a/api/v1/namespaces/default/configmaps/web");
         assert_eq!(seen[1].request.uri().path(), "/clusters/a/api/v1/namespaces/default/configmaps");
@@ -64,7 +63,7 @@ async fn the_path_of_the_server_comes_before_every_path() {
 async fn a_request_without_compression_says_so() {
     let script = Script::new([map_answer("web")]);
     let maps: Api<ConfigMap> = Api::namespaced(script.builder().compression(false).build(), "default");
-    maps.get("web", &GetOptions::default()).await.unwrap();
+    maps.get("web").await.unwrap();
     assert_eq!(script.played()[0].request.headers()["accept-encoding"], "identity");
 }
 
@@ -74,15 +73,15 @@ async fn a_name_that_would_change_the_path_is_refused_before_anything_is_sent() 
     let script = Script::new(Vec::<http::Response<_>>::new());
     let maps = script.maps();
     for name in ["", "a/b", ".", "..", "a%2fb", "%"] {
-        let error = maps.get(name, &GetOptions::default()).await.unwrap_err();
+        let error = maps.get(name).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{name}");
-        maps.delete(name, &DeleteOptions::default()).await.unwrap_err();
-        maps.patch(name, &PatchOptions::default(), &Patch::Merge(json!({}))).await.unwrap_err();
+        maps.delete(name).await.unwrap_err();
+        maps.patch(name, Patch::merge(json!({}))).await.unwrap_err();
         let mut object = map("web");
         object.metadata.name = Some(name.to_owned());
-        maps.update(&Default::default(), &object).await.unwrap_err();
+        maps.update(&object).await.unwrap_err();
         let elsewhere: Api<ConfigMap> = Api::namespaced(script.client(), name);
-        elsewhere.get("web", &GetOptions::default()).await.unwrap_err();
+        elsewhere.get("web").await.unwrap_err();
     }
     script.played();
 }

@@ -173,7 +173,7 @@ async fn a_warning_is_told_once_to_the_handler() {
     let handler = move |warning: &Warning| seen.lock().unwrap().push(warning.text.clone());
     let api: Api<ConfigMap> = Api::namespaced(script.builder().warning_handler(handler).build(), "shop");
     for _ in 0..2 {
-        api.get("web", &klient::options::GetOptions::default()).await.unwrap();
+        api.get("web").await.unwrap();
     }
     script.played();
     assert_eq!(*told.lock().unwrap(), ["old kind", "odd field"]);
@@ -188,8 +188,8 @@ async fn requests_and_retries_are_counted_under_client_gos_names() {
     let registry = Registry::new();
     let client = script.builder().metrics(&registry).host("example.com:6443").build();
     let api: Api<ConfigMap> = Api::namespaced(client, "shop");
-    api.get("web", &klient::options::GetOptions::default()).await.unwrap();
-    api.get("web", &klient::options::GetOptions::default()).await.unwrap_err();
+    api.get("web").await.unwrap();
+    api.get("web").await.unwrap_err();
     script.played();
     let text = registry.render();
     for line in [

@@ -5,10 +5,6 @@ use std::{fs, time::Duration};
 use klient::{
     Api, Error, ErrorKind, Patch,
     client::{auth::TokenFileAuth, http::Body},
-    options::{
-        CreateOptions, DeleteCollectionOptions, DeleteOptions, GetOptions, ListOptions, PatchOptions, UpdateOptions,
-        WatchOptions,
-    },
     request::media_type,
 };
 use serde_json::json;
@@ -30,14 +26,14 @@ fn waits(seen: &[Seen]) -> Vec<u64> {
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_is_sent_again_when_the_server_said() {
     let script = Script::new([busy(429, Some("2")), busy(503, Some("5")), map_answer("web")]);
-    assert_eq!(script.maps().get("web", &GetOptions::default()).await.unwrap(), map("web"));
+    assert_eq!(script.maps().get("web").await.unwrap(), map("web"));
     assert_eq!(waits(&script.played()), [2, 5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_write_is_sent_again_with_the_same_body() {
     let script = Script::new([busy(429, Some("1")), map_answer("web")]);
-    script.maps().create(&CreateOptions::default(), &map("web")).await.unwrap();
+    script.maps().create(&map("web")).await.unwrap();
     let seen = script.played();
     assert_eq!(waits(&seen), [1]);
     assert_eq!(seen[0].request.body(), seen[1].request.body());
@@ -49,7 +45,7 @@ async fn a_refused_write_is_sent_again_with_the_same_body() {
 async fn a_refusal_without_a_time_is_final() {
     for code in [429, 500, 503] {
         let script = Script::new([busy(code, None)]);
-        script.maps().create(&CreateOptions::default(), &map("web")).await.unwrap_err();
+        script.maps().create(&map("web")).await.unwrap_err();
         assert_eq!(script.played().len(), 1, "{code}");
     }
 }
@@ -57,7 +53,7 @@ async fn a_refusal_without_a_time_is_final() {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_sent_ten_times_at_most() {
     let script = Script::new((0..10).map(|_| busy(429, Some("1"))));
-    let error = script.maps().get("web", &GetOptions::default()).await.unwrap_err();
+    let error = script.maps().get("web").await.unwrap_err();
     assert!(error.is_too_many_requests(), "{error:?}");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
     assert_eq!(script.played().len(), 10);
@@ -66,16 +62,16 @@ async fn a_request_is_sent_ten_times_at_most() {
 #[tokio::test(start_paused = true)]
 async fn a_read_is_sent_again_when_its_connection_broke() {
     let script = Script::new([Step::Broken, Step::Broken, map_answer("web").into()]);
-    script.maps().get("web", &GetOptions::default()).await.unwrap();
+    script.maps().get("web").await.unwrap();
     script.played();
 
     let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []});
     let script = Script::new([Step::Broken, json_answer(200, &list).into()]);
-    script.maps().list(&ListOptions::default()).await.unwrap();
+    script.maps().list().await.unwrap();
     script.played();
 
     let script = Script::new([Step::Broken, Step::Broken, Step::Broken]);
-    let error = script.maps().get("web", &GetOptions::default()).await.unwrap_err();
+    let error = script.maps().get("web").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport);
     script.played();
 }
@@ -87,13 +83,13 @@ async fn a_write_or_watch_is_never_sent_again_when_its_connection_broke() {
         assert_eq!(call(script.maps()).await.err().unwrap().kind(), ErrorKind::Transport);
         script.played();
     }
-    check(async |maps| maps.create(&CreateOptions::default(), &map("web")).await).await;
-    check(async |maps| maps.update(&UpdateOptions::default(), &map("web")).await).await;
-    check(async |maps| maps.update_status(&UpdateOptions::default(), &map("web")).await).await;
-    check(async |maps| maps.patch("web", &PatchOptions::default(), &Patch::Merge(json!({}))).await).await;
-    check(async |maps| maps.delete("web", &DeleteOptions::default()).await).await;
-    check(async |maps| maps.delete_collection(&DeleteCollectionOptions::default()).await).await;
-    check(async |maps| maps.watch(&WatchOptions::default()).await).await;
+    check(async |maps| maps.create(&map("web")).await).await;
+    check(async |maps| maps.update(&map("web")).await).await;
+    check(async |maps| maps.update_status(&map("web")).await).await;
+    check(async |maps| maps.patch("web", Patch::merge(json!({}))).await).await;
+    check(async |maps| maps.delete("web").await).await;
+    check(async |maps| maps.delete_collection().await).await;
+    check(async |maps| maps.watch().await).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,7 +102,7 @@ async fn a_rejected_token_is_read_anew_and_tried_once() {
     client.send(http::Request::get("/readyz").body(Vec::new()).unwrap()).await.unwrap();
     fs::write(&path, "two").unwrap();
     let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(client, "default");
-    maps.create(&CreateOptions::default(), &map("web")).await.unwrap();
+    maps.create(&map("web")).await.unwrap();
     let seen = script.played();
     let tokens: Vec<_> = seen.iter().map(|seen| seen.request.headers()["authorization"].to_str().unwrap()).collect();
     assert_eq!(tokens, ["Bearer one", "Bearer one", "Bearer two"]);
@@ -145,9 +141,9 @@ async fn a_write_that_the_server_does_not_take_as_protobuf_goes_as_json() {
     let refused = answer(415, "text/plain", "no protobuf here");
     let script = Script::new([refused, json_answer(201, &map_json("web")), json_answer(200, &map_json("web"))]);
     let maps = script.maps();
-    maps.create(&CreateOptions::default(), &map("web")).await.unwrap();
+    maps.create(&map("web")).await.unwrap();
     // The refusal is remembered: the next write does not try again.
-    maps.update(&UpdateOptions::default(), &map("web")).await.unwrap();
+    maps.update(&map("web")).await.unwrap();
     let seen = script.played();
     let sent: Vec<_> = seen
         .iter()
@@ -167,7 +163,7 @@ async fn a_json_write_that_is_not_taken_is_not_sent_twice() {
     let script = Script::new([answer(415, "text/plain", "")]);
     let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
         Api::namespaced(script.builder().json_only().build(), "default");
-    assert!(maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err().is_invalid());
+    assert!(maps.create(&map("web")).await.unwrap_err().is_invalid());
     assert_eq!(script.played()[0].request.headers()["accept"], media_type::JSON);
 }
 
@@ -178,18 +174,18 @@ async fn a_server_that_never_answers_is_a_timeout_for_every_verb() {
         let client = script.builder().timeout(Duration::from_secs(3)).build();
         let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(client, "default");
         let started = tokio::time::Instant::now();
-        let error = maps.get("web", &GetOptions::default()).await.unwrap_err();
+        let error = maps.get("web").await.unwrap_err();
         assert!(error.is_timeout(), "{error:?}");
         assert_eq!(started.elapsed().as_secs(), 3);
         script.played();
     }
     let script = Script::new([streamed(200, media_type::JSON, fed_forever())]);
-    let error = script.maps().list_raw(&ListOptions::default(), Default::default(), |_| {}).await.unwrap_err();
+    let error = script.maps().list().for_each_raw(Default::default(), |_| {}).await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     let script = Script::new([Step::Silence]);
-    assert!(script.maps().watch(&WatchOptions::default()).await.unwrap_err().is_timeout());
+    assert!(script.maps().watch().await.unwrap_err().is_timeout());
     let script = Script::new([Step::Silence]);
-    assert!(script.maps().create(&CreateOptions::default(), &map("web")).await.unwrap_err().is_timeout());
+    assert!(script.maps().create(&map("web")).await.unwrap_err().is_timeout());
     script.played();
 }
 
@@ -204,7 +200,7 @@ fn fed_forever() -> Body {
 async fn a_watch_may_be_silent_for_longer_than_the_timeout() {
     let (sender, body) = fed();
     let script = Script::new([streamed(200, media_type::JSON, body)]);
-    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = script.maps().watch().await.unwrap();
     let silence = tokio::time::timeout(Duration::from_secs(3600), watch.next()).await;
     assert!(silence.is_err());
     let event = json!({"type": "ADDED", "object": map_json("web")}).to_string();

@@ -92,7 +92,8 @@ async fn goes_on_after_a_bookmark_and_shows_it_only_if_asked() {
     let bookmark = event("BOOKMARK", "", "90");
     for wanted in [false, true] {
         let script = Script::new([stream([added("a", "6"), bookmark.clone()]), stream([added("b", "91")])]);
-        let options = WatchOptions::after("5").allow_bookmarks(wanted).label_selector("a=b");
+        let mut options = WatchOptions::after("5").labels("a=b");
+        options.allow_bookmarks = wanted;
         let mut watch = RetryWatch::new(script.maps(), options).unwrap();
         assert_eq!(next(&mut watch).await, "ADDED a");
         if wanted {

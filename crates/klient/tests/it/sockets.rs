@@ -15,7 +15,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, ErrorKind,
     client::config::{Config, Impersonation},
-    options::{CreateOptions, GetOptions, ListOptions, WatchOptions},
 };
 use serde_json::json;
 use tokio::{
@@ -95,7 +94,7 @@ async fn a_refused_connection_is_a_transport_error_that_names_the_server() {
     let address = socket.local_addr().unwrap().to_string();
     let client = Client::from_config(&Config::new(&format!("http://{address}")).unwrap()).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    let error = maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err();
+    let error = maps.create(&map("web")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport);
     assert!(error.to_string().contains(&address), "{error}");
 }
@@ -107,7 +106,7 @@ async fn create_error(text: &'static str) -> ErrorKind {
         stream.write_all(text.as_bytes()).await.unwrap();
     })
     .await;
-    let error = server.maps().create(&CreateOptions::default(), &map("web")).await.unwrap_err();
+    let error = server.maps().create(&map("web")).await.unwrap_err();
     assert_eq!(server.accepted(), 1, "a write must not be sent twice");
     error.kind()
 }
@@ -134,11 +133,11 @@ async fn a_list_or_watch_cut_short_is_an_error() {
         stream.write_all(text.as_bytes()).await.unwrap();
     })
     .await;
-    let mut watch = server.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = server.maps().watch().await.unwrap();
     assert_eq!(watch.next().await.unwrap().unwrap().object(), Some(&map("web")));
     assert_eq!(watch.next().await.unwrap().unwrap_err().kind(), ErrorKind::Transport);
     assert!(watch.next().await.is_none());
-    server.maps().list(&ListOptions::default()).await.unwrap_err();
+    server.maps().list().await.unwrap_err();
 }
 
 #[tokio::test]
@@ -152,7 +151,7 @@ async fn events_that_arrive_together_are_read_without_waiting_for_another_task()
         request(&mut stream).await;
     })
     .await;
-    let mut watch = server.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = server.maps().watch().await.unwrap();
     watch.next().await.unwrap().unwrap();
     for number in 1..20 {
         // Nothing else runs on this thread in between.
@@ -166,8 +165,8 @@ async fn one_connection_serves_one_request_after_another() {
     let server = Server::start(|stream, _| answer_all(stream)).await;
     let maps = server.maps();
     for _ in 0..5 {
-        maps.get("web", &GetOptions::default()).await.unwrap();
-        maps.create(&CreateOptions::default(), &map("web")).await.unwrap();
+        maps.get("web").await.unwrap();
+        maps.create(&map("web")).await.unwrap();
     }
     assert_eq!(server.accepted(), 1);
 }
@@ -189,9 +188,9 @@ async fn a_write_on_a_connection_that_was_closed_while_idle_goes_elsewhere() {
     })
     .await;
     let maps = server.maps();
-    maps.get("web", &GetOptions::default()).await.unwrap();
+    maps.get("web").await.unwrap();
     was_closed.recv().await.unwrap();
-    maps.create(&CreateOptions::default(), &map("web")).await.unwrap();
+    maps.create(&map("web")).await.unwrap();
     assert_eq!(server.accepted(), 2);
 }
 
@@ -211,7 +210,7 @@ async fn a_body_that_is_dropped_early_does_not_harm_the_next_request() {
     let answer = client.send(http::Request::get("/").body(Vec::new()).unwrap()).await.unwrap();
     drop(answer);
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    assert_eq!(maps.get("web", &GetOptions::default()).await.unwrap(), map("web"));
+    assert_eq!(maps.get("web").await.unwrap(), map("web"));
 }
 
 #[tokio::test]
@@ -219,7 +218,7 @@ async fn a_server_that_accepts_and_says_nothing_is_a_timeout() {
     let server = Server::start(|mut stream, _| async move { while request(&mut stream).await.is_some() {} }).await;
     let client = Client::builder_from_config(&Config::new(&server.address).unwrap()).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client.timeout(Duration::from_millis(50)).build(), "default");
-    assert!(maps.get("web", &GetOptions::default()).await.unwrap_err().is_timeout());
+    assert!(maps.get("web").await.unwrap_err().is_timeout());
 }
 
 #[tokio::test]
@@ -231,7 +230,7 @@ async fn a_plain_server_behind_an_https_address_is_a_transport_error() {
     let mut config = Config::new(&server.address.replace("http:", "https:")).unwrap();
     config.tls = config.tls.trust(klient::client::config::Trust::Anyone);
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&config).unwrap(), "default");
-    let error = maps.create(&CreateOptions::default(), &map("web")).await.unwrap_err();
+    let error = maps.create(&map("web")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport);
     assert!(error.to_string().contains("TLS handshake"), "{error}");
 }
@@ -251,7 +250,7 @@ async fn impersonation_and_the_path_of_the_server_are_sent() {
     let extra = BTreeMap::from([("example.org/a%b".to_owned(), vec!["x".to_owned(), "y".to_owned()])]);
     config.impersonation = Some(Impersonation::new("jürgen").uid("7").groups(["one", "two"]).extra(extra));
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&config).unwrap(), "default");
-    maps.get("web", &GetOptions::default()).await.unwrap();
+    maps.get("web").await.unwrap();
     let head = seen.recv().await.unwrap();
     assert!(head.starts_with("GET /clusters/a/api/v1/namespaces/default/configmaps/web HTTP/1.1\r\n"), "{head}");
     let lines: Vec<&str> = head.lines().filter(|line| line.starts_with("impersonate-")).collect();

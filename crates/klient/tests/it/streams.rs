@@ -7,7 +7,6 @@ use klient::{
     Api, ErrorKind, WatchEvent,
     client::http::Body,
     object::DynamicObject,
-    options::{ListOptions, WatchOptions},
     request::{Target, media_type},
     resource::ApiResource,
     wire::{SplitOptions, encode, encode_body, encode_list_body, encode_watch_frame},
@@ -53,7 +52,7 @@ async fn a_list_comes_in_either_form_compressed_or_not() {
         compressed(media_type::PROTOBUF, &protobuf),
     ] {
         let script = Script::new([response]);
-        let list = script.maps().list(&ListOptions::default()).await.unwrap();
+        let list = script.maps().list().await.unwrap();
         assert_eq!(names(&list.items), ["a", "b"]);
         assert_eq!(list.resource_version().to_string(), "7");
         assert_eq!(script.played()[0].request.headers()["accept-encoding"], "gzip");
@@ -68,8 +67,8 @@ async fn items_of_a_kind_known_at_run_time_say_what_they_are() {
     let resource = ApiResource::of::<ConfigMap>();
     let maps = Api::dynamic(script.client(), resource.clone(), Target::Namespace("default".to_owned()));
     let expected = Some(resource.types());
-    assert_eq!(maps.list(&ListOptions::default()).await.unwrap().items[0].types, expected);
-    let mut stream = maps.list_stream(&ListOptions::default(), SplitOptions::default()).await.unwrap();
+    assert_eq!(maps.list().await.unwrap().items[0].types, expected);
+    let mut stream = maps.list().stream_with(SplitOptions::default()).await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap().types, expected);
     let list = script.client().rest().get().resource(&resource).list::<DynamicObject>().await.unwrap();
     assert_eq!(list.items[0].types, expected);
@@ -90,7 +89,7 @@ async fn a_list_cut_short_is_an_error_and_not_a_shorter_list() {
         answer(200, "text/html", "<html>"),
     ] {
         let script = Script::new([response]);
-        let error = script.maps().list(&ListOptions::default()).await.unwrap_err();
+        let error = script.maps().list().await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Decode | ErrorKind::Transport), "{error:?}");
     }
 }
@@ -99,7 +98,7 @@ async fn a_list_cut_short_is_an_error_and_not_a_shorter_list() {
 async fn an_item_that_cannot_be_decoded_fails_a_typed_list_by_name() {
     let bad = json!({"metadata": {"name": "bad"}, "data": ["not", "a", "map"]});
     let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
-    let error = script.maps().list(&ListOptions::default()).await.unwrap_err();
+    let error = script.maps().list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
     assert!(chain(&error).contains("ConfigMap"), "{}", chain(&error));
 }
@@ -110,7 +109,7 @@ async fn an_item_that_cannot_be_read_goes_to_the_sink_and_the_rest_goes_on() {
     let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
     let mut seen = Vec::new();
     let sink = |item: Result<klient::wire::RawObject, _>| seen.push(item.map(|item| item.name().into_owned()).ok());
-    let end = script.maps().list_raw(&ListOptions::default(), SplitOptions::default(), sink).await.unwrap();
+    let end = script.maps().list().for_each_raw(SplitOptions::default(), sink).await.unwrap();
     assert_eq!(seen, [Some("a".to_owned()), None, Some("b".to_owned())]);
     assert_eq!(end.metadata.resource_version.as_deref(), Some("7"));
 }
@@ -119,7 +118,7 @@ async fn an_item_that_cannot_be_read_goes_to_the_sink_and_the_rest_goes_on() {
 async fn a_failure_with_a_success_code_is_no_empty_list() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
     let script = Script::new([json_answer(200, &status)]);
-    script.maps().list(&ListOptions::default()).await.unwrap_err();
+    script.maps().list().await.unwrap_err();
 }
 
 /// Feeds one event after the other and expects each before the next is sent.
@@ -130,7 +129,7 @@ async fn each_event_is_there_at_once(content_type: &str, encoding: Option<&str>,
         response = with(response, "content-encoding", encoding);
     }
     let script = Script::new([response]);
-    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = script.maps().watch().await.unwrap();
     for (event, name) in events.into_iter().zip(["a", "b", "c"]) {
         // Two halves: the first must not be taken for the whole.
         let (first, second) = event.split_at(event.len() / 2);
@@ -156,7 +155,7 @@ async fn a_watch_gives_each_event_when_its_last_byte_is_there() {
 
 async fn errors_of_watch(body: Body, content_type: &str) -> Vec<Result<String, ErrorKind>> {
     let script = Script::new([streamed(200, content_type, body)]);
-    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = script.maps().watch().await.unwrap();
     let mut seen = Vec::new();
     while let Some(event) = watch.next().await {
         seen.push(event.map(|event| event.type_name().to_owned()).map_err(|error| error.kind()));
@@ -196,7 +195,7 @@ async fn an_event_that_cannot_be_decoded_is_an_error_and_the_watch_goes_on() {
 async fn an_error_event_carries_the_servers_status() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
     let script = Script::new([json_answer(200, &json!({"type": "ERROR", "object": status}))]);
-    let mut watch = script.maps().watch(&WatchOptions::default()).await.unwrap();
+    let mut watch = script.maps().watch().await.unwrap();
     let event = watch.next().await.unwrap().unwrap();
     assert!(matches!(event, WatchEvent::Error(status) if status.is_expired()));
 }
@@ -205,7 +204,7 @@ async fn an_error_event_carries_the_servers_status() {
 async fn a_watch_that_is_refused_is_a_typed_error() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
     let script = Script::new([json_answer(410, &status)]);
-    assert!(script.maps().watch(&WatchOptions::default()).await.unwrap_err().is_gone());
+    assert!(script.maps().watch().await.unwrap_err().is_gone());
     let script = Script::new([answer(200, "text/html", "<html>")]);
-    assert_eq!(script.maps().watch(&WatchOptions::default()).await.unwrap_err().kind(), ErrorKind::Decode);
+    assert_eq!(script.maps().watch().await.unwrap_err().kind(), ErrorKind::Decode);
 }

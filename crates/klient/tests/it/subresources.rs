@@ -12,9 +12,7 @@ use klient::{
     Api, Clientset, ErrorKind, Patch, WatchEvent,
     client::{DynamicClient, ScaleClient},
     object::DynamicObject,
-    options::{
-        CreateOptions, DeleteOptions, GetOptions, ListOptions, LogOptions, PatchOptions, UpdateOptions, WatchOptions,
-    },
+    options::{DeleteOptions, LogOptions},
     request::{media_type, subresource},
     resource::{ApiResource, GroupVersionKind, Scope},
 };
@@ -42,8 +40,8 @@ async fn an_eviction_is_posted_and_its_refusal_is_told() {
     let script = Script::new([done(), json_answer(429, &refused)]);
     let pods = pods(&script);
     let delete = DeleteOptions::default().grace_period(std::time::Duration::from_secs(5));
-    assert!(pods.evict("web-0", &CreateOptions::default(), &delete).await.unwrap().is_success());
-    let error = pods.evict("web-0", &CreateOptions::default(), &delete).await.unwrap_err();
+    assert!(pods.evict("web-0").options(delete.clone()).await.unwrap().is_success());
+    let error = pods.evict("web-0").options(delete.clone()).await.unwrap_err();
     assert!(error.is_too_many_requests());
     assert_eq!(error.status().unwrap().details.as_ref().unwrap().causes[0].message, "needs 2");
     let seen = script.played();
@@ -63,13 +61,13 @@ async fn a_pod_is_bound_a_token_is_made_and_containers_are_added() {
     let mut binding = Binding::default();
     binding.metadata.name = Some("web-0".to_owned());
     binding.target.name = Some("node-1".to_owned());
-    pods.bind(&CreateOptions::default(), &binding).await.unwrap();
+    pods.bind(&binding).await.unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(script.client(), "shop");
-    let made = accounts.create_token("robot", &CreateOptions::default(), &TokenRequest::default()).await.unwrap();
+    let made = accounts.create_token("robot", &TokenRequest::default()).await.unwrap();
     assert_eq!(made.status.unwrap().token.as_deref(), Some("t"));
-    let patch = Patch::Strategic(json!({"spec": {"ephemeralContainers": [{"name": "debug"}]}}));
-    pods.ephemeral_containers().patch("web-0", &PatchOptions::default(), &patch).await.unwrap();
-    pods.resize().get("web-0", &GetOptions::default()).await.unwrap();
+    let patch = Patch::strategic(json!({"spec": {"ephemeralContainers": [{"name": "debug"}]}}));
+    pods.ephemeral_containers().patch("web-0", patch.clone()).await.unwrap();
+    pods.resize().get("web-0").await.unwrap();
     assert_eq!(
         lines(&script.played()),
         [
@@ -84,7 +82,7 @@ async fn a_pod_is_bound_a_token_is_made_and_containers_are_added() {
 #[tokio::test]
 async fn any_subresource_can_be_asked_for_by_name() {
     let script = Script::new([json_answer(200, &json!({"kind": "Odd", "apiVersion": "x/v1", "value": 3}))]);
-    let odd = pods(&script).subresource::<DynamicObject>("odd").get("web-0", &GetOptions::default()).await.unwrap();
+    let odd = pods(&script).subresource::<DynamicObject>("odd").get("web-0").await.unwrap();
     assert_eq!(odd.data["value"], 3);
     assert_eq!(lines(&script.played()), ["GET /api/v1/namespaces/shop/pods/web-0/odd"]);
 }
@@ -114,7 +112,7 @@ async fn a_log_is_read_line_by_line_whatever_its_chunks() {
     let (feed, body) = fed();
     let script = Script::new([streamed(200, "text/plain", body)]);
     let options = LogOptions::default().follow().container("app");
-    let mut log = pods(&script).log_stream("web-0", &options).await.unwrap();
+    let mut log = pods(&script).logs("web-0").options(options.clone()).stream().await.unwrap();
     for chunk in ["one\nt", "wo\r", "\n\nthr", "ee"] {
         feed.send(Ok(chunk.into())).unwrap();
     }
@@ -131,7 +129,7 @@ async fn a_log_is_read_line_by_line_whatever_its_chunks() {
 #[tokio::test]
 async fn a_log_line_without_end_is_given_in_pieces() {
     let script = Script::new([answer(200, "text/plain", vec![b'x'; 3 << 20])]);
-    let mut log = pods(&script).log_stream("web-0", &LogOptions::default()).await.unwrap();
+    let mut log = pods(&script).logs("web-0").stream().await.unwrap();
     let mut sizes = Vec::new();
     while let Some(line) = log.line().await.unwrap() {
         sizes.push(line.len());
@@ -145,8 +143,8 @@ async fn a_followed_log_may_be_silent_and_any_other_not() {
     let pods = pods(&script);
     let hour = std::time::Duration::from_secs(3600);
     let follow = LogOptions::default().follow();
-    assert!(tokio::time::timeout(hour, pods.log_stream("web-0", &follow)).await.is_err());
-    let ended = tokio::time::timeout(hour, pods.log("web-0", &LogOptions::default())).await.unwrap();
+    assert!(tokio::time::timeout(hour, pods.logs("web-0").options(follow).stream()).await.is_err());
+    let ended = tokio::time::timeout(hour, pods.logs("web-0")).await.unwrap();
     assert!(ended.unwrap_err().is_timeout());
 }
 
@@ -161,9 +159,9 @@ async fn only_metadata_travels_where_only_metadata_is_wanted() {
     let event = json!({"type": "ADDED", "object": partial("c")});
     let script = Script::new([json_answer(200, &partial("a")), json_answer(200, &list), json_answer(200, &event)]);
     let secrets = Api::<Secret>::namespaced(script.client(), "shop").metadata();
-    assert_eq!(secrets.get("a", &GetOptions::default()).await.unwrap().metadata.uid.as_deref(), Some("u"));
-    assert_eq!(secrets.list(&ListOptions::default()).await.unwrap().items.len(), 2);
-    let mut watch = secrets.watch(&WatchOptions::default()).await.unwrap();
+    assert_eq!(secrets.get("a").await.unwrap().metadata.uid.as_deref(), Some("u"));
+    assert_eq!(secrets.list().await.unwrap().items.len(), 2);
+    let mut watch = secrets.watch().await.unwrap();
     assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
     let seen = script.played();
     for (seen, form) in seen.iter().zip(["PartialObjectMetadata", "PartialObjectMetadataList", "PartialObjectMetadata"])
@@ -180,10 +178,10 @@ async fn a_server_that_sends_whole_objects_for_metadata_is_found_out() {
     let list = json!({"kind": "SecretList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]});
     let script = Script::new([json_answer(200, &whole), json_answer(200, &list)]);
     let secrets = Api::<Secret>::namespaced(script.client(), "shop").metadata();
-    let error = secrets.get("a", &GetOptions::default()).await.unwrap_err();
+    let error = secrets.get("a").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
     assert!(!format!("{error:?}").contains("c2VjcmV0"), "{error:?}");
-    let error = secrets.list(&ListOptions::default()).await.unwrap_err();
+    let error = secrets.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
     assert!(error.to_string().contains("SecretList"), "{error}");
 }
@@ -193,8 +191,8 @@ async fn metadata_alone_is_not_written() {
     let script = Script::new(Vec::<crate::scripted::Step>::new());
     let maps = script.maps().metadata();
     let object = klient::object::PartialObjectMeta::of(&map("web"));
-    assert!(maps.create(&CreateOptions::default(), &object).await.unwrap_err().is_invalid());
-    assert!(maps.update(&UpdateOptions::default(), &object).await.unwrap_err().is_invalid());
+    assert!(maps.create(&object).await.unwrap_err().is_invalid());
+    assert!(maps.update(&object).await.unwrap_err().is_invalid());
     script.played();
 }
 
@@ -207,10 +205,10 @@ async fn anything_scalable_is_scaled() {
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let got = scales.set_replicas(&widgets, "web", 3).await.unwrap();
     assert_eq!(got.spec.as_ref().unwrap().replicas, Some(3));
-    scales.update(&widgets, &got, &UpdateOptions::default()).await.unwrap();
+    scales.update(&widgets, &got).await.unwrap();
     let deployments = Clientset::new(script.client()).apps_v1().deployments("shop");
-    deployments.scale().get("web", &GetOptions::default()).await.unwrap();
-    deployments.subresource::<Scale>(subresource::SCALE).get("web", &GetOptions::default()).await.unwrap();
+    deployments.scale().get("web").await.unwrap();
+    deployments.subresource::<Scale>(subresource::SCALE).get("web").await.unwrap();
     assert_eq!(
         lines(&script.played()),
         [
@@ -228,9 +226,9 @@ async fn kinds_known_at_run_time_travel_as_json() {
     let script = Script::new([json_answer(200, &widget), json_answer(200, &json!({"items": []}))]);
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let dynamic = DynamicClient::new(script.client());
-    let got = dynamic.in_namespace(&widgets, "shop").get("big", &GetOptions::default()).await.unwrap();
+    let got = dynamic.in_namespace(&widgets, "shop").get("big").await.unwrap();
     assert_eq!(got.data["size"], 3);
-    dynamic.all(&widgets).list(&ListOptions::default()).await.unwrap();
+    dynamic.all(&widgets).list().await.unwrap();
     let seen = script.played();
     assert_eq!(
         lines(&seen),
@@ -245,9 +243,9 @@ async fn a_status_is_replaced_below_the_object() {
     let script = Script::new([json_answer(200, &deployment), json_answer(200, &deployment)]);
     let api: Api<Deployment> = Api::namespaced(script.client(), "shop");
     let object: Deployment = serde_json::from_value(deployment).unwrap();
-    api.update_status(&UpdateOptions::default(), &object).await.unwrap();
-    let patch = Patch::Merge(json!({"status": {"replicas": 1}}));
-    api.status().patch("web", &PatchOptions::default(), &patch).await.unwrap();
+    api.update_status(&object).await.unwrap();
+    let patch = Patch::merge(json!({"status": {"replicas": 1}}));
+    api.status().patch("web", patch.clone()).await.unwrap();
     assert_eq!(
         lines(&script.played()),
         [

@@ -6,63 +6,9 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use crate::{Error, client::http::Body};
 use bytes::Bytes;
 use futures_core::Stream;
-use k8s_openapi::api::core::v1::Pod;
-use klient_core::{LogOptions, Target, subresource};
-
-use super::Api;
-use crate::{
-    Error,
-    client::{http::body::Body, rest::RestRequest},
-};
-
-impl Api<Pod> {
-    /// What a container has written so far, up to 64 MiB.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such pod or container, or for any other reason a server or connection gives.
-    #[doc(alias = "GetLogs")]
-    pub async fn log(&self, name: &str, options: &LogOptions) -> Result<Bytes, Error> {
-        self.log_request(name, options).bytes().await
-    }
-
-    /// What a container has written, line by line; and, if [followed](LogOptions::follow), what it writes from now on.
-    ///
-    /// ```no_run
-    /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use klient::{Api, options::LogOptions};
-    /// # async fn tail(pods: Api<Pod>) -> Result<(), klient::Error> {
-    /// let mut log = pods.log_stream("web-0", &LogOptions::default().follow().tail_lines(10)).await?;
-    /// while let Some(line) = log.line().await? {
-    ///     println!("{line}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`log`](Self::log).
-    pub async fn log_stream(&self, name: &str, options: &LogOptions) -> Result<LogStream, Error> {
-        let mut request = self.log_request(name, options);
-        if options.follow {
-            // Kubelets begin to answer when the container writes, which may be never.
-            request = request.patient();
-        }
-        Ok(LogStream { body: request.stream().await?, line: Vec::new(), rest: Bytes::new() })
-    }
-
-    fn log_request(&self, name: &str, options: &LogOptions) -> RestRequest {
-        let request = self.client.rest().get().resource(&self.resource);
-        let request = match &self.target {
-            Target::Namespace(namespace) => request.namespace(namespace),
-            Target::AllNamespaces | Target::Cluster => request,
-        };
-        request.name(name).subresource(subresource::LOG).options(|query| options.append_query(query))
-    }
-}
 
 /// What a container writes, as it arrives. A stream of chunks, or of lines with [`line`](Self::line).
 ///
@@ -75,6 +21,10 @@ pub struct LogStream {
 }
 
 impl LogStream {
+    pub(in crate::client) fn new(body: Body) -> Self {
+        Self { body, line: Vec::new(), rest: Bytes::new() }
+    }
+
     /// The next line, without its end; `None` when the log ends.
     ///
     /// Bytes that are not UTF-8 are replaced. A line of more than 1 MiB is given in pieces.

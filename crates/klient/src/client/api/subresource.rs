@@ -1,147 +1,114 @@
-//! Subresources: what hangs below an object and has a kind of its own.
+//! Subresources: what belongs to an object and has an address of its own, such as `status` and `scale`.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use k8s_openapi::api::autoscaling::v1::Scale;
-use klient_core::{
-    ApplyOptions, CreateOptions, DeleteOptions, GetOptions, Patch, PatchOptions, RequestBuilder, Resource, Status,
-    UpdateOptions, media_type, subresource,
+use klient_core::{Patch, Resource, subresource};
+use serde::Serialize;
+
+use super::Api;
+use crate::client::{
+    endpoint::{Endpoint, Payload},
+    verbs,
 };
-use klient_proto::Codec;
 
-use super::{Api, Deleted, name_of};
-use crate::{Error, client::call::Call};
-
-/// The verbs on one subresource of the objects of an [`Api`]; its bodies are of kind `S`.
+/// The verbs on one subresource of the objects of an [`Api`]. Its bodies are of kind `S`.
 ///
 /// ```no_run
-/// use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v1::Scale};
-/// use klient::{Api, Client};
-/// use klient::{Patch, options::PatchOptions, request::subresource};
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use klient::{Api, Client, Patch};
+/// use serde_json::json;
 ///
-/// # async fn scale(deployments: Api<Deployment>) -> Result<(), klient::Error> {
-/// let three = Patch::Merge(serde_json::json!({"spec": {"replicas": 3}}));
-/// let scale: Scale = deployments.subresource(subresource::SCALE).patch("web", &PatchOptions::default(), &three).await?;
+/// # async fn scale(deployments: Api<Deployment>) -> klient::Result<()> {
+/// let scale = deployments.scale().patch("web", Patch::merge(json!({"spec": {"replicas": 3}}))).await?;
+/// println!("{:?}", scale.status);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Subresource<'a, K, S> {
-    api: &'a Api<K>,
-    name: &'a str,
+pub struct Subresource<S> {
+    pub(super) endpoint: Arc<Endpoint>,
     kind: PhantomData<fn() -> S>,
 }
 
 impl<K: Resource> Api<K> {
-    /// A subresource by name, and the kind that is read from and written to it:
-    /// [`DynamicObject`](klient_core::DynamicObject) will do for any.
-    pub fn subresource<'a, S: Resource>(&'a self, name: &'a str) -> Subresource<'a, K, S> {
-        Subresource { api: self, name, kind: PhantomData }
+    /// Returns a subresource by name. `S` is the kind that is read from and written to it;
+    /// [`DynamicObject`](klient_core::DynamicObject) works for any.
+    pub fn subresource<S: Resource>(&self, name: &str) -> Subresource<S> {
+        let endpoint = Endpoint {
+            subresource: Some(name.to_owned()),
+            payload: Payload::Object,
+            ..Endpoint::clone(&self.endpoint)
+        };
+        Subresource { endpoint: Arc::new(endpoint), kind: PhantomData }
     }
 
-    /// How many replicas there are and should be.
-    pub fn scale(&self) -> Subresource<'_, K, Scale> {
+    /// Returns the subresource `scale`: how many replicas there are and should be.
+    pub fn scale(&self) -> Subresource<Scale> {
         self.subresource(subresource::SCALE)
     }
 
-    /// What a controller reports about the object; reads and writes give whole objects.
-    pub fn status(&self) -> Subresource<'_, K, K> {
+    /// Returns the subresource `status`: reads and writes carry whole objects, and writes change only the status.
+    pub fn status(&self) -> Subresource<K> {
         self.subresource(subresource::STATUS)
     }
 
     /// Replaces the status of an object.
-    ///
-    /// # Errors
-    ///
-    /// As [`update`](Self::update).
-    pub async fn update_status(&self, options: &UpdateOptions, object: &K) -> Result<K, Error> {
-        self.status().update(name_of(object)?, options, object).await
+    #[doc(alias = "replace_status")]
+    pub fn update_status<'a>(&self, object: &'a K) -> verbs::Update<'a, K> {
+        verbs::Update::new(self.status().endpoint, object)
     }
 }
 
-impl<'a, K: Resource, S: Resource> Subresource<'a, K, S> {
-    /// Reads it.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such object or subresource, or for any other reason a server or connection gives.
-    pub async fn get(&self, object: &str, options: &GetOptions) -> Result<S, Error> {
-        self.call(self.request().get(object, options)?).object().await
+impl<S: Resource> Subresource<S> {
+    /// Reads the subresource of an object.
+    pub fn get(&self, name: &str) -> verbs::Get<S> {
+        verbs::Get::new(Arc::clone(&self.endpoint), name)
     }
 
-    /// Posts to it; the answer is of the same kind, as that of a token request is.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get); also if the body is invalid.
-    pub async fn create(&self, object: &str, options: &CreateOptions, body: &S) -> Result<S, Error> {
-        let build = |request: RequestBuilder<'_>, body| self.below(request).create_subresource(object, options, body);
-        self.api.write_as(body, build, Call::object).await
+    /// Posts to the subresource of an object. The response is of the same kind, as that of a token request is.
+    pub fn create<'a>(&self, name: &str, body: &'a S) -> verbs::Create<'a, S> {
+        verbs::Create::below(Arc::clone(&self.endpoint), name, body)
     }
 
-    /// Posts to it; the answer only says that it was done, as that of an eviction does.
-    ///
-    /// # Errors
-    ///
-    /// As [`create`](Self::create).
-    pub async fn post(&self, object: &str, options: &CreateOptions, body: &S) -> Result<Status, Error> {
-        let build = |request: RequestBuilder<'_>, body| self.below(request).create_subresource(object, options, body);
-        self.api.write_as(body, build, Call::status).await
+    /// Posts to the subresource of an object. The response is a status, as that of an eviction is.
+    pub fn post<'a>(&self, name: &str, body: &'a S) -> verbs::Post<'a, S> {
+        self.create(name, body).post()
     }
 
-    /// Replaces it.
-    ///
-    /// # Errors
-    ///
-    /// On a conflict, or for any other reason a server or connection gives.
-    pub async fn update(&self, object: &str, options: &UpdateOptions, body: &S) -> Result<S, Error> {
-        let build = |request: RequestBuilder<'_>, body| self.below(request).update(object, options, body);
-        self.api.write_as(body, build, Call::object).await
+    /// Replaces the subresource of an object.
+    pub fn update<'a>(&self, name: &str, body: &'a S) -> verbs::Update<'a, S> {
+        verbs::Update::named(Arc::clone(&self.endpoint), name, body)
     }
 
-    /// Changes a part of it.
-    ///
-    /// # Errors
-    ///
-    /// If the patch does not fit, or for any other reason a server or connection gives.
-    pub async fn patch(&self, object: &str, options: &PatchOptions, patch: &Patch) -> Result<S, Error> {
-        self.call(self.request().patch(object, options, patch)?).object().await
+    /// Changes a part of the subresource of an object.
+    pub fn patch(&self, name: &str, patch: Patch) -> verbs::Patch<S> {
+        verbs::Patch::new(Arc::clone(&self.endpoint), name, patch)
     }
 
-    /// Applies fields to it on the server's side.
-    ///
-    /// # Errors
-    ///
-    /// On a conflict with another field manager, or for any other reason a server or connection gives.
-    pub async fn apply(&self, object: &str, options: &ApplyOptions, fields: &serde_json::Value) -> Result<S, Error> {
-        self.call(self.request().apply(object, options, fields.to_string().into_bytes())?).object().await
+    /// Applies fields to the subresource of an object, on the server's side.
+    pub fn apply(&self, name: &str, fields: &impl Serialize) -> verbs::Apply<S> {
+        verbs::Apply::new(Arc::clone(&self.endpoint), name, fields)
     }
 
-    /// Deletes it, where a subresource knows that.
-    ///
-    /// # Errors
-    ///
-    /// For any reason a server or connection gives.
-    pub async fn delete(&self, object: &str, options: &DeleteOptions) -> Result<Deleted<S>, Error> {
-        self.call(self.request().delete(object, options)?).object_or_status().await
-    }
-
-    fn call(&self, request: http::Request<Vec<u8>>) -> Call {
-        self.api.call(request)
-    }
-
-    fn request(&self) -> RequestBuilder<'a> {
-        self.below(self.api.request())
-    }
-
-    fn below<'r>(&self, request: RequestBuilder<'r>) -> RequestBuilder<'r> {
-        let both = self.api.client.prefers_protobuf() && Codec::of::<S>().is_some();
-        let accept = if both { media_type::ACCEPT_PROTOBUF_OR_JSON } else { media_type::JSON };
-        request.subresource(self.name.to_owned()).accept(accept)
+    /// Deletes the subresource of an object, where it can be deleted.
+    pub fn delete(&self, name: &str) -> verbs::Delete<S> {
+        verbs::Delete::new(Arc::clone(&self.endpoint), name)
     }
 }
 
-impl<K, S> fmt::Debug for Subresource<'_, K, S> {
+impl<S> Clone for Subresource<S> {
+    fn clone(&self) -> Self {
+        Self { endpoint: Arc::clone(&self.endpoint), kind: PhantomData }
+    }
+}
+
+impl<S> fmt::Debug for Subresource<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subresource").field("of", self.api).field("name", &self.name).finish()
+        let Endpoint { resource, target, subresource, .. } = &*self.endpoint;
+        f.debug_struct("Subresource")
+            .field("resource", resource)
+            .field("target", target)
+            .field("subresource", subresource)
+            .finish_non_exhaustive()
     }
 }

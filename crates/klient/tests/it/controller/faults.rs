@@ -9,7 +9,6 @@ use klient::{
     informer::{InformerState, SharedInformer},
     metrics::Registry,
     object::DynamicObject,
-    options::{CreateOptions, PatchOptions},
     request::Target,
     resource::{ApiResource, GroupVersionKind, Scope},
     wire::{ManagedFields, RawObject},
@@ -34,8 +33,8 @@ async fn a_server_that_is_gone_for_minutes_delays_reconciles_and_loses_none() {
     let mut running = Running::start(builder(&world), move |request| {
         let (maps, name) = (maps.clone(), request.name().to_owned());
         async move {
-            let seen = Patch::Merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
-            maps.patch(&name, &PatchOptions::default(), &seen).await?;
+            let seen = Patch::merge(json!({"metadata": {"labels": {"seen": "yes"}}}));
+            maps.patch(&name, seen.clone()).await?;
             Ok(Outcome::Done)
         }
     });
@@ -54,7 +53,7 @@ async fn a_server_that_is_gone_for_minutes_delays_reconciles_and_loses_none() {
     world.create("c").await;
     within(async {
         loop {
-            let labels = world.maps.get("c", &Default::default()).await.unwrap().metadata.labels;
+            let labels = world.maps.get("c").await.unwrap().metadata.labels;
             if labels.is_some_and(|labels| labels.contains_key("seen")) {
                 break;
             }
@@ -92,12 +91,12 @@ async fn a_controller_waits_for_a_kind_that_is_not_installed_and_says_so() {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
         },
     });
-    definitions.create(&CreateOptions::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    definitions.create(&serde_json::from_value(definition).unwrap()).await.unwrap();
     let widgets = Api::dynamic(world.client.clone(), resource, Target::Namespace("default".to_owned()));
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
     let widget: DynamicObject = serde_json::from_value(widget).unwrap();
     within(async {
-        while widgets.create(&CreateOptions::default(), &widget).await.is_err() {
+        while widgets.create(&widget).await.is_err() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     })

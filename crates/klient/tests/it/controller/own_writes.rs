@@ -8,7 +8,6 @@ use klient::{
     controller::{Controller, Outcome, Request},
     informer::SharedInformer,
     metrics::Registry,
-    options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions},
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -109,7 +108,7 @@ async fn stale_reads(limit: Duration) -> usize {
             let next = (written.parse::<u32>().unwrap() + 1).to_string();
             // A new watch begins, late again.
             server.end_watches();
-            maps.patch("a", &PatchOptions::default(), &Patch::Merge(json!({"data": {"n": next}}))).await?;
+            maps.patch("a", Patch::merge(json!({"data": {"n": next}}))).await?;
             *last.lock().unwrap() = next;
             Ok(Outcome::RequeueAfter(Duration::from_millis(1)))
         }
@@ -140,9 +139,9 @@ async fn an_object_that_was_made_or_deleted_is_seen_so_by_the_next_reconcile() {
             // From the cache alone: it must be right each time.
             if lister.is_empty() {
                 let secret = serde_json::from_value(json!({"metadata": {"name": "s"}}))?;
-                secrets.create(&CreateOptions::default(), &secret).await?;
+                secrets.create(&secret).await?;
             } else {
-                secrets.delete("s", &DeleteOptions::default()).await?;
+                secrets.delete("s").await?;
             }
             Ok(Outcome::RequeueAfter(Duration::from_millis(1)))
         }
@@ -153,5 +152,5 @@ async fn an_object_that_was_made_or_deleted_is_seen_so_by_the_next_reconcile() {
     let status = running.controller.status();
     assert_eq!((status.failed, status.stale), (0, 0));
     drop(running);
-    assert!(secrets.list(&ListOptions::default()).await.unwrap().items.len() < 2);
+    assert!(secrets.list().await.unwrap().items.len() < 2);
 }

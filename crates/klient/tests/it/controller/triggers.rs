@@ -9,7 +9,6 @@ use klient::{
     informer::Event,
     metrics::Registry,
     object::DynamicObject,
-    options::{CreateOptions, DeleteOptions, PatchOptions},
     resource::{GroupKind, Scope},
 };
 use serde_json::{Value, json};
@@ -24,12 +23,12 @@ fn set<const N: usize>(texts: [&str; N]) -> BTreeSet<String> {
 async fn create_secret(world: &World, name: &str, owners: Value) -> Secret {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     let secret = json!({"metadata": {"name": name, "ownerReferences": owners}});
-    secrets.create(&CreateOptions::default(), &serde_json::from_value(secret).unwrap()).await.unwrap()
+    secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap()
 }
 
 /// A reference to a config map; the server's collector would delete what an owner that is not there owns.
 async fn owner(world: &World, name: &str, controls: bool) -> Value {
-    let map = world.maps.get(name, &Default::default()).await.unwrap();
+    let map = world.maps.get(name).await.unwrap();
     json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": map.metadata.uid, "controller": controls})
 }
 
@@ -104,7 +103,7 @@ async fn a_change_of_an_owned_object_reconciles_the_owner_that_controls_it() {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     create_secret(&world, "foreign", json!([foreign])).await;
     running.quiet_for(Duration::from_secs(60)).await;
-    secrets.delete("s", &DeleteOptions::default()).await.unwrap();
+    secrets.delete("s").await.unwrap();
     assert_eq!(running.told().await, "a: secrets default/s deleted");
 }
 
@@ -119,8 +118,8 @@ async fn an_object_that_changes_hands_reconciles_both_owners() {
     create_secret(&world, "s", json!([owner(&world, "a", true).await])).await;
     running.told().await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
-    let handed = Patch::Merge(json!({"metadata": {"ownerReferences": [owner(&world, "b", true).await]}}));
-    secrets.patch("s", &PatchOptions::default(), &handed).await.unwrap();
+    let handed = Patch::merge(json!({"metadata": {"ownerReferences": [owner(&world, "b", true).await]}}));
+    secrets.patch("s", handed.clone()).await.unwrap();
     assert_eq!(running.told_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
 }
 
@@ -141,7 +140,7 @@ async fn all_owners_are_reconciled_if_asked_for() {
 async fn a_cluster_scoped_owner_is_found_from_any_namespace_whether_its_kind_is_known_at_compile_time_or_not() {
     let world = World::start().await;
     let namespaces: Api<Namespace> = Api::cluster(world.client.clone());
-    let team = namespaces.get("default", &Default::default()).await.unwrap();
+    let team = namespaces.get("default").await.unwrap();
     let (typed_calls, mut typed) = tokio::sync::mpsc::unbounded_channel();
     let (dynamic_calls, mut dynamic) = tokio::sync::mpsc::unbounded_channel();
     let factory = factory(&world);
@@ -167,7 +166,7 @@ async fn a_cluster_scoped_owner_is_found_from_any_namespace_whether_its_kind_is_
     };
     let test = async {
         // All namespaces that there are from the beginning.
-        let there = namespaces.list(&Default::default()).await.unwrap().items.len();
+        let there = namespaces.list().await.unwrap().items.len();
         for _ in 0..there {
             assert!(typed.recv().await.unwrap().1.ends_with("found"));
             assert!(dynamic.recv().await.unwrap().1.ends_with("found"));
@@ -205,10 +204,10 @@ async fn a_mapping_sees_old_and_new_state() {
     running.told_n(2).await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     let secret = json!({"metadata": {"name": "s", "labels": {"for": "a"}}});
-    secrets.create(&CreateOptions::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap();
     assert_eq!(running.told().await, "a: secrets default/s added");
-    let moved = Patch::Merge(json!({"metadata": {"labels": {"for": "b"}}}));
-    secrets.patch("s", &PatchOptions::default(), &moved).await.unwrap();
+    let moved = Patch::merge(json!({"metadata": {"labels": {"for": "b"}}}));
+    secrets.patch("s", moved.clone()).await.unwrap();
     assert_eq!(running.told_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
 }
 
@@ -224,8 +223,8 @@ async fn what_a_predicate_keeps_out_is_counted_and_not_reconciled() {
     running.told().await;
     world.set("a", "1").await;
     world.create("ignored").await;
-    let label = Patch::Merge(json!({"metadata": {"labels": {"team": "kitchen"}}}));
-    world.maps.patch("a", &PatchOptions::default(), &label).await.unwrap();
+    let label = Patch::merge(json!({"metadata": {"labels": {"team": "kitchen"}}}));
+    world.maps.patch("a", label.clone()).await.unwrap();
     assert_eq!(running.told().await, "a: configmaps default/a changed");
     running.quiet_for(Duration::from_secs(60)).await;
     let metrics = registry.render();

@@ -17,7 +17,7 @@ async fn factory_shares_informer_by_kind_scope_and_selector() {
     let maps = factory.core_v1().config_maps();
     let again = factory.namespaced::<ConfigMap>();
     let elsewhere = factory.namespace("default").core_v1().config_maps();
-    let selected = factory.label_selector("app=web").core_v1().config_maps();
+    let selected = factory.labels("app=web").core_v1().config_maps();
     factory.start();
     within(factory.wait_for_sync()).await.unwrap();
     assert_eq!(again.lister().len(), 1);

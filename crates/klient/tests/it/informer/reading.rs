@@ -4,7 +4,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use klient::{
     Api, ObjectKey,
     informer::{IndexFunc, Indexers, NAMESPACE_INDEX, ObjectFormat, SharedInformer},
-    options::CreateOptions,
 };
 use serde_json::json;
 
@@ -42,7 +41,7 @@ async fn index_finds_by_label_owner_field_and_closure() {
             "metadata": {"name": name, "labels": {"app": "web"},
                          "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u1"}]},
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": format!("image-{name}")}]}});
-        pods.create(&CreateOptions::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        pods.create(&serde_json::from_value(pod).unwrap()).await.unwrap();
     }
     for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
         let informer = SharedInformer::builder(pods.clone())

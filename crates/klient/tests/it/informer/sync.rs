@@ -8,7 +8,6 @@ use klient::{
     informer::{FirstRead, InformerState, ObjectFormat, SharedInformer},
     metrics::Registry,
     object::DynamicObject,
-    options::CreateOptions,
     request::Target,
     resource::{ApiResource, GroupVersionKind, Scope},
     wire::ManagedFields,
@@ -109,14 +108,14 @@ async fn informer_caches_only_selected_objects() {
     let world = World::start().await;
     world.create_with("a", json!({"app": "web"})).await;
     world.create_with("b", json!({"app": "db"})).await;
-    let informer = SharedInformer::builder(world.maps.clone()).label_selector("app=web").build();
+    let informer = SharedInformer::builder(world.maps.clone()).labels("app=web").build();
     informer.start();
     let mut events = informer.events();
     assert_eq!(next(&mut events).await, "*a");
-    let patch = klient::Patch::Merge(json!({"metadata": {"labels": {"app": "web"}}}));
-    world.maps.patch("b", &klient::options::PatchOptions::default(), &patch).await.unwrap();
-    let patch = klient::Patch::Merge(json!({"metadata": {"labels": {"app": "db"}}}));
-    world.maps.patch("a", &klient::options::PatchOptions::default(), &patch).await.unwrap();
+    let patch = klient::Patch::merge(json!({"metadata": {"labels": {"app": "web"}}}));
+    world.maps.patch("b", patch.clone()).await.unwrap();
+    let patch = klient::Patch::merge(json!({"metadata": {"labels": {"app": "db"}}}));
+    world.maps.patch("a", patch.clone()).await.unwrap();
     assert_eq!(next_n(&mut events, 2).await, ["+b", "-a"]);
 }
 
@@ -143,7 +142,7 @@ async fn transform_changes_objects_before_they_are_stored() {
     let secret: Secret =
         serde_json::from_value(json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}})).unwrap();
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
-    secrets.create(&CreateOptions::default(), &secret).await.unwrap();
+    secrets.create(&secret).await.unwrap();
     for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
         let informer = SharedInformer::builder(secrets.clone())
             .object_format(form)
@@ -212,10 +211,10 @@ async fn informer_waits_for_custom_resource_definition() {
                      {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
     }))
     .unwrap();
-    definitions.create(&CreateOptions::default(), &definition).await.unwrap();
+    definitions.create(&definition).await.unwrap();
     within(informer.wait_for_sync()).await.unwrap();
     let widget = DynamicObject::new("w", &resource).data(json!({"spec": {"size": 3}}));
-    let made = widgets.create(&CreateOptions::default(), &widget).await.unwrap();
+    let made = widgets.create(&widget).await.unwrap();
     let version = made.metadata.resource_version.unwrap().into();
     within(informer.wait_until_seen(&version)).await.unwrap();
     let cached = informer.lister().namespace("default").get("w").unwrap();
@@ -229,7 +228,7 @@ async fn informer_keeps_managed_fields_only_on_request() {
         {"manager": "me", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
          "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}]}}))
     .unwrap();
-    world.maps.create(&CreateOptions::default(), &map).await.unwrap();
+    world.maps.create(&map).await.unwrap();
     let mut lens = Vec::new();
     for managed_fields in [ManagedFields::Drop, ManagedFields::Keep] {
         let informer = SharedInformer::builder(world.maps.clone()).managed_fields(managed_fields).build();
