@@ -1,9 +1,12 @@
 //! `DeltaFifo` and `DeltaQueue` without an informer, with client-go's operations.
 
+use std::collections::BTreeMap;
+
 use klient::{
     ObjectKey,
     informer::{Delta, DeltaBatch, DeltaFifo, DeltaQueue, Deltas, ThreadSafeStore, Tombstone},
 };
+use proptest::prelude::*;
 
 type Object = (ObjectKey, u32);
 
@@ -185,4 +188,54 @@ async fn queue_reports_full_and_ready() {
     tokio::join!(queue.ready(), async { assert_eq!(shown(queue.pop_batch().await), ["a~0", "a~1", "a~2"]) });
     queue.replace((0..10).map(|number| object(&number.to_string(), number)), "1".into());
     assert!(!queue.is_full(), "a replace counts as one change");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Update(u8),
+    Pop,
+    PopBatch,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0u8..6).prop_map(Step::Update),
+        3 => Just(Step::Pop),
+        1 => Just(Step::PopBatch),
+    ];
+    proptest::collection::vec(step, 0..200)
+}
+
+proptest! {
+    /// Updates with increasing values, so that the order of values is the order of the server.
+    #[test]
+    fn fifo_loses_no_delta_and_keeps_the_order(steps in steps()) {
+        let mut fifo = DeltaFifo::new();
+        let mut queued: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (value, step) in (0..).zip(steps) {
+            match step {
+                Step::Update(name) => {
+                    fifo.update(object(&name.to_string(), value));
+                    queued.entry(name.to_string()).or_default().push(value);
+                }
+                Step::Pop => {
+                    let oldest = queued.iter().min_by_key(|(_, values)| values[0]).map(|(name, _)| name.clone());
+                    let expected = oldest.map(|name| (queued.remove(&name).unwrap(), name));
+                    let popped = fifo.pop().map(|deltas| {
+                        (deltas.iter().map(|delta| delta.object().1).collect(), deltas.key().name().to_owned())
+                    });
+                    prop_assert_eq!(popped, expected);
+                }
+                Step::PopBatch => {
+                    let mut expected: Vec<u32> = std::mem::take(&mut queued).into_values().flatten().collect();
+                    expected.sort_unstable();
+                    let batch = fifo.pop_batch().map(|batch| batch.deltas).unwrap_or_default();
+                    prop_assert_eq!(batch.iter().map(|delta| delta.object().1).collect::<Vec<_>>(), expected);
+                }
+            }
+            prop_assert_eq!(fifo.len(), queued.len());
+            prop_assert_eq!(fifo.changes(), queued.values().map(Vec::len).sum::<usize>());
+            prop_assert_eq!(fifo.is_empty(), queued.is_empty());
+        }
+    }
 }
