@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use klient::{Api, Client, Clientset, Patch, WatchEvent, client::http::FnTransport};
+use klient::{Api, Client, Clientset, Patch, WatchEvent};
 use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 async fn main() -> Result<(), Box<dyn Error>> {
     let start = std::time::Instant::now();
     let server = ApiServer::start().await?;
-    let client = Client::builder(FnTransport::new(server.service())).build();
+    let client = Client::from_service(server.service());
     let namespaces = Clientset::new(client.clone()).core_v1().namespaces().list().await?;
     println!("a server with {} namespaces, {:?} after its start", namespaces.items.len(), start.elapsed());
 

@@ -9,7 +9,6 @@ use std::error::Error;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, ObjectKey, Patch,
-    client::http::FnTransport,
     informer::{HandlerFuncs, IndexFunc, InformerFactory},
 };
 use klient_apiserver::ApiServer;
@@ -18,7 +17,7 @@ use serde_json::json;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = ApiServer::start().await?;
-    let client = Client::builder(FnTransport::new(server.service())).build();
+    let client = Client::from_service(server.service());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     for (name, team) in [("menu", "kitchen"), ("prices", "bar"), ("tables", "kitchen")] {
         let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"team": team}}}))?;

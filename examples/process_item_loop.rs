@@ -10,7 +10,6 @@ use std::{collections::BTreeMap, error::Error};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, ObjectKey, Patch,
-    client::http::FnTransport,
     informer::{HandlerFuncs, InformerFactory, Lister},
     workqueue::{QueueOptions, WorkQueue},
 };
@@ -51,7 +50,7 @@ async fn process_items(queue: WorkQueue<ObjectKey>, maps: Api<ConfigMap>, lister
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = ApiServer::start().await?;
-    let client = Client::builder(FnTransport::new(server.service())).build();
+    let client = Client::from_service(server.service());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let informer = InformerFactory::new(client).namespace("default").core_v1().config_maps();
 

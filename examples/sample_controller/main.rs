@@ -14,7 +14,6 @@ use klient::{
     client::config::{Config, Kubeconfig, KubeconfigFiles, Overrides},
     informer::InformerFactory,
     manager::Manager,
-    options::CreateOptions,
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::Mark;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount};
-use klient::{Api, Client, client::http::FnTransport, controller::{Controller, Outcome, Request}, informer::InformerFactory, manager::Manager, options::{CreateOptions, UpdateOptions}, workqueue::{QueueOptions, WorkQueue}};
+use klient::{Api, Client,  controller::{Controller, Outcome, Request}, informer::InformerFactory, manager::Manager, options::{CreateOptions, UpdateOptions}, workqueue::{QueueOptions, WorkQueue}};
 use klient_apiserver::ApiServer;
 
 /// How many objects are changed in turn.
@@ -36,7 +36,7 @@ async fn main() -> Result<()> {
 }
 
 fn client(server: &ApiServer) -> Client {
-    Client::builder(FnTransport::new(server.service())).build()
+    Client::from_service(server.service())
 }
 
 /// Changes objects at a rate, and tells how long after each change it was reconciled.

@@ -23,8 +23,7 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use klient::{Api, Client, client::http::FnTransport};
-//! use klient::{WatchEvent, options::{CreateOptions, GetOptions, UpdateOptions, WatchOptions}};
+//! use klient::{Api, Client, WatchEvent};
 //! use klient_apiserver::{ApiServer, Fault};
 //!
 //! async fn label(maps: &Api<ConfigMap>, name: &str) -> Result<ConfigMap, klient::Error> {
@@ -41,7 +40,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = ApiServer::start().await?;
-//! let client = Client::builder(FnTransport::new(server.service())).build();
+//! let client = Client::from_service(server.service());
 //! let maps: Api<ConfigMap> = Api::namespaced(client, "default");
 //! server.inject(Fault::conflict().on_method(http::Method::PUT).times(1));
 //!

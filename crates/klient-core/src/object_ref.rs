@@ -127,6 +127,7 @@ impl From<ObjectRef> for ObjectReference {
     }
 }
 
+/// Absent parts are empty.
 impl TryFrom<ObjectReference> for ObjectRef {
     type Error = ParseGroupVersionError;
 
@@ -162,8 +163,6 @@ impl From<&ObjectRef> for ObjectReference {
         }
     }
 }
-
-/// Absent parts are empty.
 
 #[cfg(test)]
 mod tests {

@@ -71,7 +71,6 @@ impl Patch {
         Self::encode(PatchKind::Strategic, fields)
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "so that values and references can be given")]
     fn encode(kind: PatchKind, fields: impl Serialize) -> Self {
         let body = serde_json::to_vec(&fields).map_err(|error| EncodePatchError { why: error.to_string() });
         Self { kind, body }

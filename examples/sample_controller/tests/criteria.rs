@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    options::{CreateOptions, DeleteOptions, UpdateOptions},
     owner::controller_of,
     wait::{Until, wait_for},
 };

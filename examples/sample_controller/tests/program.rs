@@ -10,7 +10,6 @@ use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
     Api, Client,
     client::config::{Config, KubeconfigFiles, Overrides},
-    options::CreateOptions,
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};

@@ -5,12 +5,7 @@ use std::time::Duration;
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use klient::{
-    Api,
-    client::DynamicClient,
-    options::{CreateOptions, DeleteOptions},
-    resource::ApiResource,
-};
+use klient::{Api, client::DynamicClient, resource::ApiResource};
 use klient_apiserver::{ApiServer, Fault};
 use sample_controller::{Foo, RESYNC, new_deployment};
 

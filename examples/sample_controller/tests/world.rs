@@ -10,14 +10,10 @@ use std::{
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Event, core::v1::Namespace};
 use klient::{
     Api, Client, Patch,
-    client::{
-        config::{Config, KubeconfigFiles, Overrides},
-        http::FnTransport,
-    },
+    client::config::{Config, KubeconfigFiles, Overrides},
     controller::Controller,
     informer::InformerFactory,
     metrics::Registry,
-    options::{CreateOptions, ListOptions, PatchOptions},
     wait::{Until, wait_for},
     wire::ManagedFields,
 };
@@ -149,7 +145,7 @@ impl Drop for World {
 }
 
 pub(crate) fn client_of(server: &ApiServer) -> Client {
-    Client::builder(FnTransport::new(server.service())).build()
+    Client::from_service(server.service())
 }
 
 /// The kubeconfig of the real server, started by the first who asks; `None` where it was never built, which is said.

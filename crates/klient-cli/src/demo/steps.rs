@@ -13,7 +13,6 @@ use klient::{
     Api, Client, Patch,
     controller::Controller,
     informer::SharedInformer,
-    options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions},
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};

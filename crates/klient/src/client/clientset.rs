@@ -10,7 +10,6 @@ use crate::client::Client;
 ///
 /// ```no_run
 /// use klient::{Client, Clientset};
-/// use klient::options::{GetOptions, ListOptions};
 ///
 /// # async fn read() -> Result<(), klient::Error> {
 /// let clientset = Clientset::new(Client::infer()?);

@@ -7,8 +7,7 @@ use crate::client::{Api, Client};
 /// Gives the verbs on any kind, by its [`ApiResource`].
 ///
 /// ```no_run
-/// use klient::{options::GetOptions, resource::{ApiResource, GroupVersionKind, Scope}};
-/// use klient::{Client, client::DynamicClient};
+/// use klient::{Client, client::DynamicClient, resource::{ApiResource, GroupVersionKind, Scope}};
 ///
 /// # async fn read(client: Client) -> Result<(), klient::Error> {
 /// let kind = GroupVersionKind::new("shop.example.com", "v1", "Widget");

@@ -9,22 +9,22 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use http::HeaderMap;
 use klient_proto::ManagedFields;
 
 use super::{
     ClientBuilder, RestClient,
     auth::AuthSource,
-    http::{Body, Transport, response, throttle::Throttle, warnings::Warnings},
+    http::{Body, FnTransport, Transport, response, throttle::Throttle, warnings::Warnings},
     metrics::ClientMetrics,
 };
-use crate::Error;
+use crate::{BoxError, Error};
 
 /// A handle to an API server.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::options::ListOptions;
 /// use klient::{Api, Client};
 ///
 /// # async fn list() -> Result<(), klient::Error> {
@@ -64,6 +64,25 @@ impl Client {
     /// A client over a transport, to be set up further.
     pub fn builder(transport: impl Transport) -> ClientBuilder {
         ClientBuilder::new(Arc::new(transport))
+    }
+
+    /// Creates a client of a server in the same process, from a function that answers requests.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = klient_apiserver::ApiServer::start().await?;
+    /// let client = klient::Client::from_service(server.service());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_service<F, A, B>(service: F) -> Self
+    where
+        F: Fn(http::Request<Bytes>) -> A + Send + Sync + 'static,
+        A: Future<Output = http::Response<B>> + Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self::builder(FnTransport::new(service)).build()
     }
 
     /// A client with other settings that shares this one's connections and credentials.

@@ -4,18 +4,25 @@
 //! first page only, as a token has its own. A token expires after a few minutes; what happens then is the caller's
 //! choice, and never a shorter list. In client-go: `tools/pager`.
 
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
 use klient_core::{List, ListOptions, Resource, VersionMatch};
 use klient_proto::{ListEnd, RawObject, SplitOptions};
 
-use crate::client::Api;
+use crate::client::{Api, verbs::ResponseFuture};
 use crate::{Error, ErrorKind};
 
 /// A list that is read in pages.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::options::ListOptions;
-/// use klient::{Api, Client, client::Pager};
+/// use klient::{Api, Client, client::Pager, options::ListOptions};
 ///
 /// # async fn count() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);
@@ -27,13 +34,16 @@ use crate::{Error, ErrorKind};
 /// # }
 /// ```
 #[doc(alias = "ListPager")]
-#[derive(Clone, Debug)]
 pub struct Pager<K> {
     api: Api<K>,
     options: ListOptions,
     allow_inconsistent: bool,
     next: Next,
     inconsistent: bool,
+    /// Whether the page that is being read was requested again with another token.
+    resumed: bool,
+    /// The page that is being read, and its options.
+    in_flight: Option<(ListOptions, ResponseFuture<'static, List<K>>)>,
 }
 
 /// What to ask for next.
@@ -51,7 +61,7 @@ impl<K: Resource> Pager<K> {
             options.limit = PAGE;
         }
         let next = options.continue_token.take().map_or(Next::First, Next::After);
-        Self { api, options, allow_inconsistent: false, next, inconsistent: false }
+        Self { api, options, allow_inconsistent: false, next, inconsistent: false, resumed: false, in_flight: None }
     }
 
     /// Sets whether a list that expired half-way goes on at the newest version instead of failing.
@@ -77,18 +87,41 @@ impl<K: Resource> Pager<K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: the next call asks for the same page.
+    /// Dropping the future loses nothing: the next call requests the same page again.
     pub async fn next_page(&mut self) -> Result<Option<List<K>>, Error> {
-        let Some(options) = self.next_options() else { return Ok(None) };
-        let page = match self.api.list().options(options.clone()).await {
-            Err(error) if self.goes_on_after(&error) => {
-                let Some(options) = self.next_options() else { return Ok(None) };
-                self.api.list().options(options.clone()).await?
-            }
-            outcome => outcome?,
-        };
-        self.advance(&options, page.continue_token())?;
-        Ok(Some(page))
+        // A caller who gave up on a response gets another one the next time.
+        self.in_flight = None;
+        poll_fn(|context| self.poll_page(context)).await.transpose()
+    }
+
+    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<List<K>, Error>>> {
+        loop {
+            let (options, page) = match &mut self.in_flight {
+                Some(in_flight) => in_flight,
+                None => {
+                    let Some(options) = self.next_options() else { return Poll::Ready(None) };
+                    let page = self.api.list().options(options.clone()).into_future();
+                    self.in_flight.insert((options, page))
+                }
+            };
+            let page = ready!(page.as_mut().poll(context));
+            let options = std::mem::take(options);
+            self.in_flight = None;
+            return Poll::Ready(Some(match page {
+                // Once per page: a server that expires every token would be asked without pause.
+                Err(error) if !self.resumed && self.goes_on_after(&error) => {
+                    self.resumed = true;
+                    continue;
+                }
+                page => {
+                    self.resumed = false;
+                    page.and_then(|page| {
+                        self.advance(&options, page.continue_token())?;
+                        Ok(page)
+                    })
+                }
+            }));
+        }
     }
 
     /// The next page in wire form; `sink` gets each object as soon as its last byte has arrived. `None` after the last.
@@ -192,6 +225,26 @@ impl<K: Resource> Pager<K> {
         }
         self.next = token.map_or(Next::Nothing, |token| Next::After(token.to_owned()));
         Ok(())
+    }
+}
+
+/// A stream of pages. It ends after the last page; after an error it tries the same page again.
+impl<K: Resource> Stream for Pager<K> {
+    type Item = Result<List<K>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_page(context)
+    }
+}
+
+impl<K> fmt::Debug for Pager<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pager")
+            .field("api", &self.api)
+            .field("options", &self.options)
+            .field("next", &self.next)
+            .field("inconsistent", &self.inconsistent)
+            .finish_non_exhaustive()
     }
 }
 

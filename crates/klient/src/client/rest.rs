@@ -26,8 +26,7 @@ use crate::{Error, ErrorKind};
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::{request::subresource, resource::ApiResource};
-/// use klient::Client;
+/// use klient::{Client, request::subresource, resource::ApiResource};
 ///
 /// # async fn ask(client: Client) -> Result<(), klient::Error> {
 /// let rest = client.rest();

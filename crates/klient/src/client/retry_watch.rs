@@ -4,11 +4,18 @@
 //! Connections begin at least a second apart, and further apart while they bring nothing.
 //! In client-go: `RetryWatcher`.
 
-use std::{fmt, future::Future, pin::Pin, time::Duration};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
 
+use futures_core::Stream;
 use klient_core::{Resource, ResourceVersion, VersionMatch, WatchEvent, WatchOptions};
 use klient_proto::RawObject;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use crate::client::{Api, Watch};
 use crate::{
@@ -20,8 +27,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::{Api, Client, client::RetryWatch};
-/// use klient::{WatchEvent, options::{ListOptions, WatchOptions}};
+/// use klient::{Api, Client, client::RetryWatch, options::WatchOptions};
 ///
 /// # async fn follow() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);
@@ -43,8 +49,8 @@ pub struct RetryWatch<K> {
     options: WatchOptions,
     bookmarks_wanted: bool,
     version: ResourceVersion,
-    state: State<K>,
-    pace: Pace,
+    connection: Connection<K>,
+    pace: ConnectionPace,
     /// What was read ahead.
     ahead: Option<RawEvent>,
     /// How many connections in a row could not be read.
@@ -55,9 +61,13 @@ pub struct RetryWatch<K> {
 
 type RawEvent = Result<WatchEvent<RawObject>, Error>;
 
-enum State<K> {
-    Waiting { until: Instant },
-    // Kept here and not in the future of `next`, so that a caller who gives up on that does not start it over.
+// Futures are stored here and not in that of `next`, so that a caller who drops it does not start them over.
+enum Connection<K> {
+    /// The sleep is created when it is first polled, which needs a runtime.
+    Waiting {
+        until: Instant,
+        sleep: Option<Pin<Box<Sleep>>>,
+    },
     Connecting(Pin<Box<dyn Future<Output = Result<Watch<K>, Error>> + Send>>),
     Open(Box<Watch<K>>),
     Ended,
@@ -85,8 +95,8 @@ impl<K: Resource> RetryWatch<K> {
             options: options.bookmarks(),
             bookmarks_wanted,
             version,
-            state: State::Waiting { until: Instant::now() },
-            pace: Pace::new(),
+            connection: Connection::Waiting { until: Instant::now(), sleep: None },
+            pace: ConnectionPace::new(),
             ahead: None,
             unreadable: 0,
             trouble: None,
@@ -122,31 +132,36 @@ impl<K: Resource> RetryWatch<K> {
 
     /// The next event with its object in wire form; otherwise as [`next`](Self::next).
     pub async fn next_raw(&mut self) -> Option<Result<WatchEvent<RawObject>, Error>> {
+        poll_fn(|context| self.poll_raw(context)).await
+    }
+
+    fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<RawEvent>> {
         loop {
-            match &mut self.state {
-                State::Ended => return None,
-                State::Waiting { until } => {
-                    tokio::time::sleep_until(*until).await;
+            match &mut self.connection {
+                Connection::Ended => return Poll::Ready(None),
+                Connection::Waiting { until, sleep } => {
+                    let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(*until)));
+                    ready!(sleep.as_mut().poll(context));
                     self.connect();
                 }
-                State::Connecting(connecting) => match connecting.await {
+                Connection::Connecting(connecting) => match ready!(connecting.as_mut().poll(context)) {
                     Ok(watch) => {
                         self.trouble = None;
-                        self.state = State::Open(Box::new(watch));
+                        self.connection = Connection::Open(Box::new(watch));
                     }
                     Err(error) => {
                         if let Some(error) = self.resume_after(error) {
-                            return Some(Err(error));
+                            return Poll::Ready(Some(Err(error)));
                         }
                     }
                 },
-                State::Open(watch) => {
+                Connection::Open(watch) => {
                     let event = match self.ahead.take() {
                         Some(event) => Some(event),
-                        None => watch.next_raw().await,
+                        None => ready!(watch.poll_raw(context)),
                     };
                     if let Some(outcome) = self.take(event) {
-                        return Some(outcome);
+                        return Poll::Ready(Some(outcome));
                     }
                 }
             }
@@ -155,9 +170,8 @@ impl<K: Resource> RetryWatch<K> {
 
     fn connect(&mut self) {
         self.pace.started();
-        let api = self.api.clone();
         let options = self.options.clone().version(VersionMatch::Exact(self.version.clone()));
-        self.state = State::Connecting(Box::pin(async move { api.watch().options(options.clone()).await }));
+        self.connection = Connection::Connecting(self.api.watch().options(options).into_future());
     }
 
     /// What a step of the open watch means for the caller; nothing, if it is about the watch itself.
@@ -182,7 +196,7 @@ impl<K: Resource> RetryWatch<K> {
         };
         if version.is_empty() {
             // Whatever is lost from here on could not be asked for again.
-            self.state = State::Ended;
+            self.connection = Connection::Ended;
             return Some(Err(Error::new(ErrorKind::Decode, "an event has no resourceVersion to go on from")));
         }
         // Also where the object turns out not to be readable: it would not be the next time either.
@@ -195,14 +209,15 @@ impl<K: Resource> RetryWatch<K> {
 
     /// An event that cannot be read, or the last one of a connection that broke inside it.
     fn unreadable(&mut self, error: Error) -> Option<Error> {
-        let State::Open(watch) = &mut self.state else { return Some(error) };
-        match now_or_never(watch.next_raw()) {
-            // The connection ended with it: it will be sent again from its beginning.
-            Some(None) => self.resume_after(error),
-            ahead => {
-                self.ahead = ahead.flatten();
+        let Connection::Open(watch) = &mut self.connection else { return Some(error) };
+        match watch.poll_raw(&mut Context::from_waker(Waker::noop())) {
+            // The connection ended with this event: the server sends it again from its beginning.
+            Poll::Ready(None) => self.resume_after(error),
+            Poll::Ready(event) => {
+                self.ahead = event;
                 Some(error)
             }
+            Poll::Pending => Some(error),
         }
     }
 
@@ -215,36 +230,45 @@ impl<K: Resource> RetryWatch<K> {
             self.trouble = Some(error);
             return None;
         }
-        self.state = State::Ended;
+        self.connection = Connection::Ended;
         Some(error)
     }
 
     fn wait(&mut self, asked: Option<Duration>) {
         self.ahead = None;
-        self.state = State::Waiting { until: self.pace.next_start(asked) };
+        self.connection = Connection::Waiting { until: self.pace.next_start(asked), sleep: None };
+    }
+}
+
+impl<K: Resource> Stream for RetryWatch<K> {
+    type Item = Result<WatchEvent<K>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = ready!(self.poll_raw(context));
+        Poll::Ready(event.map(|event| event.and_then(decode)))
     }
 }
 
 impl<K> fmt::Debug for RetryWatch<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match &self.state {
-            State::Waiting { .. } => "waiting",
-            State::Connecting(_) => "connecting",
-            State::Open(_) => "open",
-            State::Ended => "ended",
+        let state = match &self.connection {
+            Connection::Waiting { .. } => "waiting",
+            Connection::Connecting(_) => "connecting",
+            Connection::Open(_) => "open",
+            Connection::Ended => "ended",
         };
         f.debug_struct("RetryWatch").field("version", &self.version).field("state", &state).finish_non_exhaustive()
     }
 }
 
 /// When the next connection may begin.
-struct Pace {
+struct ConnectionPace {
     delays: Delays,
     started: Instant,
     apart: Duration,
 }
 
-impl Pace {
+impl ConnectionPace {
     fn new() -> Self {
         let mut pace = Self { delays: pace().delays(), started: Instant::now(), apart: Duration::ZERO };
         pace.progressed();
@@ -297,15 +321,6 @@ fn decode<K: Resource>(event: WatchEvent<RawObject>) -> Result<WatchEvent<K>, Er
         WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
         WatchEvent::Error(status) => WatchEvent::Error(status),
     })
-}
-
-/// What a future gives without being waited for.
-fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match std::pin::pin!(future).poll(&mut context) {
-        std::task::Poll::Ready(value) => Some(value),
-        std::task::Poll::Pending => None,
-    }
 }
 
 /// The furthest apart that connections begin.

@@ -10,8 +10,7 @@ use crate::client::{Api, Client, verbs};
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::StatefulSet;
-/// use klient::resource::ApiResource;
-/// use klient::{Client, client::ScaleClient};
+/// use klient::{Client, client::ScaleClient, resource::ApiResource};
 ///
 /// # async fn scale(client: Client) -> Result<(), klient::Error> {
 /// ScaleClient::new(client, "shop").set_replicas(&ApiResource::of::<StatefulSet>(), "db", 3).await?;

@@ -60,7 +60,7 @@ impl<K: Resource> Watch<K> {
         self.splitter.is_none() && self.ready.is_empty()
     }
 
-    fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<WatchEvent<RawObject>, Error>>> {
+    pub(super) fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<WatchEvent<RawObject>, Error>>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Poll::Ready(Some(event));

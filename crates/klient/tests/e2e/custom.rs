@@ -14,12 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-// The tag is written and not read, and so is the version: both are what the type says.
+// Neither `apiVersion` nor `kind`: the client fills them in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "kind")]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Widget {
-    #[serde(skip_deserializing)]
-    api_version: ApiVersion,
     pub(crate) metadata: ObjectMeta,
     pub(crate) spec: WidgetSpec,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,13 +37,6 @@ pub(crate) struct WidgetSpec {
 pub(crate) struct WidgetStatus {
     #[serde(default)]
     pub(crate) replicas: i32,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-enum ApiVersion {
-    #[default]
-    #[serde(rename = "e2e.klient.invalid/v1")]
-    V1,
 }
 
 impl k8s_openapi::Resource for Widget {

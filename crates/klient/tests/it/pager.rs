@@ -1,5 +1,8 @@
 //! Lists in pages: what is asked for, and what happens when a token expires.
 
+use std::{future::poll_fn, pin::Pin};
+
+use futures_core::Stream as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Error, ErrorKind,
@@ -54,6 +57,28 @@ async fn pages_follow_each_other_until_the_last() {
             "labelSelector=app%3Dweb&limit=500&continue=t2",
         ]
     );
+}
+
+#[tokio::test]
+async fn pager_is_a_stream_of_pages() {
+    let script = Script::new([page(&["a"], Some("t1")), page(&["b"], None)]);
+    let mut pages = script.maps().list().limit(1).pages();
+    let mut seen = Vec::new();
+    while let Some(page) = poll_fn(|context| Pin::new(&mut pages).poll_next(context)).await {
+        seen.extend(page.unwrap().items.into_iter().filter_map(|map| map.metadata.name));
+    }
+    assert_eq!(seen, ["a", "b"]);
+    script.played();
+}
+
+#[tokio::test]
+async fn pager_fails_if_every_token_expires_at_once() {
+    let steps = [page(&["a"], Some("t1")), expired(Some("t2")), expired(Some("t3"))];
+    let script = Script::new(steps);
+    let mut pager = script.maps().list().pages().allow_inconsistent(true);
+    pager.next_page().await.unwrap();
+    assert!(pager.next_page().await.unwrap_err().is_gone());
+    assert_eq!(script.played().len(), 3);
 }
 
 #[tokio::test]

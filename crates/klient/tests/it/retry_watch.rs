@@ -1,6 +1,8 @@
 //! A watch that goes on by itself. Time is paused: nothing here touches a socket.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
+
+use futures_core::Stream as _;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
@@ -53,6 +55,17 @@ fn show(event: Option<Result<WatchEvent<ConfigMap>, Error>>) -> String {
 
 async fn next(watch: &mut RetryWatch<ConfigMap>) -> String {
     show(watch.next().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_watch_is_a_stream_of_events() {
+    let script = Script::new([stream([added("a", "6")]), stream([added("b", "7")])]);
+    let mut events = script.maps().watch().after("5").retrying().unwrap();
+    for name in ["ADDED a", "ADDED b"] {
+        let event = std::future::poll_fn(|context| Pin::new(&mut events).poll_next(context)).await;
+        assert_eq!(show(event), name);
+    }
+    assert_eq!(versions(&script.played()), ["5", "6"]);
 }
 
 /// From which versions watches were started.

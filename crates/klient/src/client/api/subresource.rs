@@ -16,7 +16,7 @@ use crate::client::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::{Api, Client, Patch};
+/// use klient::{Api, Patch};
 /// use serde_json::json;
 ///
 /// # async fn scale(deployments: Api<Deployment>) -> klient::Result<()> {

@@ -19,8 +19,7 @@ use crate::Error;
 /// A handle: clones share what is remembered.
 ///
 /// ```no_run
-/// use klient::client::discovery::{CachedDiscovery, DiscoveryClient, DiskCache};
-/// use klient::{Client, client::config::Config};
+/// use klient::{Client, client::{config::Config, discovery::{CachedDiscovery, DiscoveryClient, DiskCache}}};
 ///
 /// # async fn show() -> Result<(), klient::Error> {
 /// let config = Config::infer()?;

@@ -22,8 +22,8 @@ use crate::{Error, ErrorKind};
 /// A handle: clones share what is remembered.
 ///
 /// ```no_run
-/// use klient::client::discovery::{CachedDiscovery, DiscoveryClient};
-/// use klient::{Client, client::discovery::RestMapper};
+/// use klient::Client;
+/// use klient::client::discovery::{CachedDiscovery, DiscoveryClient, RestMapper};
 /// use klient::resource::GroupVersionKind;
 ///
 /// # async fn show() -> Result<(), klient::Error> {

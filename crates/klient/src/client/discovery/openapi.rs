@@ -19,8 +19,7 @@ use crate::{Error, ErrorKind};
 /// Reads the server's OpenAPI documents.
 ///
 /// ```no_run
-/// use klient::resource::GroupVersion;
-/// use klient::{Client, client::discovery::OpenApiClient};
+/// use klient::{Client, client::discovery::OpenApiClient, resource::GroupVersion};
 ///
 /// # async fn show() -> Result<(), klient::Error> {
 /// let openapi = OpenApiClient::new(Client::infer()?);
