@@ -16,7 +16,6 @@ use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::informer::{FirstRead, ObjectFormat};
-use klient::options::GetOptions;
 use klient::wire::ManagedFields;
 use klient::{
     Api, Client,
