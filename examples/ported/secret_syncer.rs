@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
-    Api, Client, Controller, Error, Manager, Result, ResourceExt,
+    Api, Client, Controller, Error, Manager, ResourceExt, Result,
     controller::{Outcome, Request, create_or_update},
     finalizer::Finalizer,
     wait::{Until, wait_for},

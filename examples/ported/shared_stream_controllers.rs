@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use klient::{
-    Api, Client, Controller, InformerFactory, Manager, Patch, Result, ResourceExt,
+    Api, Client, Controller, InformerFactory, Manager, Patch, ResourceExt, Result,
     controller::{Outcome, Request},
     wait::{Until, wait_for},
 };

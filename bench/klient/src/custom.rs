@@ -7,9 +7,12 @@ use std::sync::{
 
 use anyhow::{Result, ensure};
 use bench_jobs::{Answer, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, Mark, Measured};
-use klient::{Client, client::DynamicClient};
 use klient::informer::{Event, SharedInformer};
-use klient::{object::DynamicObject, resource::{ApiResource, GroupVersionKind, Scope}};
+use klient::{Client, client::DynamicClient};
+use klient::{
+    object::DynamicObject,
+    resource::{ApiResource, GroupVersionKind, Scope},
+};
 
 /// A cache from nothing to complete, with a handler.
 pub(crate) async fn sync(client: &Client) -> Result<(Measured, Answer)> {
@@ -20,7 +23,7 @@ pub(crate) async fn sync(client: &Client) -> Result<(Measured, Answer)> {
     let counter = Arc::clone(&told);
     let mark = Mark::now()?;
     let informer = SharedInformer::new(api);
-    let registration = informer.add_handler(move |_: Event<DynamicObject>| {
+    let registration = informer.add_handler(move |_: &Event<DynamicObject>| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
     informer.start();

@@ -8,10 +8,17 @@ use std::sync::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, last_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
-use klient::{Api, client::{ListStream, Watch}};
-use klient::informer::{CachedObject, Event, FirstRead, Form, IndexFunc, ListWatch, SharedInformer};
+use klient::informer::{CachedObject, Event, FirstRead, IndexFunc, ListWatch, ObjectFormat, SharedInformer};
 use klient::wire::ManagedFields;
-use klient::{Error, object::VersionMatch, options::{ListOptions, WatchOptions}};
+use klient::{
+    Api,
+    client::{ListStream, Watch},
+};
+use klient::{
+    Error,
+    object::VersionMatch,
+    options::{ListOptions, WatchOptions},
+};
 use tokio::sync::Notify;
 
 use crate::replay::take_object;
@@ -25,11 +32,16 @@ fn answer(informer: &SharedInformer<Pod>) -> Answer {
 }
 
 /// A cache from nothing to complete, with a handler.
-pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>, form: Form, first_read: FirstRead) -> Result<(Measured, Answer)> {
+pub(crate) async fn sync(
+    mark: Mark,
+    fleet: Api<Pod>,
+    form: ObjectFormat,
+    first_read: FirstRead,
+) -> Result<(Measured, Answer)> {
     let told = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&told);
-    let informer = SharedInformer::builder(fleet).form(form).first_read(first_read).build();
-    let registration = informer.add_handler(move |_: Event<Pod>| {
+    let informer = SharedInformer::builder(fleet).object_format(form).first_read(first_read).build();
+    let registration = informer.add_handler(move |_: &Event<Pod>| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
     informer.start();
@@ -80,8 +92,8 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     let begun = Arc::default();
     let source = Old { fleet, since: arguments.since.clone(), begun: Arc::clone(&begun) };
     let informer = SharedInformer::new(source);
-    let _registration = informer.add_handler(move |event: Event<Pod>| {
-        let Event::Updated { new, .. } = &event else { return };
+    let _registration = informer.add_handler(move |event: &Event<Pod>| {
+        let Event::Updated { new, .. } = event else { return };
         let Ok(mut answer) = taken.lock() else { return };
         answer.add_key(new.key().namespace().unwrap_or_default(), new.key().name());
         if answer.count() == count {
@@ -119,7 +131,7 @@ pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     let changed = Arc::new(Notify::new());
     let tells = Arc::clone(&changed);
     let informer = SharedInformer::new(fleet);
-    let registration = informer.add_handler(move |event: Event<Pod>| {
+    let registration = informer.add_handler(move |event: &Event<Pod>| {
         if matches!(event, Event::Updated { .. }) {
             tells.notify_one();
         }

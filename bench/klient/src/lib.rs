@@ -15,10 +15,12 @@ mod write;
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
-use klient::options::GetOptions;
-use klient::{Api, Client, client::config::{Config, KubeconfigFiles, Overrides}};
-use klient::informer::{FirstRead, Form};
+use klient::informer::{FirstRead, ObjectFormat};
 use klient::wire::ManagedFields;
+use klient::{
+    Api, Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+};
 
 const LIBRARY: &str = "klient";
 
@@ -47,7 +49,7 @@ pub async fn run() -> Result<()> {
     let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
     if arguments.job == Job::Cold {
         let (measured, answer) =
-            informer::sync(Mark::of_process(arguments.started)?, fleet, Form::Wire, FirstRead::List).await?;
+            informer::sync(Mark::of_process(arguments.started)?, fleet, ObjectFormat::Wire, FirstRead::List).await?;
         report(LIBRARY, &arguments, &measured, &answer);
         return Ok(());
     }
@@ -66,9 +68,9 @@ pub async fn run() -> Result<()> {
         Job::Create => write::create(&arguments, &client).await?,
         Job::Patch => write::patch(&arguments, fleet).await?,
         Job::WatchKeys => watch::keys(&arguments, &fleet).await?,
-        Job::Sync | Job::SyncList => informer::sync(Mark::now()?, fleet, Form::Wire, FirstRead::List).await?,
-        Job::SyncWatchList => informer::sync(Mark::now()?, fleet, Form::Wire, FirstRead::WatchList).await?,
-        Job::SyncDecoded => informer::sync(Mark::now()?, fleet, Form::Decoded, FirstRead::List).await?,
+        Job::Sync | Job::SyncList => informer::sync(Mark::now()?, fleet, ObjectFormat::Wire, FirstRead::List).await?,
+        Job::SyncWatchList => informer::sync(Mark::now()?, fleet, ObjectFormat::Wire, FirstRead::WatchList).await?,
+        Job::SyncDecoded => informer::sync(Mark::now()?, fleet, ObjectFormat::Decoded, FirstRead::List).await?,
         Job::SyncCustom => custom::sync(&client).await?,
         Job::InformerEvents => informer::events(&arguments, fleet).await?,
         Job::Events => replay::events(&arguments, fleet, replay::take_key).await?,

@@ -4,7 +4,6 @@ use anyhow::{Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, check, name, spread};
 use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
-use klient::options::{GetOptions, ListOptions};
 
 pub(crate) async fn get(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let size = arguments.size;

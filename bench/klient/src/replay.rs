@@ -32,8 +32,8 @@ pub(crate) async fn events(
     let (taken, ended) = (Arc::new(Mutex::new(Answer::default())), Arc::clone(&done));
     let answer = Arc::clone(&taken);
     let informer = SharedInformer::new(fleet);
-    let registration = informer.add_handler(move |event: Event<Pod>| {
-        let Event::Updated { new, .. } = &event else { return };
+    let registration = informer.add_handler(move |event: &Event<Pod>| {
+        let Event::Updated { new, .. } = event else { return };
         let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
         take(&mut answer, new);
         if answer.count() == count {

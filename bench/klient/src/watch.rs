@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use bench_jobs::{Answer, Arguments, Mark, Measured};
 use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
-use klient::{WatchEvent, options::WatchOptions};
+use klient::WatchEvent;
 
 /// Objects stay as they came; only their metadata is read.
 pub(crate) async fn keys(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Measured, Answer)> {

@@ -6,7 +6,10 @@ use anyhow::Result;
 use bench_jobs::{Answer, Arguments, FIELD_MANAGER, MADE, Mark, Measured, change, check, made, name, spread};
 use k8s_openapi::api::core::v1::Pod;
 use klient::{Api, Client};
-use klient::{Patch, options::{CreateOptions, DeleteCollectionOptions, DeleteOptions, ListOptions, PatchOptions}};
+use klient::{
+    Patch,
+    options::{DeleteCollectionOptions, DeleteOptions, PatchOptions},
+};
 
 pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Measured, Answer)> {
     let api: Api<Pod> = Api::namespaced(client.clone(), MADE);
@@ -27,8 +30,8 @@ pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Me
     .await?;
     let measured = mark.measured()?;
     let answer = api.list().await?.items.iter().collect();
-    let all = DeleteCollectionOptions::default().delete().grace_period(Duration::ZERO);
-    api.delete_collection(&all).await?;
+    let all = DeleteCollectionOptions::default().delete(DeleteOptions::default().grace_period(Duration::ZERO));
+    api.delete_collection().options(all).await?;
     Ok((measured, answer))
 }
 

@@ -1,11 +1,14 @@
-//! Informers: a local, indexed, always current copy of the objects of one kind, shared by everyone in the process.
+//! Informers: a local, indexed and current copy of the objects of one kind, shared by all users in the process.
 //!
-//! [`SharedInformer`] joins the parts: the [`Reflector`] lists and watches, the [`DeltaFifo`] holds what came, the
-//! [store](ThreadSafeStore) takes it in batches, and [handlers](EventHandler) are told afterwards. The [`Lister`] reads.
-//! Objects stay in the form they arrived in until somebody asks for the typed one. In client-go: `tools/cache`.
+//! [`SharedInformer`] joins the parts. The [`Reflector`] lists and watches, and turns watch events into [deltas](Delta). The
+//! [`DeltaFifo`] folds them per key. The [store](ThreadSafeStore) applies them in batches, and [handlers](EventHandler) receive
+//! the resulting [events](Event). A [`Lister`] reads the store. Objects stay in wire form until the typed object is requested.
+//! In client-go: `tools/cache`.
 
+mod apply;
 mod builder;
 mod delta_fifo;
+mod delta_queue;
 #[cfg(feature = "client")]
 mod factory;
 mod handler;
@@ -33,30 +36,31 @@ use klient_core::{ObjectKey, Resource, ResourceVersion};
 #[cfg(feature = "client")]
 pub use self::factory::InformerFactory;
 pub use self::{
-    builder::{Form, InformerBuilder},
+    builder::{InformerBuilder, ObjectFormat},
     delta_fifo::{Delta, DeltaBatch, DeltaFifo, Deltas, Tombstone},
+    delta_queue::DeltaQueue,
     handler::{Event, EventHandler, EventStream, FilteringHandler, HandlerFuncs, HandlerOptions},
     index::{Index, IndexFunc, IndexValues, Indexers},
     list_watch::{ListItems, ListWatch, WatchEvents},
     lister::{Lister, NamespaceLister},
     object::CachedObject,
     reflector::{
-        Change, ErrorHandler, FirstRead, InformerState, InformerStatus, Reflector, ReflectorOptions, ReflectorStore,
-        Relist,
+        ErrorHandler, FirstRead, InformerState, InformerStatus, Reflector, ReflectorOptions, ReflectorStore,
+        RelistReason,
     },
     registration::Registration,
-    store::{Batch, Keyed, Objects, ObjectsIter, Snapshot, ThreadSafeStore},
+    store::{Keyed, Objects, ObjectsIter, Snapshot, StoreWriter, ThreadSafeStore},
 };
-use self::{handler::Listener, processor::Shared, run::Running};
+use self::{handler::Listener, processor::Processor, run::Lifecycle};
 use crate::{Error, ErrorKind};
 
-/// The name of the index by namespace, which listers add when they first need it.
+/// The name of the index by namespace. A [`NamespaceLister`] adds this index when it first needs it.
 pub const NAMESPACE_INDEX: &str = "namespace";
 
-/// A local copy of the objects of one kind, kept current by one watch for all who use it.
+/// A local copy of the objects of one kind, kept current by one watch for all of its users.
 ///
-/// A handle: clones share everything. It does nothing until [`start`](Self::start), and stops when the last handle is gone,
-/// listers, registrations and streams included.
+/// This is a handle: clones share one informer. The informer does nothing until [`start`](Self::start). It stops when the last
+/// handle, lister, registration and event stream has been dropped.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -78,70 +82,75 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 /// # }
 /// ```
 #[doc(alias = "SharedIndexInformer")]
+#[doc(alias = "Cache")]
 pub struct SharedInformer<K: Resource> {
     handle: Arc<Handle<K>>,
 }
 
-/// What all handles share; when it goes, the informer stops.
+/// The part that all handles share. Dropping it stops the informer.
 pub(crate) struct Handle<K: Resource> {
-    shared: Arc<Shared<K>>,
-    running: std::sync::Mutex<Running>,
+    processor: Arc<Processor<K>>,
+    lifecycle: std::sync::Mutex<Lifecycle>,
 }
 
 impl<K: Resource> SharedInformer<K> {
-    /// An informer with default options.
+    /// Creates an informer with default options.
     pub fn new(source: impl ListWatch<Kind = K>) -> Self {
         Self::builder(source).build()
     }
 
-    /// An informer, to be set up further.
+    /// Creates a builder for an informer with other options.
     pub fn builder<L: ListWatch<Kind = K>>(source: L) -> InformerBuilder<L> {
         InformerBuilder::new(source)
     }
 
-    /// Begins to list and watch, on the current Tokio runtime. Of no effect the second time.
+    /// Starts to list and watch, on the current Tokio runtime. Later calls have no effect.
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime.
+    /// Panics if called outside of a Tokio runtime.
     pub fn start(&self) {
         self.handle.start();
     }
 
-    /// Stops for good, once every handler has been told what it has still to be told.
+    /// Stops the informer, and waits until the handlers have been called with the events that wait for them.
+    ///
+    /// A stopped informer cannot be started again.
     pub async fn stop(&self) {
-        let task = self.handle.running.lock().unwrap_or_else(PoisonError::into_inner).stop();
+        let task = self.handle.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).stop();
         if let Some(task) = task {
-            // Either it has ended, or it was aborted: both are what was asked for.
+            // The task has ended or was aborted. Both mean that the informer has stopped.
             let _ = task.await;
         }
-        self.handle.shared.close();
+        self.handle.processor.close();
     }
 
-    /// Runs until the signal comes, then stops as [`stop`](Self::stop) does.
+    /// Starts the informer, waits for a signal, then [stops](Self::stop) the informer.
+    #[doc(alias = "Run")]
     pub async fn run_until(&self, signal: impl Future<Output = ()>) {
         self.start();
         signal.await;
         self.stop().await;
     }
 
-    /// Whether the first list is in the cache.
+    /// Returns whether the first list is in the cache.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
-        *self.handle.shared.synced.borrow()
+        *self.handle.processor.synced.borrow()
     }
 
     /// Waits until the first list is in the cache.
     ///
-    /// As long as it takes: a kind may be installed later, and rights may be given later. [`status`](Self::status) tells what it
-    /// waits for.
+    /// There is no time limit, since a kind may be installed later and permissions may be granted later. [`status`](Self::status)
+    /// shows the current problem.
     ///
     /// # Errors
     ///
-    /// If the informer is stopped.
+    /// Returns an error if the informer is stopped.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        let mut synced = self.handle.shared.synced.subscribe();
-        let mut states = self.handle.shared.board.states();
+        let mut synced = self.handle.processor.synced.subscribe();
+        let mut states = self.handle.processor.board.states();
         tokio::select! {
             biased;
             _ = synced.wait_for(|synced| *synced) => Ok(()),
@@ -149,38 +158,38 @@ impl<K: Resource> SharedInformer<K> {
         }
     }
 
-    /// Waits until the cache has seen a version, such as the one that a write of yours returned: afterwards reads show that
-    /// write, or a later state.
+    /// Waits until the cache has a resource version or a later one. After waiting for the version that a write returned, reads
+    /// show that write or a later state.
     ///
-    /// Put a time limit on it: a write that the informer's selectors do not match shows only with the next bookmark, after
-    /// about a minute; and a version that is not a number never shows.
+    /// Use a timeout. A write of an object that the informer's selectors do not match becomes visible only with the next
+    /// bookmark, after about a minute. A version that is not a number never becomes visible.
     ///
     /// # Errors
     ///
-    /// If the informer is stopped.
+    /// Returns an error if the informer is stopped.
     pub async fn wait_until_seen(&self, version: &ResourceVersion) -> Result<(), Error> {
-        self.unless_stopped(self.handle.shared.seen(version)).await
+        self.unless_stopped(self.handle.processor.wait_until_seen(version)).await
     }
 
-    /// Waits until the cache has seen a deletion, such as one of yours: until an object is gone, is another one than the one
-    /// with that UID, or waits for its finalizers.
+    /// Waits until the cache shows a deletion: until the object is not cached, has another UID, or has a deletion timestamp
+    /// and waits for its finalizers.
     ///
-    /// Put a time limit on it.
+    /// Use a timeout.
     ///
     /// # Errors
     ///
-    /// If the informer is stopped.
+    /// Returns an error if the informer is stopped.
     pub async fn wait_until_deleted(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), Error> {
-        let gone = |store: &ThreadSafeStore<CachedObject<K>>| {
+        let deleted = |store: &ThreadSafeStore<CachedObject<K>>| {
             let Some(object) = store.get(key) else { return true };
-            let another = uid.is_some_and(|uid| object.uid().as_deref() != Some(uid));
-            another || object.deletion_timestamp().is_some()
+            let is_another = uid.is_some_and(|uid| object.uid().as_deref() != Some(uid));
+            is_another || object.deletion_timestamp().is_some()
         };
-        self.unless_stopped(self.handle.shared.until(gone)).await
+        self.unless_stopped(self.handle.processor.wait_until(deleted)).await
     }
 
     async fn unless_stopped(&self, waiting: impl Future<Output = ()>) -> Result<(), Error> {
-        let mut states = self.handle.shared.board.states();
+        let mut states = self.handle.processor.board.states();
         tokio::select! {
             biased;
             () = waiting => Ok(()),
@@ -188,30 +197,30 @@ impl<K: Resource> SharedInformer<K> {
         }
     }
 
-    /// Adds a handler, at any time. It is told first of what is in the cache, then of every change, in order.
+    /// Adds a handler, at any time. The handler is called with each cached object as added, then with every change in order.
     ///
-    /// It is called on a task of its own. Dropping the registration removes it.
+    /// The handler runs on its own task. Dropping the registration removes it.
     #[must_use = "dropping the registration removes the handler"]
     #[doc(alias = "AddEventHandler")]
     pub fn add_handler(&self, handler: impl EventHandler<K>) -> Registration<K> {
         self.add_handler_with(HandlerOptions::default(), handler)
     }
 
-    /// Adds a handler with options; otherwise as [`add_handler`](Self::add_handler).
+    /// Adds a handler with options; see [`add_handler`](Self::add_handler).
     #[must_use = "dropping the registration removes the handler"]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_handler_with(&self, options: HandlerOptions, handler: impl EventHandler<K>) -> Registration<K> {
         let listener = Listener::new();
-        self.handle.shared.spawn(Box::pin(Arc::clone(&listener).run(handler)));
+        self.handle.processor.spawn(Box::pin(Arc::clone(&listener).run(handler)));
         self.register(listener, options)
     }
 
-    /// The events as a stream: first what is in the cache, then every change.
+    /// Returns a stream of events: each cached object as added, then every change in order.
     pub fn events(&self) -> EventStream<K> {
         self.events_with(HandlerOptions::default())
     }
 
-    /// The events as a stream, with options.
+    /// Returns a stream of events with options; see [`events`](Self::events).
     pub fn events_with(&self, options: HandlerOptions) -> EventStream<K> {
         let listener = Listener::new();
         let registration = self.register(Arc::clone(&listener), options);
@@ -220,27 +229,29 @@ impl<K: Resource> SharedInformer<K> {
 
     fn register(&self, listener: Arc<Listener<K>>, options: HandlerOptions) -> Registration<K> {
         let resync = options.resync.map(|period| period.max(Duration::from_secs(1)));
-        let id = self.handle.shared.register(Arc::clone(&listener), resync);
+        let id = self.handle.processor.register(Arc::clone(&listener), resync);
         Registration::new(Arc::clone(&self.handle), listener, id)
     }
 
-    /// Reads the cache.
+    /// Returns a lister, which reads the cache.
     pub fn lister(&self) -> Lister<K> {
         Lister::new(Arc::clone(&self.handle))
     }
 
-    /// The cache itself: for snapshots and for indices by name.
+    /// Returns the cache, for snapshots and for indices by name.
     ///
-    /// It outlives the informer, and is not kept current then.
+    /// A clone of the store outlives the informer, but is not updated any more.
     pub fn store(&self) -> &ThreadSafeStore<CachedObject<K>> {
-        &self.handle.shared.store
+        &self.handle.processor.store
     }
 
-    /// Adds an index, before or after the start.
+    /// Adds an index, before or after the informer was started.
+    ///
+    /// All cached objects are in the index when this returns.
     ///
     /// # Errors
     ///
-    /// If there is an index of that name.
+    /// Returns an error if there is an index with this name.
     pub fn add_index(
         &self,
         name: impl Into<Arc<str>>,
@@ -249,20 +260,20 @@ impl<K: Resource> SharedInformer<K> {
         self.store().add_index(name, function)
     }
 
-    /// How it stands.
+    /// Returns the current status.
     pub fn status(&self) -> InformerStatus {
-        self.handle.shared.board.status()
+        self.handle.processor.board.status()
     }
 
-    /// Follows what it is at: synced, stale, denied, and so on.
+    /// Returns a receiver of state changes: synced, stale, denied and so on.
     pub fn states(&self) -> tokio::sync::watch::Receiver<InformerState> {
-        self.handle.shared.board.states()
+        self.handle.processor.board.states()
     }
 }
 
 impl<K: Resource> Handle<K> {
     fn start(&self) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).start();
+        self.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).start();
     }
 }
 

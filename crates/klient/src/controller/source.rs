@@ -174,12 +174,12 @@ impl<K: Resource> AnySource for MappedSource<K> {
     fn listen(&self, queue: Arc<KeyQueue>, filtered: Counter) -> Box<dyn Listening> {
         let (map, predicate) = (Arc::clone(&self.map), self.source.predicate.clone());
         let (resource, priority) = (Arc::clone(&self.resource), self.source.priority);
-        let handler = move |event: Event<K>| {
-            if predicate.as_ref().is_some_and(|predicate| !predicate.holds(&event)) {
+        let handler = move |event: &Event<K>| {
+            if predicate.as_ref().is_some_and(|predicate| !predicate.holds(event)) {
                 filtered.increment();
                 return;
             }
-            let kind = kind_of(&event);
+            let kind = kind_of(event);
             let priority = match kind {
                 ReasonKind::Initial | ReasonKind::Resync => priority.saturating_add(UNCHANGED),
                 _ => priority,
@@ -193,7 +193,7 @@ impl<K: Resource> AnySource for MappedSource<K> {
                 resource_version: object.resource_version().as_str().parse().ok(),
                 options: AddOptions::default().priority(priority),
             };
-            map(&event, &mut keys);
+            map(event, &mut keys);
         };
         let options = HandlerOptions { resync: self.source.resync };
         Box::new(self.source.informer.add_handler_with(options, handler))

@@ -1,4 +1,4 @@
-//! How an informer is set up.
+//! The builder of informers.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,23 +8,23 @@ use klient_proto::ManagedFields;
 use super::{
     CachedObject, FirstRead, Handle, Indexers, ListWatch, ReflectorOptions, SharedInformer,
     metrics::InformerMetrics,
-    processor::{Feed, Shared, Transform},
+    processor::{Processor, Task, Transform},
     reflector::{Reflector, StatusBoard},
-    run::{Running, run},
+    run::{Lifecycle, run},
 };
 use crate::{Error, metrics::Registry};
 
-/// In what form a cache keeps objects.
+/// The form in which a cache stores objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// As they arrived. The smallest; each read of a typed object decodes it.
+pub enum ObjectFormat {
+    /// The bytes that arrived from the server. This needs the least memory; each read of a typed object decodes it.
     #[default]
     Wire,
-    /// Decoded: for code that reads thousands of typed objects again and again, and has the memory.
+    /// Typed objects. This needs more memory, and suits code that reads thousands of typed objects again and again.
     Decoded,
 }
 
-/// Sets up an informer.
+/// A builder of a [`SharedInformer`].
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Secret;
@@ -44,7 +44,7 @@ pub enum Form {
 pub struct InformerBuilder<L: ListWatch> {
     source: L,
     options: ReflectorOptions,
-    form: Form,
+    format: ObjectFormat,
     transform: Option<Transform<L::Kind>>,
     indexers: Indexers<CachedObject<L::Kind>>,
     metrics: Option<(Registry, String)>,
@@ -55,72 +55,72 @@ impl<L: ListWatch> InformerBuilder<L> {
         Self {
             source,
             options: ReflectorOptions::default(),
-            form: Form::default(),
+            format: ObjectFormat::default(),
             transform: None,
             indexers: Indexers::new(),
             metrics: None,
         }
     }
 
-    /// Only objects with these labels: a `LabelSelector`, or any text that is one.
+    /// Selects objects by label. Takes a `LabelSelector` or its text.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
     pub fn labels(mut self, selector: impl ToString) -> Self {
         self.options.label_selector = Some(selector.to_string()).filter(|text| !text.is_empty());
         self
     }
 
-    /// Only objects with these field values: a `FieldSelector`, or any text that is one.
+    /// Selects objects by field value. Takes a `FieldSelector` or its text.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
     pub fn fields(mut self, selector: impl ToString) -> Self {
         self.options.field_selector = Some(selector.to_string()).filter(|text| !text.is_empty());
         self
     }
 
-    /// Sets how the current state is read.
+    /// Sets the way in which the current state is read.
     #[must_use]
     pub fn first_read(mut self, first_read: FirstRead) -> Self {
         self.options.first_read = first_read;
         self
     }
 
-    /// Sets whether even the first read must be of the newest state, at some cost for the server.
+    /// Sets whether even the first read must return the most recent state, at some cost for the server.
     #[must_use]
     pub fn consistent_first_read(mut self, consistent: bool) -> Self {
         self.options.consistent_first_read = consistent;
         self
     }
 
-    /// Sets how many objects a list asks for at once.
+    /// Sets the number of objects per page of a list.
     #[must_use]
     pub fn page_size(mut self, objects: u32) -> Self {
         self.options.page_size = Some(objects);
         self
     }
 
-    /// Sets what becomes of `managedFields`: left out unless set.
+    /// Sets whether `managedFields` are kept. They are dropped by default.
     #[must_use]
     pub fn managed_fields(mut self, managed_fields: ManagedFields) -> Self {
         self.options.managed_fields = managed_fields;
         self
     }
 
-    /// Sets how long a watch may be without a sign of life, from a server that sends bookmarks.
+    /// Sets the time without an event or bookmark after which a watch is reopened, if the server sends bookmarks.
     #[must_use]
     pub fn max_silence(mut self, silence: Duration) -> Self {
         self.options.max_silence = silence;
         self
     }
 
-    /// Sets all options of listing and watching.
+    /// Sets all options of lists and watches.
     #[must_use]
     pub fn reflector_options(mut self, options: ReflectorOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Sets who is told of failures. It must return quickly.
+    /// Sets a function that is called with every failure. It must return quickly.
     #[must_use]
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
@@ -128,16 +128,17 @@ impl<L: ListWatch> InformerBuilder<L> {
         self
     }
 
-    /// Sets in what form objects are kept.
+    /// Sets the form in which objects are stored.
     #[must_use]
-    pub fn form(mut self, form: Form) -> Self {
-        self.form = form;
+    pub fn object_format(mut self, format: ObjectFormat) -> Self {
+        self.format = format;
         self
     }
 
-    /// Changes each object before it is kept: to leave out what nobody needs. It is decoded for that, once.
+    /// Sets a function that changes each object before it is stored, for example to remove large fields. Each object is decoded
+    /// once for this.
     ///
-    /// Name, namespace, UID and version must stay as they are.
+    /// The function must not change name, namespace, UID and resource version.
     #[must_use]
     #[doc(alias = "SetTransform")]
     pub fn transform(mut self, transform: impl Fn(&mut L::Kind) + Send + Sync + 'static) -> Self {
@@ -145,38 +146,38 @@ impl<L: ListWatch> InformerBuilder<L> {
         self
     }
 
-    /// Sets the indices that it has from the beginning.
+    /// Sets the initial indices.
     ///
-    /// Of two with one name, the first counts.
+    /// Of two indices with the same name, the first is used.
     #[must_use]
     pub fn indexers(mut self, indexers: Indexers<CachedObject<L::Kind>>) -> Self {
         self.indexers = indexers;
         self
     }
 
-    /// Counts under a name in a registry.
+    /// Records metrics in a registry, with a name as their `name` label.
     #[must_use]
     pub fn metrics(mut self, registry: &Registry, name: impl Into<String>) -> Self {
         self.metrics = Some((registry.clone(), name.into()));
         self
     }
 
-    /// The informer. It does nothing until it is started.
+    /// Creates the informer, which does nothing until it is started.
     pub fn build(self) -> SharedInformer<L::Kind> {
         let resource = self.source.describe();
         let metrics = self.metrics.map(|(registry, name)| InformerMetrics::new(&registry, &name, &resource));
         let board = Arc::new(StatusBoard::new(resource, metrics));
-        let (shared, tasks) = Shared::new(Arc::clone(&board), self.source.types(), self.form, self.transform);
+        let (processor, tasks) = Processor::new(Arc::clone(&board), self.source.types(), self.format, self.transform);
         for (name, function) in self.indexers {
-            if shared.store.add_index(name.as_str(), function).is_err() {
-                tracing::warn!("two indices are called {name:?}; the second one is left out");
+            if processor.store.add_index(name.as_str(), function).is_err() {
+                tracing::warn!(name, "duplicate index name, ignoring the second index");
             }
         }
-        let reflector = Reflector::new(self.source, Feed(Arc::clone(&shared))).options(self.options).board(board);
-        let for_task = Arc::clone(&shared);
-        let running =
-            Running::No(Some(Box::new(move |stopped| Box::pin(run(for_task, reflector.run(), tasks, stopped)))));
-        SharedInformer { handle: Arc::new(Handle { shared, running: running.into() }) }
+        let reflector = Reflector::new(self.source, Arc::clone(&processor)).options(self.options).board(board);
+        let of_task = Arc::clone(&processor);
+        let create_task = move |stopped| -> Task { Box::pin(run(of_task, reflector.run(), tasks, stopped)) };
+        let lifecycle = Lifecycle::NotStarted(Some(Box::new(create_task)));
+        SharedInformer { handle: Arc::new(Handle { processor, lifecycle: lifecycle.into() }) }
     }
 }
 
@@ -187,7 +188,7 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InformerBuilder")
             .field("options", &self.options)
-            .field("form", &self.form)
+            .field("format", &self.format)
             .finish_non_exhaustive()
     }
 }

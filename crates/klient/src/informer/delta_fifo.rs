@@ -1,62 +1,59 @@
-//! The queue between reflector and store: what happened to each key, in order. Step 4 of an object's way.
+//! The fifo between reflector and store: the deltas that wait to be applied. Step 4 of an object's way.
 //!
-//! Each key is queued once, with everything that happened to it since it was last taken. The consumer takes one key, or all
-//! of them as one batch, which is how a replace reaches the store in one step. There is one consumer; whatever it has taken
-//! is in the known objects before it takes more, so that what vanished is found out when a replace is taken, not before.
-//! In client-go: `DeltaFIFO`.
+//! A plain value without a lock: inside an informer the reflector owns it. Deltas are queued in the order in which the server
+//! sent them, and consecutive deltas of one key that say the same thing are folded into one. [`pop_batch`](DeltaFifo::pop_batch)
+//! takes everything in the server's order, which is how a replace reaches the store in one step; [`pop`](DeltaFifo::pop) takes
+//! one key with all of its deltas. The consumer must apply what it has taken to the known objects before it takes more: only
+//! then does a replace find out which objects vanished. Several threads share a fifo through a
+//! [`DeltaQueue`](super::DeltaQueue). In client-go: `DeltaFIFO` and `RealFIFO`.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    future::poll_fn,
-    hash::BuildHasher as _,
-    task::{Context, Poll, Waker},
-};
+use std::{collections::VecDeque, fmt, hash::BuildHasher as _};
 
 use foldhash::quality::RandomState;
-use hashbrown::HashTable;
+use hashbrown::{HashSet, HashTable};
 use klient_core::{ObjectKey, ResourceVersion};
 
 use super::store::{Keyed, ThreadSafeStore};
-use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many changes a queue holds before producers should wait.
-const CAPACITY: usize = 4096;
+/// Tables and queues larger than this are not kept for reuse after a batch.
+const RETAINED: usize = 4096;
 
-/// One thing that happened to an object.
+/// One change of an object, from the reflector to the store.
+///
+/// Handlers receive an [`Event`](super::Event) instead, which has the old state and the new one: only the store knows both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta<T> {
-    /// It was made, or came to match the selectors.
+    /// The object was created, or began to match the selectors.
     Added(T),
-    /// It was changed.
+    /// The object was changed.
     Updated(T),
-    /// It is gone.
+    /// The object was deleted, or no longer matches the selectors.
     Deleted(Tombstone<T>),
-    /// It was in a new list: perhaps new, perhaps changed, perhaps as before.
+    /// The object is part of a new list. It may be new, changed or unchanged.
     Replaced(T),
-    /// Nothing happened: it is shown again, because somebody asked for that from time to time.
+    /// The object did not change and is sent again because of a resync.
     Sync(T),
 }
 
-/// What is left of an object that is gone.
+/// The last state of a deleted object.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tombstone<T> {
-    /// Its final state, as the server told it with the deletion.
+    /// The final state, as the server sent it with the deletion.
     Final(T),
-    /// The last state that was seen: the deletion itself happened while nobody was watching.
+    /// The last state that was seen. The object was deleted while no watch was open, so its final state is unknown.
     LastKnown(T),
 }
 
 impl<T> Tombstone<T> {
-    /// The last state there is.
+    /// Returns the last state of the object.
     pub fn object(&self) -> &T {
         match self {
             Self::Final(object) | Self::LastKnown(object) => object,
         }
     }
 
-    /// The last state there is.
+    /// Returns the last state of the object.
     pub fn into_object(self) -> T {
         match self {
             Self::Final(object) | Self::LastKnown(object) => object,
@@ -65,7 +62,7 @@ impl<T> Tombstone<T> {
 }
 
 impl<T> Delta<T> {
-    /// The object that it happened to.
+    /// Returns the object that the change is about.
     pub fn object(&self) -> &T {
         match self {
             Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => object,
@@ -74,33 +71,29 @@ impl<T> Delta<T> {
     }
 }
 
-/// What happened to one key, in order; never empty.
+/// The deltas of one key, oldest first; never empty.
 #[derive(Clone, Debug)]
 pub struct Deltas<T> {
     key: ObjectKey,
-    // Nearly always there is one: it needs no allocation.
+    // Nearly always there is one, which needs no allocation.
     first: Delta<T>,
     rest: Vec<Delta<T>>,
 }
 
 impl<T> Deltas<T> {
-    /// The key.
+    /// Returns the key that all of the deltas are about.
     pub fn key(&self) -> &ObjectKey {
         &self.key
     }
 
-    /// What happened, oldest first.
+    /// Iterates over the deltas, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Delta<T>> {
         std::iter::once(&self.first).chain(&self.rest)
     }
 
-    /// The last thing that happened.
+    /// Returns the newest delta.
     pub fn newest(&self) -> &Delta<T> {
         self.rest.last().unwrap_or(&self.first)
-    }
-
-    fn newest_mut(&mut self) -> &mut Delta<T> {
-        self.rest.last_mut().unwrap_or(&mut self.first)
     }
 }
 
@@ -113,401 +106,339 @@ impl<T> IntoIterator for Deltas<T> {
     }
 }
 
-/// Everything that was queued.
+/// Everything that was queued in a [`DeltaFifo`].
 #[derive(Debug)]
 pub struct DeltaBatch<T> {
-    /// By key, in the order in which keys were queued.
-    pub deltas: Vec<Deltas<T>>,
-    /// The version that the known objects are at after this, if the queue was told.
+    /// The deltas in the server's order. The tombstones of a replace stand before the objects of its list.
+    pub deltas: Vec<Delta<T>>,
+    /// The resource version of the known objects after this batch, if the fifo received one.
     pub version: Option<ResourceVersion>,
-    /// Whether the first list is part of this.
+    /// Whether the first list is part of this batch.
     pub in_initial_list: bool,
-    /// Whether a replace is part of this: afterwards, the known objects are exactly a list of the server.
+    /// Whether a replace is part of this batch. Afterwards, the known objects are exactly one list of the server.
     pub replaced: bool,
 }
 
-/// The queue. A handle; clones would be of no use, as there is one consumer.
+/// A queue of deltas with one consumer.
 ///
 /// ```
 /// use klient::informer::{Delta, DeltaFifo, ThreadSafeStore};
 /// use klient::ObjectKey;
 ///
 /// let known = ThreadSafeStore::new();
-/// let fifo = DeltaFifo::with_known_objects(known.clone());
+/// let mut fifo = DeltaFifo::with_known_objects(known.clone());
 /// let object = |name: &str, value: i32| (ObjectKey::cluster(name), value);
 /// known.insert(object("old", 1));
 ///
 /// fifo.replace([object("a", 1)], "7".into());
 /// fifo.update(object("a", 2));
-/// let batch = fifo.try_pop_batch().unwrap();
-/// assert_eq!(batch.deltas.len(), 2, "a, and the tombstone of what is not in the list");
-/// assert!(matches!(batch.deltas[0].newest(), Delta::Updated((_, 2))));
-/// assert!(matches!(batch.deltas[1].newest(), Delta::Deleted(tombstone) if tombstone.object().1 == 1));
+/// let batch = fifo.pop_batch().unwrap();
+/// assert!(matches!(&batch.deltas[0], Delta::Deleted(tombstone) if tombstone.object().1 == 1), "not in the list");
+/// assert!(matches!(batch.deltas[1], Delta::Replaced((_, 1))));
+/// assert!(matches!(batch.deltas[2], Delta::Updated((_, 2))));
 /// ```
+#[doc(alias = "DeltaFIFO")]
 #[doc(alias = "RealFIFO")]
 pub struct DeltaFifo<T> {
-    state: Mutex<State<T>>,
+    /// Deltas in the order in which they were queued; `None` where [`pop`](Self::pop) took one from the middle.
+    queue: VecDeque<Option<Queued<T>>>,
+    /// The position of each key's newest delta. Positions count from the creation of the fifo.
+    newest: HashTable<u64>,
+    /// The position of the front of the queue.
+    front: u64,
+    hasher: RandomState,
     known: Option<ThreadSafeStore<T>>,
-    capacity: usize,
+    version: Option<ResourceVersion>,
+    /// The position of the first object of a replace whose tombstones are not queued yet.
+    replaced_at: Option<u64>,
+    /// Whether known objects that are not queued are to be sent again.
+    resyncing: bool,
+    /// Whether anything was ever queued.
+    populated: bool,
+    /// Whether the first list is queued and no batch has taken it.
+    initial: bool,
+    /// The number of keys of the first list that are still queued.
+    initial_left: usize,
+    /// The number of changes that are queued, where a replace counts as one.
+    changes: usize,
 }
 
-struct State<T> {
-    /// Keys in the order in which they were queued.
-    queue: VecDeque<Deltas<T>>,
-    /// Where each key is: positions in the queue, counted from when the queue was made.
-    positions: HashTable<u64>,
-    /// How many keys were taken from the front.
-    taken: u64,
-    hasher: RandomState,
-    /// How many deltas are queued.
-    len: usize,
-    version: Option<ResourceVersion>,
-    /// A replace is queued: known objects that are not queued have vanished.
-    replacing: bool,
-    /// A resync is queued: known objects that are not queued are shown again.
-    resyncing: bool,
-    /// Something was put in.
-    populated: bool,
-    /// The first list is queued, and no batch has taken it.
-    initial: bool,
-    /// How many keys of the first list are still queued.
-    initial_left: usize,
-    closed: bool,
-    consumer: Option<Waker>,
-    producers: Vec<Waker>,
+struct Queued<T> {
+    delta: Delta<T>,
+    /// The position of the next delta of the same key.
+    next: Option<u64>,
 }
 
 impl<T: Keyed> DeltaFifo<T> {
-    /// A queue that knows no objects but those queued.
+    /// Creates a fifo that knows only the objects that are queued in it.
     pub fn new() -> Self {
-        let state = State {
+        Self {
             queue: VecDeque::new(),
-            positions: HashTable::new(),
-            taken: 0,
+            newest: HashTable::new(),
+            front: 0,
             hasher: RandomState::default(),
-            len: 0,
+            known: None,
             version: None,
-            replacing: false,
+            replaced_at: None,
             resyncing: false,
             populated: false,
             initial: false,
             initial_left: 0,
-            closed: false,
-            consumer: None,
-            producers: Vec::new(),
-        };
-        Self { state: Mutex::new(state), known: None, capacity: CAPACITY }
+            changes: 0,
+        }
     }
 
-    /// A queue that finds in a store what was known before: what a replace leaves out, and what a resync shows.
+    /// Creates a fifo that reads a store to find the objects that a replace deletes and a resync sends again.
+    #[doc(alias = "KnownObjects")]
     pub fn with_known_objects(known: ThreadSafeStore<T>) -> Self {
         Self { known: Some(known), ..Self::new() }
     }
 
-    /// Sets how many changes it holds before [`is_full`](Self::is_full) says so. A replace counts as one.
-    #[must_use]
-    pub fn capacity(mut self, deltas: usize) -> Self {
-        self.capacity = deltas.max(1);
-        self
+    /// Queues the creation of an object.
+    pub fn add(&mut self, object: T) {
+        self.push(Delta::Added(object));
     }
 
-    /// An object was made.
-    pub fn add(&self, object: T) {
-        self.put(Delta::Added(object));
+    /// Queues a change of an object.
+    pub fn update(&mut self, object: T) {
+        self.push(Delta::Updated(object));
     }
 
-    /// An object was changed.
-    pub fn update(&self, object: T) {
-        self.put(Delta::Updated(object));
+    /// Queues the deletion of an object, given its final state. Has no effect if the object is neither queued nor known.
+    pub fn delete(&mut self, object: T) {
+        self.push(Delta::Deleted(Tombstone::Final(object)));
     }
 
-    /// An object is gone; this is its final state. Of no effect if nobody has heard of the object.
-    pub fn delete(&self, object: T) {
-        let key = object.key().clone();
-        let known = self.known.as_ref().is_none_or(|known| known.get(&key).is_some());
-        let mut state = self.lock();
-        state.populated = true;
-        if known || state.position(&key).is_some() {
-            state.push(Delta::Deleted(Tombstone::Final(object)));
-        }
-        state.wake_consumer();
-    }
-
-    /// These are all objects that there are, at a version.
-    pub fn replace(&self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
-        let mut state = self.lock();
-        if state.closed {
-            return;
-        }
-        let before = state.queue.len();
-        let mut listed = vec![false; before];
-        for object in objects {
-            if let Some(seen) = state.push(Delta::Replaced(object)).and_then(|position| listed.get_mut(position)) {
-                *seen = true;
+    /// Queues one delta. Has no effect if it deletes an object that is neither queued nor known.
+    pub fn push(&mut self, delta: Delta<T>) {
+        self.populated = true;
+        if matches!(delta, Delta::Deleted(_)) {
+            let key = delta.object().key();
+            let is_known = self.known.as_ref().is_none_or(|known| known.get(key).is_some());
+            if !is_known && !self.is_queued(key) {
+                return;
             }
         }
-        // What was queued and is not in the list has vanished as well.
-        for (position, _) in listed.iter().enumerate().filter(|(_, listed)| !**listed) {
-            let deltas = &state.queue[position];
-            if !matches!(deltas.newest(), Delta::Deleted(_)) {
-                let tombstone = Delta::Deleted(Tombstone::LastKnown(deltas.newest().object().clone()));
-                state.push(tombstone);
-            }
+        self.enqueue(delta);
+    }
+
+    /// Queues a complete list of objects with its resource version. Objects that are not in the list are deleted.
+    pub fn replace(&mut self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
+        let objects: Vec<T> = objects.into_iter().collect();
+        let changes = self.changes + 1;
+        if !self.queue.is_empty() {
+            self.delete_unlisted(&objects);
         }
-        state.replacing = true;
-        state.version = Some(version);
-        if !state.populated {
-            state.populated = true;
-            state.initial = true;
-            state.initial_left = state.queue.len();
-        }
-        // One replace is one change, whatever its size.
-        state.len = state.len.min(self.capacity.saturating_sub(1));
-        state.wake_consumer();
-    }
-
-    /// Everything up to a version is queued.
-    pub fn bookmark(&self, version: ResourceVersion) {
-        let mut state = self.lock();
-        state.version = Some(version);
-        state.wake_consumer();
-    }
-
-    /// Shows all known objects again to which nothing else happens.
-    pub fn resync(&self) {
-        let mut state = self.lock();
-        state.resyncing = true;
-        state.wake_consumer();
-    }
-
-    /// Takes the key that has waited longest, with all that happened to it. `None` when closed and empty.
-    ///
-    /// A replace that is taken key by key passes through states that no server had; see [`pop_batch`](Self::pop_batch).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing.
-    pub async fn pop(&self) -> Option<Deltas<T>> {
-        poll_fn(|context| self.poll(context, State::pop_front)).await
-    }
-
-    /// Takes everything that is queued. `None` when closed and empty.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing.
-    pub async fn pop_batch(&self) -> Option<DeltaBatch<T>> {
-        poll_fn(|context| self.poll(context, State::take)).await
-    }
-
-    /// Takes everything that is queued, if anything is.
-    pub fn try_pop_batch(&self) -> Option<DeltaBatch<T>> {
-        let mut state = self.lock();
-        state.expand(self.known.as_ref());
-        state.take()
-    }
-
-    /// Whether the first list was taken out entirely, or something else came before it.
-    pub fn has_synced(&self) -> bool {
-        let state = self.lock();
-        state.populated && state.initial_left == 0
-    }
-
-    /// How many keys are queued.
-    pub fn len(&self) -> usize {
-        self.lock().queue.len()
-    }
-
-    /// Whether nothing is queued.
-    pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// Whether producers should wait.
-    pub fn is_full(&self) -> bool {
-        self.lock().len >= self.capacity
-    }
-
-    /// Waits until there is room, or the queue is closed.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future changes nothing.
-    pub async fn ready(&self) {
-        poll_fn(|context| {
-            let mut state = self.lock();
-            if state.closed || state.len < self.capacity {
-                return Poll::Ready(());
-            }
-            state.producers.push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// Takes nothing in any more. What is queued can still be taken.
-    pub fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        state.wake_consumer();
-        state.wake_producers();
-    }
-
-    fn put(&self, delta: Delta<T>) {
-        let mut state = self.lock();
-        state.populated = true;
-        state.push(delta);
-        state.wake_consumer();
-    }
-
-    fn poll<R>(&self, context: &mut Context<'_>, take: impl FnOnce(&mut State<T>) -> Option<R>) -> Poll<Option<R>> {
-        let mut state = self.lock();
-        state.expand(self.known.as_ref());
-        if let Some(taken) = take(&mut state) {
-            return Poll::Ready(Some(taken));
-        }
-        if state.closed {
-            return Poll::Ready(None);
-        }
-        state.consumer = Some(context.waker().clone());
-        Poll::Pending
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T: Keyed> State<T> {
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.version.is_none() && !self.replacing && !self.resyncing
-    }
-
-    fn position(&self, key: &ObjectKey) -> Option<usize> {
-        self.position_by(self.hasher.hash_one(key), key)
-    }
-
-    fn position_by(&self, hash: u64, key: &ObjectKey) -> Option<usize> {
-        let is_key = |position: &u64| self.at(*position).is_some_and(|deltas| deltas.key == *key);
-        self.positions.find(hash, is_key).map(|position| self.index_of(*position))
-    }
-
-    fn index_of(&self, position: u64) -> usize {
-        usize::try_from(position - self.taken).unwrap_or(usize::MAX)
-    }
-
-    fn at(&self, position: u64) -> Option<&Deltas<T>> {
-        self.queue.get(self.index_of(position))
-    }
-
-    /// Adds to what happened to a key; says where in the queue, if the key was there.
-    fn push(&mut self, delta: Delta<T>) -> Option<usize> {
-        if self.closed {
-            return None;
-        }
-        let key = delta.object().key();
-        let hash = self.hasher.hash_one(key);
-        if let Some(position) = self.position_by(hash, key) {
-            let deltas = &mut self.queue[position];
-            match (deltas.newest_mut(), delta) {
-                // Two deletions in a row are one, and the state that the server told is the better one.
-                (Delta::Deleted(old), Delta::Deleted(new)) => {
-                    if matches!(old, Tombstone::LastKnown(_)) {
-                        *old = new;
-                    }
-                }
-                (_, Delta::Sync(_)) => {}
-                (_, delta) => {
-                    deltas.rest.push(delta);
-                    self.len += 1;
-                }
-            }
-            return Some(position);
-        }
-        let key = key.clone();
-        let position = self.taken + self.queue.len() as u64;
-        self.queue.push_back(Deltas { key, first: delta, rest: Vec::new() });
-        let Self { queue, positions, taken, hasher, .. } = self;
-        positions.insert_unique(hash, position, |position| {
-            let index = usize::try_from(*position - *taken).unwrap_or(usize::MAX);
-            queue.get(index).map_or(0, |deltas| hasher.hash_one(&deltas.key))
+        self.replaced_at = Some(self.end());
+        self.newest.reserve(objects.len(), |position| {
+            let queued = self.queue.get(index(*position, self.front)).and_then(Option::as_ref);
+            queued.map_or(0, |queued| self.hasher.hash_one(queued.delta.object().key()))
         });
-        self.len += 1;
-        None
+        self.queue.reserve(objects.len());
+        for object in objects {
+            self.enqueue(Delta::Replaced(object));
+        }
+        self.version = Some(version);
+        self.changes = changes;
+        if !self.populated {
+            self.populated = true;
+            self.initial = true;
+            self.initial_left = self.newest.len();
+        }
     }
 
-    /// Queues what a replace has let vanish and what a resync shows, now that the known objects are what was taken.
-    fn expand(&mut self, known: Option<&ThreadSafeStore<T>>) {
-        let (replacing, resyncing) = (std::mem::take(&mut self.replacing), std::mem::take(&mut self.resyncing));
-        let Some(known) = known.filter(|_| replacing || resyncing) else { return };
-        let closed = std::mem::take(&mut self.closed);
-        let before = self.queue.len();
-        for object in &known.list() {
-            if self.position(object.key()).is_some() {
-                continue;
-            }
-            self.push(match replacing {
-                true => Delta::Deleted(Tombstone::LastKnown(object.clone())),
-                false => Delta::Sync(object.clone()),
-            });
-        }
-        self.closed = closed;
-        if self.initial_left > 0 {
-            self.initial_left += self.queue.len() - before;
-        }
-        // For `take`: the batch that it makes now is the one with the replace in it.
-        self.replacing = replacing;
+    /// Sets the resource version of the known objects once everything that is queued has been applied.
+    pub fn bookmark(&mut self, version: ResourceVersion) {
+        self.version = Some(version);
     }
 
-    fn pop_front(&mut self) -> Option<Deltas<T>> {
-        self.replacing = false;
-        let Some(deltas) = self.queue.pop_front() else {
+    /// Queues all known objects that have no other delta, so that they are sent again.
+    pub fn resync(&mut self) {
+        self.resyncing = true;
+    }
+
+    /// Takes the key that has waited longest, with all of its deltas.
+    ///
+    /// Taking a replace key by key passes through states that the server never had; see [`pop_batch`](Self::pop_batch).
+    pub fn pop(&mut self) -> Option<Deltas<T>> {
+        self.queue_unlisted();
+        let Some(Queued { delta: first, mut next }) = self.queue.pop_front().flatten() else {
             self.version = None;
             return None;
         };
-        let hash = self.hasher.hash_one(&deltas.key);
-        if let Ok(entry) = self.positions.find_entry(hash, |position| *position == self.taken) {
+        let key = first.object().key().clone();
+        let mut newest = self.front;
+        let mut rest = Vec::new();
+        while let Some(position) = next {
+            newest = position;
+            // The front has left the queue, so positions are one further than the queue's indices.
+            let queued = self.queue.get_mut(index(position, self.front + 1)).and_then(Option::take);
+            next = queued.and_then(|Queued { delta, next }| {
+                rest.push(delta);
+                next
+            });
+        }
+        if let Ok(entry) = self.newest.find_entry(self.hasher.hash_one(&key), |position| *position == newest) {
             entry.remove();
         }
-        self.taken += 1;
-        self.len = self.len.saturating_sub(1 + deltas.rest.len());
+        self.front += 1;
+        while let Some(None) = self.queue.front() {
+            self.queue.pop_front();
+            self.front += 1;
+        }
+        self.changes = self.changes.saturating_sub(1 + rest.len());
         self.initial_left = self.initial_left.saturating_sub(1);
-        self.wake_producers();
-        Some(deltas)
+        self.initial = self.initial && self.initial_left > 0;
+        Some(Deltas { key, first, rest })
     }
 
-    fn take(&mut self) -> Option<DeltaBatch<T>> {
-        let replaced = std::mem::take(&mut self.replacing);
+    /// Takes everything that is queued, in the server's order, if there is anything.
+    #[doc(alias = "PopBatch")]
+    pub fn pop_batch(&mut self) -> Option<DeltaBatch<T>> {
+        let (replaced_at, resyncing) = (self.replaced_at.take(), std::mem::take(&mut self.resyncing));
         let version = self.version.take();
-        if self.queue.is_empty() && version.is_none() && !replaced {
+        let not_queued = if replaced_at.is_some() || resyncing { self.not_queued() } else { Vec::new() };
+        if self.queue.is_empty() && not_queued.is_empty() && version.is_none() && replaced_at.is_none() {
             return None;
         }
-        let in_initial_list = std::mem::take(&mut self.initial);
-        self.taken += self.queue.len() as u64;
-        self.len = 0;
+        let mut deltas = Vec::with_capacity(self.queue.len() + not_queued.len());
+        let before_list = replaced_at.map_or(self.queue.len(), |position| index(position, self.front));
+        let end = self.end();
+        deltas.extend(self.queue.drain(..before_list).flatten().map(|queued| queued.delta));
+        deltas.extend(not_queued.into_iter().map(|object| match replaced_at {
+            Some(_) => Delta::Deleted(Tombstone::LastKnown(object)),
+            None => Delta::Sync(object),
+        }));
+        deltas.extend(self.queue.drain(..).flatten().map(|queued| queued.delta));
+        self.front = end;
+        self.changes = 0;
         self.initial_left = 0;
-        // A table that once held a whole list is not kept for the sake of single events.
-        if self.positions.capacity() > CAPACITY {
-            self.positions = HashTable::new();
+        // Tables that once held a whole list are not kept for the sake of single events.
+        if self.newest.capacity() > RETAINED {
+            (self.queue, self.newest) = (VecDeque::new(), HashTable::new());
         } else {
-            self.positions.clear();
+            self.newest.clear();
         }
-        self.wake_producers();
-        let deltas = std::mem::take(&mut self.queue).into();
-        Some(DeltaBatch { deltas, version, in_initial_list, replaced })
+        let in_initial_list = std::mem::take(&mut self.initial);
+        Some(DeltaBatch { deltas, version, in_initial_list, replaced: replaced_at.is_some() })
     }
 
-    fn wake_consumer(&mut self) {
-        if let Some(waker) = self.consumer.take() {
-            waker.wake();
+    /// Returns whether the first list was taken completely, or another change was queued before any list.
+    #[doc(alias = "HasSynced")]
+    pub fn has_synced(&self) -> bool {
+        let has_tombstones = || self.known.as_ref().is_some_and(|known| !known.is_empty());
+        let list_waits = self.initial && self.replaced_at.is_some() && has_tombstones();
+        self.populated && self.initial_left == 0 && !list_waits
+    }
+
+    /// Returns the number of keys that are queued.
+    pub fn len(&self) -> usize {
+        self.newest.len()
+    }
+
+    /// Returns whether nothing is queued.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.version.is_none() && self.replaced_at.is_none() && !self.resyncing
+    }
+
+    /// Returns the number of changes that are queued. A replace counts as one change, whatever its size.
+    pub fn changes(&self) -> usize {
+        self.changes
+    }
+
+    /// The position behind the last queued delta.
+    fn end(&self) -> u64 {
+        self.front + self.queue.len() as u64
+    }
+
+    fn is_queued(&self, key: &ObjectKey) -> bool {
+        let is_key = |position: &u64| {
+            let queued = self.queue.get(index(*position, self.front)).and_then(Option::as_ref);
+            queued.is_some_and(|queued| queued.delta.object().key() == key)
+        };
+        self.newest.find(self.hasher.hash_one(key), is_key).is_some()
+    }
+
+    /// Appends a delta, unless the newest delta of its key says the same.
+    fn enqueue(&mut self, delta: Delta<T>) {
+        let end = self.end();
+        let Self { queue, newest, front, hasher, .. } = self;
+        let hash = hasher.hash_one(delta.object().key());
+        let same_key = |position: &u64| {
+            let queued = queue.get(index(*position, *front)).and_then(Option::as_ref);
+            queued.is_some_and(|queued| queued.delta.object().key() == delta.object().key())
+        };
+        let known = newest.find(hash, same_key).copied();
+        let before = known.and_then(|position| queue.get_mut(index(position, *front))?.as_mut());
+        match (before, &delta) {
+            (Some(Queued { delta: Delta::Deleted(old), .. }), Delta::Deleted(new)) => {
+                // The final state is better than the last known one.
+                if matches!(old, Tombstone::LastKnown(_)) {
+                    *old = new.clone();
+                }
+                return;
+            }
+            (Some(_), Delta::Sync(_)) => return,
+            (Some(before), _) => {
+                before.next = Some(end);
+                if let Some(position) = newest.find_mut(hash, |position| Some(*position) == known) {
+                    *position = end;
+                }
+                queue.push_back(Some(Queued { delta, next: None }));
+            }
+            (None, _) => {
+                queue.push_back(Some(Queued { delta, next: None }));
+                newest.insert_unique(hash, end, |position| {
+                    let queued = queue.get(index(*position, *front)).and_then(Option::as_ref);
+                    queued.map_or(0, |queued| hasher.hash_one(queued.delta.object().key()))
+                });
+            }
+        }
+        self.changes += 1;
+    }
+
+    /// Deletes queued objects that a new list does not have.
+    fn delete_unlisted(&mut self, objects: &[T]) {
+        let listed: HashSet<&ObjectKey, RandomState> = objects.iter().map(Keyed::key).collect();
+        let is_unlisted = |queued: &&Queued<T>| {
+            let is_newest = queued.next.is_none() && !matches!(queued.delta, Delta::Deleted(_));
+            is_newest && !listed.contains(queued.delta.object().key())
+        };
+        let unlisted = self.queue.iter().flatten().filter(is_unlisted);
+        let unlisted: Vec<T> = unlisted.map(|queued| queued.delta.object().clone()).collect();
+        for object in unlisted {
+            self.enqueue(Delta::Deleted(Tombstone::LastKnown(object)));
         }
     }
 
-    fn wake_producers(&mut self) {
-        for waker in self.producers.drain(..) {
-            waker.wake();
+    /// Queues what a replace deletes and what a resync sends again, for a consumer that takes key by key.
+    fn queue_unlisted(&mut self) {
+        let (replaced_at, resyncing) = (self.replaced_at.take(), std::mem::take(&mut self.resyncing));
+        if replaced_at.is_none() && !resyncing {
+            return;
+        }
+        let not_queued = self.not_queued();
+        if self.initial {
+            self.initial_left += not_queued.len();
+        }
+        for object in not_queued {
+            self.enqueue(match replaced_at {
+                Some(_) => Delta::Deleted(Tombstone::LastKnown(object)),
+                None => Delta::Sync(object),
+            });
         }
     }
+
+    /// Returns the known objects that are not queued.
+    fn not_queued(&self) -> Vec<T> {
+        let Some(known) = &self.known else { return Vec::new() };
+        known.list().iter().filter(|object| !self.is_queued(object.key())).cloned().collect()
+    }
+}
+
+/// The index in the queue of a position, given the position of the queue's front.
+fn index(position: u64, front: u64) -> usize {
+    usize::try_from(position.wrapping_sub(front)).unwrap_or(usize::MAX)
 }
 
 impl<T: Keyed> Default for DeltaFifo<T> {
@@ -516,9 +447,8 @@ impl<T: Keyed> Default for DeltaFifo<T> {
     }
 }
 
-impl<T: Keyed> fmt::Debug for DeltaFifo<T> {
+impl<T> fmt::Debug for DeltaFifo<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.lock();
-        f.debug_struct("DeltaFifo").field("keys", &state.queue.len()).field("closed", &state.closed).finish()
+        f.debug_struct("DeltaFifo").field("keys", &self.newest.len()).field("changes", &self.changes).finish()
     }
 }

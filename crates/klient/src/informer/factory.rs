@@ -1,7 +1,7 @@
-//! One informer per kind, scope and selector, for everyone in the process.
+//! The factory: one informer per kind, scope and selector, for all users in the process.
 //!
-//! The factory does not keep informers running: handles, listers and registrations do. When the last one is gone, the watch
-//! ends, and whoever asks next gets a new informer.
+//! The factory does not keep informers running: handles, listers and registrations do. When the last of them is dropped, the
+//! watch ends, and the next request for the same objects creates a new informer.
 
 use std::{
     any::{Any, TypeId},
@@ -22,7 +22,7 @@ use crate::{
     client::{Api, Client},
 };
 
-/// Gives out informers: the same one to all who ask for the same objects.
+/// A factory of informers, which returns the same informer for the same objects.
 ///
 /// ```no_run
 /// use klient::Client;
@@ -47,7 +47,7 @@ pub struct InformerFactory {
     namespace: String,
     label_selector: String,
     field_selector: String,
-    shared: Arc<Mutex<Informers>>,
+    informers: Arc<Mutex<Informers>>,
 }
 
 #[derive(Default)]
@@ -71,10 +71,10 @@ struct Entry {
     informer: Weak<dyn AnyInformer>,
 }
 
-/// What is done with informers of whatever kind.
+/// An informer of any kind.
 trait AnyInformer: Send + Sync {
     fn start(&self);
-    fn is_over(&self) -> bool;
+    fn is_stopped(&self) -> bool;
     fn wait_for_sync(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
     fn stop(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
@@ -84,8 +84,8 @@ impl<K: Resource> AnyInformer for Handle<K> {
         Handle::start(self);
     }
 
-    fn is_over(&self) -> bool {
-        *self.shared.board.states().borrow() == InformerState::Stopped
+    fn is_stopped(&self) -> bool {
+        *self.processor.board.states().borrow() == InformerState::Stopped
     }
 
     fn wait_for_sync(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> {
@@ -100,43 +100,45 @@ impl<K: Resource> AnyInformer for Handle<K> {
 }
 
 impl InformerFactory {
-    /// Informers that ask through a client, for objects of all namespaces.
+    /// Creates a factory that uses a client, for objects of all namespaces.
     pub fn new(client: Client) -> Self {
         let (label_selector, field_selector) = (String::new(), String::new());
-        Self { client, namespace: String::new(), label_selector, field_selector, shared: Arc::default() }
+        Self { client, namespace: String::new(), label_selector, field_selector, informers: Arc::default() }
     }
 
-    /// A factory for objects of one namespace. It shares its informers with this one: start and shutdown are for both.
+    /// Returns a factory for objects of one namespace. Both factories share their informers, so that starting or shutting down
+    /// one of them affects both.
     #[must_use]
     pub fn namespace(&self, namespace: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), ..self.clone() }
     }
 
-    /// A factory for objects with these labels; otherwise as [`namespace`](Self::namespace).
+    /// Returns a factory for objects that match a label selector. Both factories share their informers.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
     pub fn labels(&self, selector: impl ToString) -> Self {
         Self { label_selector: selector.to_string(), ..self.clone() }
     }
 
-    /// A factory for objects with these field values; otherwise as [`namespace`](Self::namespace).
+    /// Returns a factory for objects that match a field selector. Both factories share their informers.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and texts in place")]
     pub fn fields(&self, selector: impl ToString) -> Self {
         Self { field_selector: selector.to_string(), ..self.clone() }
     }
 
-    /// The informer of a namespaced kind.
+    /// Returns the informer of a namespaced kind.
     pub fn namespaced<K: Resource<Scope = NamespaceScope>>(&self) -> SharedInformer<K> {
         self.of(Api::in_namespace(self.client.clone(), &self.namespace))
     }
 
-    /// The informer of a cluster-scoped kind.
+    /// Returns the informer of a cluster-scoped kind.
     pub fn cluster<K: Resource<Scope = ClusterScope>>(&self) -> SharedInformer<K> {
         self.of(Api::cluster(self.client.clone()))
     }
 
-    /// The informer of a kind known at run time.
+    /// Returns the informer of a kind that is known only at run time.
+    #[doc(alias = "DynamicSharedInformerFactory")]
     pub fn dynamic(&self, resource: ApiResource) -> SharedInformer<DynamicObject> {
         let target = match resource.scope {
             Scope::Cluster => Target::Cluster,
@@ -145,17 +147,19 @@ impl InformerFactory {
         self.of(Api::dynamic(self.client.clone(), resource, target))
     }
 
-    /// The informer of what an API shows, as far as the factory's selectors match.
+    /// Returns the informer of an API's objects that match the factory's selectors.
+    #[doc(alias = "ForResource")]
     pub fn of<K: Resource>(&self, api: Api<K>) -> SharedInformer<K> {
         self.of_with(api, |builder| builder)
     }
 
-    /// The informer of the metadata of what an API shows.
+    /// Returns the informer of the metadata of an API's objects.
+    #[doc(alias = "metadatainformer")]
     pub fn metadata_of<K: Resource>(&self, api: &Api<K>) -> SharedInformer<PartialObjectMeta<K>> {
         self.of(api.metadata())
     }
 
-    /// The informer of what an API shows; set up further, if nobody has asked for it before.
+    /// Returns the informer of an API's objects. A new informer is configured by `set_up`; an existing one is returned as it is.
     pub fn of_with<K: Resource>(
         &self,
         api: Api<K>,
@@ -169,8 +173,8 @@ impl InformerFactory {
             field_selector: self.field_selector.clone(),
         };
         let mut informers = self.lock();
-        let known = informers.by_key.get(&key).and_then(|entry| entry.typed.downcast_ref::<Weak<Handle<K>>>());
-        if let Some(handle) = known.and_then(Weak::upgrade).filter(|handle| !handle.is_over()) {
+        let existing = informers.by_key.get(&key).and_then(|entry| entry.typed.downcast_ref::<Weak<Handle<K>>>());
+        if let Some(handle) = existing.and_then(Weak::upgrade).filter(|handle| !handle.is_stopped()) {
             return SharedInformer { handle };
         }
         let builder = SharedInformer::builder(api).labels(&self.label_selector).fields(&self.field_selector);
@@ -182,51 +186,52 @@ impl InformerFactory {
         informer
     }
 
-    /// Starts every informer that is not started. Of those asked for later, each needs another call.
+    /// Starts all informers that are not started. Informers that are requested later need another call.
     pub fn start(&self) {
         if self.lock().closed {
-            tracing::warn!("the informer factory is shut down: nothing is started");
+            tracing::warn!("informer factory is shut down, starting nothing");
             return;
         }
-        for informer in self.informers() {
+        for informer in self.running() {
             informer.start();
         }
     }
 
-    /// Waits until every informer that was asked for has its first list.
+    /// Waits until all informers have their first list.
+    #[doc(alias = "WaitForCacheSync")]
     ///
     /// # Errors
     ///
-    /// If one is stopped meanwhile.
+    /// Returns an error if an informer is stopped meanwhile, or the factory is shut down.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
         if self.lock().closed {
             return Err(Error::new(ErrorKind::Canceled, "the informer factory is shut down"));
         }
-        for informer in self.informers() {
-            informer.wait_for_sync().await.map_err(|error| error.context("an informer did not sync"))?;
+        for informer in self.running() {
+            informer.wait_for_sync().await.map_err(|error| error.context("an informer of the factory did not sync"))?;
         }
         Ok(())
     }
 
-    /// Stops all informers, once their handlers have been told everything, and starts none any more.
+    /// Stops all informers, and waits until their handlers have received all events. Nothing can be started afterwards.
     pub async fn shutdown(&self) {
         self.lock().closed = true;
-        for informer in self.informers() {
+        for informer in self.running() {
             informer.stop().await;
         }
     }
 
-    fn informers(&self) -> Vec<Arc<dyn AnyInformer>> {
+    fn running(&self) -> Vec<Arc<dyn AnyInformer>> {
         self.lock().by_key.values().filter_map(|entry| entry.informer.upgrade()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Informers> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.informers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for InformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InformerFactory").field("informers", &self.informers().len()).finish_non_exhaustive()
+        f.debug_struct("InformerFactory").field("informers", &self.running().len()).finish_non_exhaustive()
     }
 }

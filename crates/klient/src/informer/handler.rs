@@ -1,4 +1,4 @@
-//! Event handlers: who is told what changed, and how. Step 6 of an object's way.
+//! Event handlers: functions that are called with every change, after the store has it. Step 6 of an object's way.
 
 mod buffer;
 mod funcs;
@@ -23,28 +23,30 @@ pub use self::{
 };
 use super::{delta_fifo::Tombstone, object::CachedObject};
 
-/// A change, as handlers get it.
+/// A change of an object, with the state before it and the state after it.
+///
+/// The order of events is the order of the server, and per object always added, then updated, then deleted.
 pub enum Event<K> {
     /// An object that the handler has not seen.
     Added {
         /// The object.
         object: CachedObject<K>,
-        /// Whether it was there before the handler began to listen, or before the informer had its first list.
+        /// Whether the object is part of the first list, or was cached before the handler was added.
         in_initial_list: bool,
     },
-    /// An object that the handler has seen, in a new state; or in the same, if this is a resync.
+    /// A new state of an object that the handler has seen, or the same state again if this is a [resync](Self::is_resync).
     Updated {
-        /// The state that the handler knows.
+        /// The state that the handler saw last.
         old: CachedObject<K>,
-        /// The state that the cache has now, or had a moment ago.
+        /// The new state. The cache has this state or a later one.
         new: CachedObject<K>,
     },
-    /// An object that is gone.
+    /// A deleted object.
     Deleted(Tombstone<CachedObject<K>>),
 }
 
 impl<K: Resource> Event<K> {
-    /// The newest state that it tells of.
+    /// Returns the newest state of the object.
     pub fn object(&self) -> &CachedObject<K> {
         match self {
             Self::Added { object, .. } => object,
@@ -53,12 +55,12 @@ impl<K: Resource> Event<K> {
         }
     }
 
-    /// Namespace and name.
+    /// Returns namespace and name of the object.
     pub fn key(&self) -> &ObjectKey {
         self.object().key()
     }
 
-    /// Whether nothing changed: the object is shown again, as the handler asked for from time to time.
+    /// Returns whether the object is unchanged and was sent again because of [`HandlerOptions::resync`].
     pub fn is_resync(&self) -> bool {
         matches!(self, Self::Updated { old, new } if old.is_same_state(new))
     }
@@ -87,32 +89,41 @@ impl<K: Resource> fmt::Debug for Event<K> {
     }
 }
 
-/// What wants to know of changes.
+/// A handler of an informer's events.
 ///
-/// Called one event after the other, always after the cache has the change. A handler that is slow delays only itself; when it
-/// falls far behind, changes of one object are folded into one. A handler that panics is called again with the next event.
+/// Handlers are called with one event after the other, always after the cache has the change. A slow handler delays only
+/// itself. When a handler falls far behind, changes of one object are merged into one. A handler that panics is called again
+/// with the next event.
+///
+/// Every `FnMut(&Event<K>)` is a handler. [`HandlerFuncs`] has one function for each kind of event, as in client-go.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use klient::informer::{Event, EventHandler};
+///
+/// fn handler() -> impl EventHandler<Pod> {
+///     |event: &Event<Pod>| println!("{} changed", event.key())
+/// }
+/// ```
 #[doc(alias = "ResourceEventHandler")]
 pub trait EventHandler<K: Resource>: Send + 'static {
-    /// An object that was not there.
-    fn on_add(&mut self, object: &CachedObject<K>, in_initial_list: bool);
-
-    /// An object changed; or did not, if this is a resync.
-    fn on_update(&mut self, old: &CachedObject<K>, new: &CachedObject<K>);
-
-    /// An object is gone.
-    fn on_delete(&mut self, object: &Tombstone<CachedObject<K>>);
+    /// Handles one event.
+    #[doc(alias = "OnAdd")]
+    #[doc(alias = "OnUpdate")]
+    #[doc(alias = "OnDelete")]
+    fn on_event(&mut self, event: &Event<K>);
 }
 
-/// Options of a handler.
+/// The options of a handler.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct HandlerOptions {
-    /// How often all objects are shown again; never, if unset. At least a second.
+    /// The period after which all cached objects are sent to the handler again, at least one second. Never, if unset.
     pub resync: Option<Duration>,
 }
 
 impl HandlerOptions {
-    /// Sets how often all objects are shown again.
+    /// Sets the period after which all cached objects are sent to the handler again.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
@@ -120,7 +131,7 @@ impl HandlerOptions {
     }
 }
 
-/// One handler, as the informer and the handler's own task share it.
+/// The part of a handler that the informer shares with the handler's task. In client-go: `processorListener`.
 pub(super) struct Listener<K> {
     pub(super) buffer: Buffer<K>,
     pub(super) synced: watch::Sender<bool>,
@@ -132,27 +143,22 @@ impl<K: Resource> Listener<K> {
         Arc::new(Self { buffer: Buffer::new(), synced: watch::Sender::new(false), panics: AtomicU64::new(0) })
     }
 
-    /// Gives a handler what comes, until the informer has stopped and everything is given, or the handler is removed.
+    /// Calls a handler with each event, until the informer has stopped and no event is left, or the handler was removed.
     pub(super) async fn run(self: Arc<Self>, mut handler: impl EventHandler<K>) {
-        // Whoever runs this is not alone on its thread.
         while let Some(item) = self.buffer.next().await {
             match item {
                 Item::Synced => drop(self.synced.send_replace(true)),
                 Item::Event(event) => self.call(&mut handler, &event),
             }
+            // Other tasks of the same thread get their turn.
             tokio::task::consume_budget().await;
         }
     }
 
     fn call(&self, handler: &mut impl EventHandler<K>, event: &Event<K>) {
-        let called = panic::catch_unwind(panic::AssertUnwindSafe(|| match event {
-            Event::Added { object, in_initial_list } => handler.on_add(object, *in_initial_list),
-            Event::Updated { old, new } => handler.on_update(old, new),
-            Event::Deleted(tombstone) => handler.on_delete(tombstone),
-        }));
-        if called.is_err() {
+        if panic::catch_unwind(panic::AssertUnwindSafe(|| handler.on_event(event))).is_err() {
             self.panics.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(kind = K::KIND, key = %event.key(), "an event handler panicked; it goes on with the next event");
+            tracing::error!(kind = K::KIND, key = %event.key(), "event handler panicked, continuing with the next event");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Indices: objects by what they have in common.
+//! Indices: objects by the values that they have in common.
 //!
-//! An index function says which values an object has: none, one or many. Functions on metadata and on field paths read
-//! the object's bytes; only a function over the typed object decodes it, once, when it enters the store.
+//! An index function returns the values of an object: none, one or many. Functions of metadata and of field paths read the
+//! object's bytes. Only a function of the typed object decodes it, once, when it is stored.
 
 use std::{fmt, panic, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, ObjectKey};
 
 type Compute<T> = Arc<dyn Fn(&T, &mut IndexValues) + Send + Sync>;
 
-/// Says by which values an object is found in an index.
+/// A function that returns the values of an object in an index.
 ///
 /// ```
 /// use klient::informer::{IndexFunc, ThreadSafeStore};
@@ -32,13 +32,13 @@ pub struct IndexFunc<T> {
 }
 
 impl<T> IndexFunc<T> {
-    /// Finds objects by what the function adds.
+    /// Creates an index function, which adds the values of an object to its second argument.
     pub fn new(compute: impl Fn(&T, &mut IndexValues) + Send + Sync + 'static) -> Self {
         Self { compute: Arc::new(compute), costly: false }
     }
 
-    /// Says that the function is slow, and that its values are worth the memory to keep them per object: otherwise they
-    /// are computed again when the object changes or goes.
+    /// Marks the function as slow, so that its values are stored for each object. Otherwise they are computed again when the
+    /// object is changed or deleted.
     #[must_use]
     pub fn costly(mut self) -> Self {
         self.costly = true;
@@ -49,19 +49,19 @@ impl<T> IndexFunc<T> {
         self.costly
     }
 
-    /// The values of an object; none, if the function panics.
+    /// Computes the values of an object. There are none if the function panics.
     pub(super) fn compute(&self, object: &T, values: &mut IndexValues) {
         values.clear();
         let computed = panic::catch_unwind(panic::AssertUnwindSafe(|| (self.compute)(object, values)));
         if computed.is_err() {
-            tracing::error!("an index function panicked; the object is in no place of its index");
+            tracing::error!("index function panicked, leaving the object out of the index");
             values.clear();
         }
     }
 }
 
 impl<T: Keyed> IndexFunc<T> {
-    /// Finds objects by their namespace; those outside of any are not in the index.
+    /// Creates an index by namespace. Cluster-scoped objects are not in the index.
     #[doc(alias = "MetaNamespaceIndexFunc")]
     pub fn namespace() -> Self {
         Self::new(|object: &T, found| {
@@ -84,19 +84,19 @@ impl<T> fmt::Debug for IndexFunc<T> {
     }
 }
 
-/// Index functions by name.
+/// A list of index functions with names.
 #[derive(Clone, Debug)]
 pub struct Indexers<T> {
     functions: Vec<(String, IndexFunc<T>)>,
 }
 
 impl<T> Indexers<T> {
-    /// None.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self { functions: Vec::new() }
     }
 
-    /// Adds one.
+    /// Adds an index function.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, function: IndexFunc<T>) -> Self {
         self.functions.push((name.into(), function));
@@ -119,16 +119,16 @@ impl<T> IntoIterator for Indexers<T> {
     }
 }
 
-/// The values that an index function finds in an object.
+/// The values of an object in an index.
 #[derive(Default)]
 pub struct IndexValues {
-    // All texts in one, and where each ends: no allocation per value.
+    // All values in one string, and the end of each, so that a value needs no allocation.
     text: String,
     ends: Vec<usize>,
 }
 
 impl IndexValues {
-    /// Adds a value; one that is there already changes nothing.
+    /// Adds a value, unless it was added before.
     pub fn add(&mut self, value: &str) {
         if !self.contains(value) {
             self.text.push_str(value);
@@ -157,7 +157,7 @@ impl fmt::Debug for IndexValues {
     }
 }
 
-/// One index of a store.
+/// An index of a store.
 #[derive(Clone, Debug)]
 pub struct Index<T> {
     store: ThreadSafeStore<T>,
@@ -170,31 +170,31 @@ impl<T: Keyed> Index<T> {
         Self { store, name, position }
     }
 
-    /// What it is called.
+    /// Returns the name of the index.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The objects that have this value, as they are now.
+    /// Returns the objects that have this value now.
     #[doc(alias = "ByIndex")]
     pub fn get(&self, value: &str) -> Objects<T> {
-        self.store.read(|state| state.at_index(self.position, value))
+        self.store.read(|contents| contents.at_index(self.position, value))
     }
 
-    /// The keys of the objects that have this value, sorted.
+    /// Returns the keys of the objects that have this value, sorted.
     #[doc(alias = "IndexKeys")]
     pub fn keys(&self, value: &str) -> Vec<ObjectKey> {
         self.get(value).keys()
     }
 
-    /// All values that objects have now, sorted.
+    /// Returns all values that objects have now, sorted.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<Arc<str>> {
-        self.store.read(|state| state.index_values(self.position))
+        self.store.read(|contents| contents.index_values(self.position))
     }
 }
 
 #[cold]
 pub(super) fn unknown_index(name: &str) -> Error {
-    Error::new(ErrorKind::Invalid, format!("no index is called {name:?}"))
+    Error::new(ErrorKind::Invalid, format!("there is no index named {name:?}: add it with `add_index`"))
 }

@@ -1,4 +1,4 @@
-//! The seam between an informer and where its objects come from: anything that can be listed and watched.
+//! The interface between an informer and the source of its objects: anything that can be listed and watched.
 
 use std::{future::Future, sync::Arc};
 
@@ -7,10 +7,10 @@ use klient_proto::{ListEnd, ManagedFields, RawObject};
 
 use crate::Error;
 
-/// Something that can be listed and watched: an [`Api`](crate::client::Api), a part of one that selectors choose, or a double in
-/// a test.
+/// A source of objects that can be listed and watched: an [`Api`](crate::client::Api), or a test double.
+#[doc(alias = "ListerWatcher")]
 pub trait ListWatch: Send + Sync + 'static {
-    /// What the objects are.
+    /// The type of the objects.
     type Kind: Resource;
     /// The objects of one list.
     type List: ListItems;
@@ -31,40 +31,41 @@ pub trait ListWatch: Send + Sync + 'static {
         managed_fields: ManagedFields,
     ) -> impl Future<Output = Result<Self::Watch, Error>> + Send;
 
-    /// What is listed, for logs and metrics: `deployments.apps`, say.
+    /// Returns the name of the resource for logs and metrics, such as `deployments.apps`.
     fn describe(&self) -> String;
 
-    /// What the objects are, for a kind known at run time: items of a list do not say.
+    /// Returns kind and version of the objects, for a kind known only at run time: the items of a list do not contain them.
     fn types(&self) -> Option<Arc<TypeMeta>> {
         None
     }
 
-    /// Whether the server is not known to lack initial events in watches.
+    /// Returns whether the server may support watches that begin with the current state.
     fn offers_watch_list(&self) -> bool {
         true
     }
 
-    /// The server lacks initial events in watches: others that ask the same server need not try.
+    /// Records that the server does not support watches that begin with the current state.
     fn lacks_watch_list(&self) {}
 }
 
 /// The objects of one list, as they arrive.
 pub trait ListItems: Send {
-    /// The next object; `None` after the last. An error may be about one object, and others follow.
+    /// Returns the next object, or `None` after the last one. After an error of one object, the others still follow.
     fn next(&mut self) -> impl Future<Output = Option<Result<RawObject, Error>>> + Send;
 
-    /// What the list says of itself, after its last object; nothing, if it broke off.
+    /// Returns the metadata of the list after its last object, or `None` if the list is incomplete.
     fn end(&mut self) -> Option<ListEnd>;
 }
 
 /// The events of one watch, as they arrive.
 pub trait WatchEvents: Send {
-    /// The next event; `None` when the server has ended the watch. An error may be about one event, and others follow.
+    /// Returns the next event, or `None` when the server has ended the watch. After an error of one event, the others still
+    /// follow.
     ///
-    /// Must be cancel-safe: dropping the future loses no event.
+    /// Implementations must be cancel-safe: dropping the future loses no event.
     fn next(&mut self) -> impl Future<Output = Option<Result<WatchEvent<RawObject>, Error>>> + Send;
 
-    /// Whether the stream is at its end: after an error, this tells one that is about the whole stream.
+    /// Returns whether the watch has ended. After an error, this tells an error of the whole watch from that of one event.
     fn is_ended(&self) -> bool;
 }
 
@@ -84,14 +85,11 @@ mod api {
         type Watch = Watch<K>;
 
         async fn list(&self, options: ListOptions, managed_fields: ManagedFields) -> Result<ListStream<K>, Error> {
-            self.list()
-                .options(options.clone())
-                .stream_with(SplitOptions::default().managed_fields(managed_fields))
-                .await
+            self.list().options(options).stream_with(SplitOptions::default().managed_fields(managed_fields)).await
         }
 
         async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<Watch<K>, Error> {
-            self.watch().options(options.clone()).split(SplitOptions::default().managed_fields(managed_fields)).await
+            self.watch().options(options).split(SplitOptions::default().managed_fields(managed_fields)).await
         }
 
         fn describe(&self) -> String {
@@ -99,7 +97,7 @@ mod api {
         }
 
         fn types(&self) -> Option<Arc<TypeMeta>> {
-            // A type of its own says what it is; for the others, the resource does.
+            // A static type knows its kind. For the others, the resource does.
             let dynamic = K::KIND.is_empty();
             dynamic.then(|| Arc::new(self.resource().types()))
         }

@@ -1,4 +1,4 @@
-//! Reads of an informer's cache.
+//! Read access to an informer's cache.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,9 @@ use super::{
 };
 use crate::Error;
 
-/// Reads an informer's cache, which it keeps running. Reads never wait, and never ask the server.
+/// Read access to an informer's cache. Reads never wait and send no requests.
+///
+/// A lister keeps the informer running.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -38,48 +40,48 @@ impl<K: Resource> Lister<K> {
         Self { handle }
     }
 
-    /// The object with this key, if the cache has it.
+    /// Returns the cached object with this key, if any.
     pub fn get(&self, key: &ObjectKey) -> Option<CachedObject<K>> {
-        self.handle.shared.store.get(key)
+        self.handle.processor.store.get(key)
     }
 
-    /// All objects, as they are now.
+    /// Returns all cached objects.
     pub fn list(&self) -> Objects<CachedObject<K>> {
-        self.handle.shared.store.list()
+        self.handle.processor.store.list()
     }
 
-    /// The objects with the labels that a selector asks for.
+    /// Returns the cached objects whose labels match a selector.
     pub fn select(&self, selector: &LabelSelector) -> Vec<CachedObject<K>> {
         matching(&self.list(), selector)
     }
 
-    /// The cache as it is now, for reads that must fit together.
+    /// Returns a snapshot of the cache, for several reads that must be consistent.
     pub fn snapshot(&self) -> Snapshot<CachedObject<K>> {
-        self.handle.shared.store.snapshot()
+        self.handle.processor.store.snapshot()
     }
 
-    /// How many objects there are.
+    /// Returns the number of cached objects.
     pub fn len(&self) -> usize {
-        self.handle.shared.store.len()
+        self.handle.processor.store.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads one namespace.
+    /// Returns a lister of one namespace.
     pub fn namespace(&self, namespace: &str) -> NamespaceLister<K> {
         NamespaceLister { lister: self.clone(), namespace: namespace.to_owned() }
     }
 
-    /// The index of that name.
+    /// Returns the index with this name.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// Returns an error if there is no such index.
     pub fn index(&self, name: &str) -> Result<Index<CachedObject<K>>, Error> {
-        self.handle.shared.store.index(name)
+        self.handle.processor.store.index(name)
     }
 }
 
@@ -95,29 +97,31 @@ impl<K: Resource> fmt::Debug for Lister<K> {
     }
 }
 
-/// Reads one namespace of an informer's cache.
+/// Read access to one namespace of an informer's cache.
 pub struct NamespaceLister<K: Resource> {
     lister: Lister<K>,
     namespace: String,
 }
 
 impl<K: Resource> NamespaceLister<K> {
-    /// The object of that name, if the cache has it.
+    /// Returns the cached object with this name, if any.
     pub fn get(&self, name: &str) -> Option<CachedObject<K>> {
         self.lister.get(&ObjectKey::namespaced(&self.namespace, name))
     }
 
-    /// All objects of the namespace, as they are now.
+    /// Returns all cached objects of the namespace.
+    ///
+    /// The first call adds the [namespace index](NAMESPACE_INDEX) to the store.
     pub fn list(&self) -> Objects<CachedObject<K>> {
-        let store = &self.lister.handle.shared.store;
+        let store = &self.lister.handle.processor.store;
         store.by_index(NAMESPACE_INDEX, &self.namespace).unwrap_or_else(|_| {
-            // Nobody has asked by namespace before. If somebody else does at the same moment, one index is enough.
+            // The first call adds the index. It fails only if another call has added it meanwhile, which is as good.
             let _ = store.add_index(NAMESPACE_INDEX, IndexFunc::namespace());
             store.by_index(NAMESPACE_INDEX, &self.namespace).unwrap_or_default()
         })
     }
 
-    /// The objects of the namespace with the labels that a selector asks for.
+    /// Returns the cached objects of the namespace whose labels match a selector.
     pub fn select(&self, selector: &LabelSelector) -> Vec<CachedObject<K>> {
         matching(&self.list(), selector)
     }

@@ -1,10 +1,10 @@
-//! What an informer counts, under client-go's names where it has the same measure.
+//! The metrics of an informer, under client-go's names where client-go has the same metric.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use klient_core::ResourceVersion;
 
-use super::Relist;
+use super::RelistReason;
 use crate::metrics::{Counter, Gauge, Histogram, Registry};
 
 const LATENCY: &[f64] = &[0.000_01, 0.000_1, 0.001, 0.01, 0.1, 1.0, 10.0];
@@ -34,16 +34,19 @@ impl InformerMetrics {
             queued: gauge("informer_queued_items", "Events that wait for the informer's handlers."),
             latency: registry.histogram(
                 "informer_processing_latency_seconds",
-                "Time to take a batch into the store and tell the handlers.",
+                "Time to apply a batch to the store and hand its events to the handlers.",
                 labels,
                 LATENCY,
             ),
-            store_version: gauge("informer_store_resource_version", "The last 15 digits of the store's version."),
+            store_version: gauge(
+                "informer_store_resource_version",
+                "The last 15 digits of the store's resource version.",
+            ),
             objects: gauge("informer_store_objects", "Objects in the store."),
             bytes: gauge("informer_store_bytes", "Bytes of the objects in the store, in wire form."),
-            events: counter("informer_events_total", "Events that came on watches."),
-            last_event: gauge("informer_last_event_timestamp_seconds", "When anything last came on a watch."),
-            last_bookmark: gauge("informer_last_bookmark_timestamp_seconds", "When the last bookmark came."),
+            events: counter("informer_events_total", "Events and bookmarks that arrived on watches."),
+            last_event: gauge("informer_last_event_timestamp_seconds", "Time of the last event or bookmark."),
+            last_bookmark: gauge("informer_last_bookmark_timestamp_seconds", "Time of the last bookmark."),
             decode_errors: counter("informer_decode_errors_total", "Objects and events that could not be read."),
             synced: gauge("informer_synced", "Whether the store follows the server."),
             registry: registry.clone(),
@@ -52,13 +55,13 @@ impl InformerMetrics {
         }
     }
 
-    pub(super) fn listed(&self, reason: Relist) {
+    pub(super) fn listed(&self, reason: RelistReason) {
         let labels = &[("name", &*self.name), ("resource", &*self.resource), ("reason", reason.as_str())];
-        let help = "How often the whole state was read, by reason.";
+        let help = "Reads of the whole state, by reason.";
         self.registry.counter("informer_relists_total", help, labels).increment();
     }
 
-    pub(super) fn took(&self, events: u64) {
+    pub(super) fn received(&self, events: u64) {
         self.events.add(events);
         self.last_event.set(unix_seconds());
     }
@@ -75,7 +78,7 @@ impl InformerMetrics {
         self.synced.set(synced.into());
     }
 
-    pub(super) fn processed(
+    pub(super) fn applied(
         &self,
         time: Duration,
         objects: usize,

@@ -1,4 +1,4 @@
-//! An object in the cache: its key, and its wire form or the decoded one.
+//! Cached objects: a key, and the object in wire form or decoded.
 
 use std::{any::Any, borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt, num::NonZeroU64, sync::Arc};
 
@@ -15,11 +15,11 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// One state of an object, as a cache keeps it. Cheap to clone: clones share it.
+/// One state of an object in a cache. Clones share the object, so that cloning is cheap.
 ///
-/// By default it is what arrived on the wire. Key, labels and the rest of the metadata are read from the bytes;
-/// [`decode`](Self::decode) makes the typed object, each time. A cache that was told to keep objects decoded gives out the
-/// same typed object each time.
+/// By default this is the object in wire form. Key, labels and the rest of the metadata are read from the bytes, and
+/// [`decode`](Self::decode) creates a new typed object with each call. A cache of
+/// [decoded](super::ObjectFormat::Decoded) objects returns the same typed object each time.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;
@@ -39,68 +39,68 @@ pub struct CachedObject<K> {
 
 struct Inner<K> {
     key: ObjectKey,
-    /// `metadata.resourceVersion`, where it is a number that fits: to compare two states, nothing else of them has to be touched.
+    /// `metadata.resourceVersion`, if it is a number that fits, so that two states can be compared without reading their bytes.
     version: Option<NonZeroU64>,
-    form: Form<K>,
-    /// What the object is, for kinds known at run time: their lists do not say it of each item.
+    data: ObjectData<K>,
+    /// Kind and version, for kinds known only at run time: the items of a list do not contain them.
     types: Option<Arc<TypeMeta>>,
 }
 
-enum Form<K> {
+enum ObjectData<K> {
     Wire(RawObject),
     Decoded(Arc<K>),
 }
 
 impl<K: Resource> CachedObject<K> {
-    /// Keeps an object as it arrived.
+    /// Creates a cached object from wire form.
     pub fn from_wire(object: RawObject) -> Self {
         Self::with_types(object, None)
     }
 
-    /// Keeps a typed object.
+    /// Creates a cached object from a typed object.
     pub fn from_object(object: K) -> Self {
         let version = object.metadata().resource_version.as_deref().and_then(number);
-        Self::new(ObjectKey::of(&object), version, Form::Decoded(Arc::new(object)), None)
+        Self::new(ObjectKey::of(&object), version, ObjectData::Decoded(Arc::new(object)), None)
     }
 
     pub(super) fn with_types(object: RawObject, types: Option<Arc<TypeMeta>>) -> Self {
         let identity = object.identity();
         let key = ObjectKey::namespaced(&identity.namespace, &identity.name);
-        Self::new(key, number(&identity.resource_version), Form::Wire(object), types)
+        Self::new(key, number(&identity.resource_version), ObjectData::Wire(object), types)
     }
 
-    fn new(key: ObjectKey, version: Option<NonZeroU64>, form: Form<K>, types: Option<Arc<TypeMeta>>) -> Self {
-        Self { inner: Arc::new(Inner { key, version, form, types }) }
+    fn new(key: ObjectKey, version: Option<NonZeroU64>, data: ObjectData<K>, types: Option<Arc<TypeMeta>>) -> Self {
+        Self { inner: Arc::new(Inner { key, version, data, types }) }
     }
 
-    /// The same object, decoded once for all; as it is, if it cannot be decoded.
+    /// Decodes the object once. Returns it in wire form if it cannot be decoded.
     pub(super) fn into_decoded(self) -> Self {
-        match (&self.inner.form, self.decode()) {
-            (Form::Wire(_), Ok(object)) => {
-                Self::new(self.inner.key.clone(), self.inner.version, Form::Decoded(object), None)
+        match (&self.inner.data, self.decode()) {
+            (ObjectData::Wire(_), Ok(object)) => {
+                Self::new(self.inner.key.clone(), self.inner.version, ObjectData::Decoded(object), None)
             }
             _ => self,
         }
     }
 
-    /// Namespace and name.
+    /// Returns namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.inner.key
     }
 
-    /// The typed object: made now from the wire form, or the one that the cache keeps.
+    /// Returns the typed object, which is decoded now unless the cache stores objects decoded.
     ///
     /// # Errors
     ///
-    /// If the bytes are not a `K`. Only this object is affected; the error names it and the field.
+    /// Returns an error if the bytes are not a valid `K`. The error names the object and the field.
     pub fn decode(&self) -> Result<Arc<K>, Error> {
-        let raw = match &self.inner.form {
-            Form::Decoded(object) => return Ok(Arc::clone(object)),
-            Form::Wire(raw) => raw,
+        let raw = match &self.inner.data {
+            ObjectData::Decoded(object) => return Ok(Arc::clone(object)),
+            ObjectData::Wire(raw) => raw,
         };
         let decoded = raw.decode::<K>();
         let mut object = decoded
-            .map_err(|error| Error::from(error).context(format!("{} {} cannot be decoded", K::KIND, self.key())))?;
+            .map_err(|error| Error::from(error).context(format!("failed to decode {} {}", K::KIND, self.key())))?;
         if let Some(types) = &self.inner.types
             && let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>()
         {
@@ -109,137 +109,152 @@ impl<K: Resource> CachedObject<K> {
         Ok(Arc::new(object))
     }
 
-    /// The typed object, if the cache keeps it: what [`decode`](Self::decode) gives out then, to look at in place.
+    /// Returns a reference to the typed object, if the cache stores objects decoded.
     pub fn decoded(&self) -> Option<&K> {
-        match &self.inner.form {
-            Form::Wire(_) => None,
-            Form::Decoded(object) => Some(object),
+        match &self.inner.data {
+            ObjectData::Wire(_) => None,
+            ObjectData::Decoded(object) => Some(object),
         }
     }
 
-    /// The wire form, if the cache keeps it.
+    /// Returns the wire form, if the cache stores objects in wire form.
     pub fn wire(&self) -> Option<&RawObject> {
-        match &self.inner.form {
-            Form::Wire(raw) => Some(raw),
-            Form::Decoded(_) => None,
+        match &self.inner.data {
+            ObjectData::Wire(raw) => Some(raw),
+            ObjectData::Decoded(_) => None,
         }
     }
 
-    /// How many bytes the wire form has; 0 if the object is kept decoded.
+    /// Returns the size of the wire form in bytes, or 0 if the cache stores objects decoded.
     pub fn wire_len(&self) -> usize {
         self.wire().map_or(0, |raw| raw.bytes().len())
     }
 
-    /// `metadata.resourceVersion`.
+    /// Returns `metadata.resourceVersion`.
     pub fn resource_version(&self) -> ResourceVersion {
         let version = self.metadata(RawObject::resource_version, |metadata| metadata.resource_version.as_deref());
         version.as_deref().unwrap_or_default().into()
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     pub fn uid(&self) -> Option<Cow<'_, str>> {
         self.metadata(RawObject::uid, |metadata| metadata.uid.as_deref())
     }
 
-    /// `metadata.generation`.
+    /// Returns `metadata.generation`.
     pub fn generation(&self) -> Option<i64> {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.generation(),
-            Form::Decoded(object) => object.metadata().generation,
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.generation(),
+            ObjectData::Decoded(object) => object.metadata().generation,
         }
     }
 
-    /// `metadata.creationTimestamp`.
+    /// Returns `metadata.creationTimestamp`.
     pub fn creation_timestamp(&self) -> Option<Timestamp> {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.creation_timestamp(),
-            Form::Decoded(object) => object.metadata().creation_timestamp.as_ref().map(|time| time.0),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.creation_timestamp(),
+            ObjectData::Decoded(object) => object.metadata().creation_timestamp.as_ref().map(|time| time.0),
         }
     }
 
-    /// `metadata.deletionTimestamp`: when its deletion was asked for.
+    /// Returns `metadata.deletionTimestamp`, the time at which the deletion was requested.
     pub fn deletion_timestamp(&self) -> Option<Timestamp> {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.deletion_timestamp(),
-            Form::Decoded(object) => object.metadata().deletion_timestamp.as_ref().map(|time| time.0),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.deletion_timestamp(),
+            ObjectData::Decoded(object) => object.metadata().deletion_timestamp.as_ref().map(|time| time.0),
         }
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
         self.metadata(|raw| raw.label(key), |metadata| metadata.labels.as_ref()?.get(key).map(String::as_str))
     }
 
-    /// The value of an annotation.
+    /// Returns the value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
         self.metadata(|raw| raw.annotation(key), |metadata| metadata.annotations.as_ref()?.get(key).map(String::as_str))
     }
 
-    /// All labels.
+    /// Returns all labels.
     pub fn labels(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.labels().collect(),
-            Form::Decoded(object) => entries(&object.metadata().labels),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.labels().collect(),
+            ObjectData::Decoded(object) => entries(&object.metadata().labels),
         }
     }
 
-    /// All annotations.
+    /// Returns all annotations.
     pub fn annotations(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.annotations().collect(),
-            Form::Decoded(object) => entries(&object.metadata().annotations),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.annotations().collect(),
+            ObjectData::Decoded(object) => entries(&object.metadata().annotations),
         }
     }
 
-    /// Whether the labels are what a selector asks for.
+    /// Returns whether the labels match a selector.
     pub fn matches(&self, selector: &LabelSelector) -> bool {
         selector.matches(|key| self.label(key))
     }
 
-    /// `metadata.ownerReferences`.
+    /// Returns `metadata.ownerReferences`.
     pub fn owner_references(&self) -> Vec<OwnerReference> {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.owner_references().collect(),
-            Form::Decoded(object) => object.metadata().owner_references.clone().unwrap_or_default(),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.owner_references().collect(),
+            ObjectData::Decoded(object) => object.metadata().owner_references.clone().unwrap_or_default(),
         }
     }
 
-    /// Whether `metadata.finalizers` has this one.
+    /// Returns whether `metadata.finalizers` contains a finalizer.
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
-        match &self.inner.form {
-            Form::Wire(raw) => raw.finalizers().any(|other| other == finalizer),
-            Form::Decoded(object) => object.metadata().finalizers.iter().flatten().any(|other| other == finalizer),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => raw.finalizers().any(|other| other == finalizer),
+            ObjectData::Decoded(object) => {
+                object.metadata().finalizers.iter().flatten().any(|other| other == finalizer)
+            }
         }
     }
 
-    /// Whether both are the same state of the same object.
+    /// Returns whether both are the same state of the same object, judged by UID and resource version.
     pub fn is_same_state(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
             || self.inner.version == other.inner.version && self.version_and_uid() == other.version_and_uid()
     }
 
-    /// Whether both are the same state of the same object, and have a version to tell by.
+    /// Returns whether a newer list has this object unchanged. Bytes decide where equal versions are not evidence enough: where
+    /// there is no version, and where the versions of a server went back.
+    pub(super) fn is_unchanged_in(&self, listed: &Self) -> bool {
+        if Arc::ptr_eq(&self.inner, &listed.inner) {
+            return true;
+        }
+        let same_bytes = || match (self.wire(), listed.wire()) {
+            (Some(old), Some(new)) => old.bytes() == new.bytes(),
+            _ => self.version_and_uid().0.is_empty(),
+        };
+        self.is_same_state(listed) && same_bytes()
+    }
+
+    /// Returns whether both are the same state of the same object, and have a version to tell by.
     pub(super) fn is_known_as(&self, known: &Self) -> bool {
         self.is_same_state(known) && (self.inner.version.is_some() || !self.version_and_uid().0.is_empty())
     }
 
-    /// Whether this state certainly came before the other: versions of one kind can be compared, where they are numbers.
+    /// Returns whether this state is older than the other. Versions that are not numbers cannot be compared and count as older.
     pub(super) fn is_older_than(&self, other: &Self) -> bool {
         if let (Some(this), Some(other)) = (self.inner.version, other.inner.version) {
             return this < other;
         }
         let order = ResourceVersion::compare_texts(&self.version_and_uid().0, &other.version_and_uid().0);
-        // What cannot be compared is believed.
+        // The server's order is trusted where versions cannot be compared.
         order.is_none_or(Ordering::is_lt)
     }
 
     fn version_and_uid(&self) -> (Cow<'_, str>, Cow<'_, str>) {
-        match &self.inner.form {
-            Form::Wire(raw) => {
+        match &self.inner.data {
+            ObjectData::Wire(raw) => {
                 let identity = raw.identity();
                 (identity.resource_version, identity.uid)
             }
-            Form::Decoded(object) => {
+            ObjectData::Decoded(object) => {
                 let metadata = object.metadata();
                 (text(&metadata.resource_version), text(&metadata.uid))
             }
@@ -251,9 +266,9 @@ impl<K: Resource> CachedObject<K> {
         wire: impl FnOnce(&'a RawObject) -> Option<Cow<'a, str>>,
         typed: impl FnOnce(&'a ObjectMeta) -> Option<&'a str>,
     ) -> Option<Cow<'a, str>> {
-        match &self.inner.form {
-            Form::Wire(raw) => wire(raw),
-            Form::Decoded(object) => typed(object.metadata()).map(Cow::Borrowed),
+        match &self.inner.data {
+            ObjectData::Wire(raw) => wire(raw),
+            ObjectData::Decoded(object) => typed(object.metadata()).map(Cow::Borrowed),
         }
     }
 }
@@ -281,7 +296,7 @@ impl<K: Resource> fmt::Debug for CachedObject<K> {
 }
 
 impl<K: Resource> IndexFunc<CachedObject<K>> {
-    /// Finds objects by the value of a label.
+    /// Creates an index by the value of a label.
     pub fn label(key: impl Into<String>) -> Self {
         let key = key.into();
         Self::new(move |object: &CachedObject<K>, found| {
@@ -291,7 +306,7 @@ impl<K: Resource> IndexFunc<CachedObject<K>> {
         })
     }
 
-    /// Finds objects by the UIDs of their owners.
+    /// Creates an index by the UIDs of owners.
     pub fn owner() -> Self {
         Self::new(|object: &CachedObject<K>, found| {
             for owner in object.owner_references() {
@@ -300,19 +315,19 @@ impl<K: Resource> IndexFunc<CachedObject<K>> {
         })
     }
 
-    /// Finds objects by the text, number or boolean at a path, such as `spec.nodeName`, read without decoding the rest.
+    /// Creates an index by the text, number or boolean at a path, such as `spec.nodeName`. The rest of the object is not decoded.
     pub fn field(path: FieldPath) -> Self {
-        Self::new(move |object: &CachedObject<K>, found| match &object.inner.form {
-            Form::Wire(raw) => {
+        Self::new(move |object: &CachedObject<K>, found| match &object.inner.data {
+            ObjectData::Wire(raw) => {
                 if let Ok(Some(text)) = raw.text_at::<K>(&path) {
                     found.add(&text);
                 }
             }
-            Form::Decoded(typed) => add_typed_field(&**typed, &path, found),
+            ObjectData::Decoded(typed) => add_typed_field(&**typed, &path, found),
         })
     }
 
-    /// Finds objects by what a function over the typed object adds. Decodes the object once, when it enters the store.
+    /// Creates an index from a function of the typed object, which is decoded once when it is stored.
     ///
     /// An object that cannot be decoded is not in the index.
     pub fn typed(compute: impl Fn(&K, &mut IndexValues) + Send + Sync + 'static) -> Self {
@@ -333,7 +348,7 @@ fn entries(map: &Option<BTreeMap<String, String>>) -> BTreeMap<Cow<'_, str>, Cow
     map.iter().flatten().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }
 
-/// A version as a number, if it is one as [`ResourceVersion::compare`] has them, and not a very large one.
+/// Returns a version as a number, if [`ResourceVersion::compare`] accepts it as one and it fits.
 fn number(version: &str) -> Option<NonZeroU64> {
     let is_number = version.bytes().all(|byte| byte.is_ascii_digit()) && !version.starts_with('0');
     if is_number { version.parse().ok() } else { None }
@@ -347,21 +362,21 @@ fn add_typed_field<K: Resource>(object: &K, path: &FieldPath, found: &mut IndexV
     }
 }
 
-/// The wire form of a typed object, in the encoding that it arrived in.
+/// Encodes a typed object in the encoding in which it arrived.
 pub(super) fn encode<K: Resource>(object: &K, encoding: Encoding) -> Result<RawObject, Error> {
-    let made = match encoding {
+    let encoded = match encoding {
         Encoding::Protobuf => {
             let message = klient_proto::encode(object)?;
             RawObject::from_protobuf(&message, ManagedFields::Keep)
         }
         _ => {
             let text = serde_json::to_vec(object).map_err(|error| {
-                Error::new(ErrorKind::Decode, format!("{} cannot be encoded", ObjectKey::of(object))).with_source(error)
+                Error::new(ErrorKind::Decode, format!("failed to encode {}", ObjectKey::of(object))).with_source(error)
             })?;
             RawObject::from_json(&text, ManagedFields::Keep)
         }
     };
-    Ok(made?)
+    Ok(encoded?)
 }
 
 #[cfg(test)]
@@ -377,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_in_place() {
+    fn cached_object_reads_labels_in_place() {
         let mut map = ConfigMap::default();
         map.metadata.name = Some("web".to_owned());
         map.metadata.labels = Some(BTreeMap::from([("app".to_owned(), "web".to_owned())]));
@@ -392,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn states_compare_as_the_texts_of_their_versions_do() {
+    fn cached_objects_compare_as_their_versions() {
         let large = ["18446744073709551615", "18446744073709551616", "99999999999999999999999"];
         let versions = ["", "0", "1", "01", "+1", "9", "10", "abc"].into_iter().chain(large);
         for a in versions.clone() {

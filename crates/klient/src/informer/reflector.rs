@@ -1,8 +1,9 @@
-//! The reflector: keeps a store equal to what the server has, whatever happens on the way. Step 3 of an object's way.
+//! The reflector: keeps a store equal to the state of the server. Step 3 of an object's way.
 //!
-//! A state machine: list, or let a watch begin with the current state; then follow changes; after a break go on from the last
-//! version seen, and list again only where that cannot work. Nothing here gives up: every failure leads to another try, later
-//! each time. In client-go: `Reflector`.
+//! A state machine: list, or open a watch that begins with the current state; then follow the watch; after a break resume from
+//! the last version seen, and relist only where that cannot work. Each watch event becomes a [`Delta`](super::Delta) in the
+//! reflector's [`DeltaFifo`]; when nothing more is at hand, the fifo's content goes to the store as one batch. No failure ends
+//! the reflector: every failure leads to a retry with a longer delay each time. In client-go: `Reflector`.
 
 mod backoff;
 mod errors;
@@ -10,67 +11,63 @@ mod follow;
 mod initial;
 mod options;
 mod status;
+mod version;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use klient_core::{ListOptions, ResourceVersion, VersionMatch, WatchOptions};
 use klient_proto::RawObject;
+use tokio::time::Instant;
 
-use self::backoff::Pace;
+use self::backoff::Backoff;
 pub(super) use self::status::StatusBoard;
 pub use self::{
     options::{ErrorHandler, FirstRead, ReflectorOptions},
-    status::{InformerState, InformerStatus, Relist},
+    status::{InformerState, InformerStatus, RelistReason},
 };
-use super::{list_watch::ListWatch, store::Keyed};
+use super::{
+    delta_fifo::{DeltaBatch, DeltaFifo},
+    list_watch::ListWatch,
+    store::{Keyed, ThreadSafeStore},
+};
 use crate::Error;
 
-/// What a reflector fills.
+/// The destination of a reflector's objects.
 pub trait ReflectorStore: Send {
-    /// What it keeps of an object.
+    /// An object in the form in which the store keeps it.
     type Object: Keyed;
 
-    /// Makes what is kept of an object from its wire form. Called for each object that arrives, before it is part of anything.
+    /// Converts an object that arrived from the server. Called once for each object, before it is part of a batch.
     ///
     /// # Errors
     ///
-    /// If the object cannot be kept. It is counted and left out; the others go on.
+    /// Returns an error if the object cannot be stored. The object is counted and left out; the others are not affected.
     fn ingest(&mut self, object: RawObject) -> Result<Self::Object, Error>;
 
-    /// As [`ingest`](Self::ingest), for the object of a change: there is no need to look whether the store has that state.
+    /// Converts an object of a list. A store that has the same state of the object returns that one, so that unchanged
+    /// objects keep their allocation.
     ///
     /// # Errors
     ///
-    /// As for [`ingest`](Self::ingest).
-    fn ingest_change(&mut self, object: RawObject) -> Result<Self::Object, Error> {
+    /// Returns an error if the object cannot be stored, as [`ingest`](Self::ingest) does.
+    fn ingest_listed(&mut self, object: RawObject) -> Result<Self::Object, Error> {
         self.ingest(object)
     }
 
-    /// These are all objects, at a version.
-    fn replace(&mut self, objects: Vec<Self::Object>, version: &ResourceVersion);
+    /// Returns the stored objects. The fifo reads them to find out which objects a new list deletes.
+    ///
+    /// A store that returns `None` must itself delete what a [replaced](DeltaBatch::replaced) batch does not have.
+    fn known_objects(&self) -> Option<ThreadSafeStore<Self::Object>> {
+        None
+    }
 
-    /// One object changed.
-    fn change(&mut self, change: Change<Self::Object>);
-
-    /// Everything up to a version was given. Called when nothing more is at hand: what was given since the last time may take
-    /// effect in one step.
-    fn flush(&mut self, version: &ResourceVersion);
+    /// Applies a batch of deltas in one step.
+    fn apply(&mut self, batch: DeltaBatch<Self::Object>);
 }
 
-/// A change of one object.
-#[derive(Clone, Debug)]
-pub enum Change<T> {
-    /// It was made, or came to match the selectors.
-    Added(T),
-    /// It was changed.
-    Modified(T),
-    /// It was deleted, or no longer matches the selectors.
-    Deleted(T),
-}
-
-/// Lists and watches, and tells a store.
+/// Lists and watches a resource, and sends the changes to a store.
 ///
-/// An informer has one inside; by itself it fills any [`ReflectorStore`]:
+/// Each informer contains one. A reflector can also fill any [`ReflectorStore`] without an informer:
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -84,95 +81,114 @@ pub enum Change<T> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Reflector<L, S> {
+pub struct Reflector<L, S: ReflectorStore> {
     source: L,
+    fifo: DeltaFifo<S::Object>,
     store: S,
     options: ReflectorOptions,
     board: Arc<StatusBoard>,
-    pace: Pace,
-    /// Up to where the store has everything; empty before the first list.
+    backoff: Backoff,
+    /// The version up to which the store has everything; empty before the first list.
     version: ResourceVersion,
-    /// The version cannot be had any more: ask for the newest instead.
+    /// Whether the server cannot serve `version`, so that the next list must be of the most recent one.
     version_unavailable: bool,
-    /// A server that pages even lists of any version.
+    /// Whether the server's versions went back, so that equal versions no longer mean equal objects.
+    version_went_back: bool,
+    /// Whether this server sends events with versions below that of the list, so that they prove nothing.
+    events_unordered: bool,
+    /// Whether the connection failed and nothing has arrived on a watch since: the server may be a different one.
+    reconnecting: bool,
+    /// When the server's current version was last read to compare it with `version`.
+    version_checked: Option<Instant>,
+    /// Whether the server splits even lists of any version into pages.
     pages_anyway: bool,
-    /// How many times in a row a watch brought nothing.
-    fruitless: u32,
-    /// Whether the server sends bookmarks: their absence means something then.
+    /// The number of consecutive watches without an event.
+    empty_watches: u32,
+    /// Whether the server sends bookmarks, so that silence means a dead connection.
     bookmarks_seen: bool,
 }
 
-/// What to do next.
+/// The next action of the state machine.
 enum Step<W> {
-    /// Get the whole state, in the way that suits.
-    Begin(Relist),
-    /// Get the whole state by lists.
-    List(Relist),
-    /// Ask for changes after the version.
+    /// Read the whole state, by a watch if that is configured and available.
+    Begin(RelistReason),
+    /// Read the whole state by lists.
+    List(RelistReason),
+    /// Open a watch from the last version.
     Watch,
-    /// Take what a watch brings.
+    /// Follow an open watch.
     Follow(W, Duration),
-    /// Wait, then go on.
-    Wait(Duration, Then),
+    /// Compare the server's current version with the last one seen, then watch.
+    CheckVersion,
+    /// Wait before the next step.
+    Wait(Duration, Retry),
 }
 
+/// The action after a delay.
 #[derive(Clone, Copy)]
-enum Then {
-    Begin(Relist),
+enum Retry {
+    Begin(RelistReason),
     Watch,
 }
 
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
-    /// Fills a store from a source.
+    /// Creates a reflector that fills a store from a source.
     pub fn new(source: L, store: S) -> Self {
         let board = Arc::new(StatusBoard::new(source.describe(), None));
         Self {
             source,
+            fifo: store.known_objects().map_or_else(DeltaFifo::new, DeltaFifo::with_known_objects),
             store,
             options: ReflectorOptions::default(),
             board,
-            pace: Pace::default(),
+            backoff: Backoff::default(),
             version: ResourceVersion::default(),
             version_unavailable: false,
+            version_went_back: false,
+            events_unordered: false,
+            reconnecting: false,
+            version_checked: None,
             pages_anyway: false,
-            fruitless: 0,
+            empty_watches: 0,
             bookmarks_seen: false,
         }
     }
 
-    /// Sets how to list and watch.
+    /// Sets the options of lists and watches.
     #[must_use]
     pub fn options(mut self, options: ReflectorOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Puts its status where others can see it.
+    /// Shares the status with an informer.
     pub(super) fn board(mut self, board: Arc<StatusBoard>) -> Self {
         self.board = board;
         self
     }
 
-    /// How it stands, at any time: take this before [`run`](Self::run).
+    /// Returns a function that reads the current status. Call it before [`run`](Self::run), which takes the reflector.
     pub fn status(&self) -> impl Fn() -> InformerStatus + Send + Sync + 'static {
         let board = Arc::clone(&self.board);
         move || board.status()
     }
 
-    /// Lists and watches for ever. Dropping the future ends it.
+    /// Lists and watches until the future is dropped.
+    #[doc(alias = "ListAndWatch")]
     pub async fn run(mut self) -> Infallible {
-        let mut step = Step::Begin(Relist::First);
+        let mut step = Step::Begin(RelistReason::Initial);
         loop {
             step = match step {
                 Step::Begin(reason) if self.begins_with_watch() => self.watch_list(reason).await,
                 Step::Begin(reason) | Step::List(reason) => self.list(reason).await,
                 Step::Watch => self.watch().await,
                 Step::Follow(watch, limit) => self.follow(watch, limit).await,
-                Step::Wait(delay, then) => {
+                Step::CheckVersion => self.check_version().await,
+                Step::Wait(delay, retry) => {
                     tokio::time::sleep(delay).await;
-                    match then {
-                        Then::Begin(reason) => Step::Begin(reason),
-                        Then::Watch => Step::Watch,
+                    match retry {
+                        Retry::Begin(reason) => Step::Begin(reason),
+                        Retry::Watch => Step::Watch,
                     }
                 }
             };
@@ -181,6 +197,20 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
 
     fn begins_with_watch(&self) -> bool {
         self.options.first_read == FirstRead::WatchList && self.source.offers_watch_list()
+    }
+
+    /// Moves everything in the fifo to the store, as one batch.
+    fn flush(&mut self) {
+        self.fifo.bookmark(self.version.clone());
+        let Some(batch) = self.fifo.pop_batch() else { return };
+        tracing::trace!(
+            target: "klient::informer::delta_fifo",
+            resource = self.source.describe(),
+            deltas = batch.deltas.len(),
+            replaced = batch.replaced,
+            "popped batch"
+        );
+        self.store.apply(batch);
     }
 
     fn list_options(&self) -> ListOptions {
@@ -200,7 +230,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     }
 }
 
-impl<L, S> std::fmt::Debug for Reflector<L, S> {
+impl<L, S: ReflectorStore> std::fmt::Debug for Reflector<L, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reflector").field("version", &self.version).finish_non_exhaustive()
     }

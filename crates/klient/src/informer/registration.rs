@@ -1,4 +1,4 @@
-//! A handler's place in an informer.
+//! Registrations of handlers.
 
 use std::{
     fmt,
@@ -10,8 +10,9 @@ use klient_core::Resource;
 use super::{Handle, InformerState, handler::Listener, stopped};
 use crate::Error;
 
-/// A handler's place in an informer, which it keeps running. Dropping it removes the handler: what it was not told is
-/// forgotten, and a call that is under way ends.
+/// The registration of a handler, which keeps the informer running.
+///
+/// Dropping it removes the handler: events that wait are dropped, and a call that is running finishes.
 #[doc(alias = "ResourceEventHandlerRegistration")]
 pub struct Registration<K: Resource> {
     handle: Arc<Handle<K>>,
@@ -24,19 +25,20 @@ impl<K: Resource> Registration<K> {
         Self { handle, listener, id }
     }
 
-    /// Whether the handler was told of all objects of the first list, or of all that were there when it was added.
+    /// Returns whether the handler was called with all objects of the first list, or with all that were cached when it was added.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         *self.listener.synced.borrow()
     }
 
-    /// Waits until the handler was told of all objects of the first list.
+    /// Waits until [`has_synced`](Self::has_synced) is true.
     ///
     /// # Errors
     ///
-    /// If the informer is stopped.
+    /// Returns an error if the informer is stopped.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
         let mut synced = self.listener.synced.subscribe();
-        let mut states = self.handle.shared.board.states();
+        let mut states = self.handle.processor.board.states();
         tokio::select! {
             biased;
             _ = synced.wait_for(|synced| *synced) => Ok(()),
@@ -44,12 +46,12 @@ impl<K: Resource> Registration<K> {
         }
     }
 
-    /// How many events the handler has still to be told of.
+    /// Returns the number of events that wait for the handler.
     pub fn backlog(&self) -> usize {
         self.listener.buffer.len()
     }
 
-    /// How often the handler panicked.
+    /// Returns the number of times that the handler panicked.
     pub fn panics(&self) -> u64 {
         self.listener.panics.load(Ordering::Relaxed)
     }
@@ -57,7 +59,7 @@ impl<K: Resource> Registration<K> {
 
 impl<K: Resource> Drop for Registration<K> {
     fn drop(&mut self) {
-        self.handle.shared.unregister(self.id);
+        self.handle.processor.unregister(self.id);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The informer's task: it runs the reflector, the handlers' tasks and the resyncs, and ends all of them.
+//! The informer's task: runs the reflector, the tasks of the handlers and the resyncs, and ends all of them.
 
 use std::{pin::pin, sync::Arc};
 
@@ -8,36 +8,36 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::processor::{Shared, Task};
+use super::processor::{Processor, Task};
 
-/// Where an informer is between its making and its end.
-pub(crate) enum Running {
-    /// Not started: what is to be run, given the signal to stop.
-    No(Option<Box<dyn FnOnce(oneshot::Receiver<()>) -> Task + Send>>),
-    Yes {
+/// The phases of an informer's task.
+pub(crate) enum Lifecycle {
+    /// Not started: creates the task, given the signal to stop. `None` if the informer was stopped before it was started.
+    NotStarted(Option<Box<dyn FnOnce(oneshot::Receiver<()>) -> Task + Send>>),
+    Started {
         stop: Option<oneshot::Sender<()>>,
         task: Option<JoinHandle<()>>,
     },
 }
 
-impl Running {
+impl Lifecycle {
     pub(super) fn start(&mut self) {
-        let Self::No(run) = self else { return };
+        let Self::NotStarted(run) = self else { return };
         let Some(run) = run.take() else { return };
         let (stop, stopped) = oneshot::channel();
-        *self = Self::Yes { stop: Some(stop), task: Some(tokio::spawn(run(stopped))) };
+        *self = Self::Started { stop: Some(stop), task: Some(tokio::spawn(run(stopped))) };
     }
 
-    /// Asks the task to end; gives it back to be waited for, the first time.
+    /// Signals the task to end. The first call returns the task, so that the caller can wait for its end.
     pub(super) fn stop(&mut self) -> Option<JoinHandle<()>> {
         match self {
-            Self::No(run) => {
+            Self::NotStarted(run) => {
                 *run = None;
                 None
             }
-            Self::Yes { stop, task } => {
+            Self::Started { stop, task } => {
                 if let Some(stop) = stop.take() {
-                    // A task that is gone has stopped.
+                    // Sending fails only if the task has already ended.
                     let _ = stop.send(());
                 }
                 task.take()
@@ -46,47 +46,47 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for Lifecycle {
     fn drop(&mut self) {
-        if let Self::Yes { task: Some(task), .. } = self {
+        if let Self::Started { task: Some(task), .. } = self {
             task.abort();
         }
     }
 }
 
-/// Closes what is shared when the task ends, in whatever way.
-struct Closing<K: Resource>(Arc<Shared<K>>);
+/// Closes the processor when the task ends, also when it is aborted.
+struct CloseOnDrop<K: Resource>(Arc<Processor<K>>);
 
-impl<K: Resource> Drop for Closing<K> {
+impl<K: Resource> Drop for CloseOnDrop<K> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-/// Runs an informer until it is told to stop.
+/// Runs an informer until it is stopped.
 pub(super) async fn run<K: Resource>(
-    shared: Arc<Shared<K>>,
-    reflecting: impl Future<Output = std::convert::Infallible>,
+    processor: Arc<Processor<K>>,
+    reflector: impl Future<Output = std::convert::Infallible>,
     mut new_tasks: mpsc::UnboundedReceiver<Task>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let mut tasks = JoinSet::new();
-    let closing = Closing(Arc::clone(&shared));
+    let close = CloseOnDrop(Arc::clone(&processor));
     {
-        let mut reflecting = pin!(reflecting);
-        let mut resyncing = pin!(shared.resync());
+        let mut reflector = pin!(reflector);
+        let mut resyncs = pin!(processor.run_resyncs());
         loop {
             tokio::select! {
-                never = &mut reflecting => match never {},
-                () = &mut resyncing => {}
+                never = &mut reflector => match never {},
+                () = &mut resyncs => {}
                 Some(task) = new_tasks.recv() => drop(tasks.spawn(task)),
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
                 _ = &mut stopped => break,
             }
         }
     }
-    // Handlers are told what is there to be told, those included that have just been added.
-    drop(closing);
+    // Handlers still receive the events that wait for them, including handlers that were added a moment ago.
+    drop(close);
     while let Ok(task) = new_tasks.try_recv() {
         tasks.spawn(task);
     }

@@ -1,8 +1,8 @@
 //! The store: objects by key and by index values. Step 5 of an object's way.
 //!
-//! One writer at a time changes it, in batches; each batch appears to readers at once, with its indices, or not at all.
-//! Readers take no lock: they look at the newest state, or keep one as a [`Snapshot`] for as long as they like. In client-go:
-//! `ThreadSafeStore`, `Store` and `Indexer`.
+//! One writer at a time changes the store, in batches. Readers see a batch completely, with its indices, or not at all. Readers
+//! take no lock: they read the newest contents, or hold them as a [`Snapshot`]. In client-go: `ThreadSafeStore`, `Store` and
+//! `Indexer`.
 
 use std::{fmt, hash::BuildHasher as _, sync::Arc};
 
@@ -19,22 +19,22 @@ use crate::{
     sync::{Mutex, PoisonError, Published},
 };
 
-/// What a store can hold: small, cheap to clone, and with a key of its own.
+/// A value that a store can hold: cheap to clone, and with a key.
 pub trait Keyed: Clone + Send + Sync + 'static {
-    /// The key, which never changes.
+    /// Returns the key, which never changes.
     fn key(&self) -> &ObjectKey;
 }
 
-/// Anything, with its key beside it.
+/// Any value with its key.
 impl<V: Clone + Send + Sync + 'static> Keyed for (ObjectKey, V) {
     fn key(&self) -> &ObjectKey {
         &self.0
     }
 }
 
-/// A handle to a store of objects with indices. Clones are handles to the same store.
+/// A store of objects with indices. This is a handle: clones share one store.
 ///
-/// An informer has one; it is of use without an informer, too.
+/// Each informer has one. A store can also be used without an informer.
 ///
 /// ```
 /// use klient::informer::{IndexFunc, ThreadSafeStore};
@@ -44,9 +44,9 @@ impl<V: Clone + Send + Sync + 'static> Keyed for (ObjectKey, V) {
 /// let by_namespace = store.add_index("namespace", IndexFunc::namespace())?;
 /// store.insert((ObjectKey::namespaced("shop", "web"), 1));
 /// let before = store.snapshot();
-/// store.write(|batch| {
-///     batch.insert((ObjectKey::namespaced("shop", "db"), 2));
-///     batch.remove(&ObjectKey::namespaced("shop", "web"));
+/// store.write(|writer| {
+///     writer.insert((ObjectKey::namespaced("shop", "db"), 2));
+///     writer.remove(&ObjectKey::namespaced("shop", "web"));
 /// });
 /// assert_eq!(by_namespace.keys("shop"), [ObjectKey::namespaced("shop", "db")]);
 /// assert_eq!(before.len(), 1);
@@ -56,23 +56,24 @@ impl<V: Clone + Send + Sync + 'static> Keyed for (ObjectKey, V) {
 #[doc(alias = "Indexer")]
 #[doc(alias = "Store")]
 pub struct ThreadSafeStore<T> {
-    shared: Arc<Shared<T>>,
+    sides: Arc<Sides<T>>,
 }
 
-struct Shared<T> {
-    writer: Mutex<Writer<T>>,
-    published: Published<State<T>>,
+/// The side of the writer and the side of the readers.
+struct Sides<T> {
+    writer: Mutex<StoreWriter<T>>,
+    published: Published<Contents<T>>,
 }
 
-/// What readers see.
-pub(super) struct State<T> {
+/// The contents of a store at one moment. Copies share all objects.
+pub(super) struct Contents<T> {
     objects: Trie<T>,
-    indices: Arc<[IndexState<T>]>,
+    indices: Arc<[IndexContents<T>]>,
     version: ResourceVersion,
     hasher: RandomState,
 }
 
-struct IndexState<T> {
+struct IndexContents<T> {
     name: Arc<str>,
     values: Trie<Bucket<T>>,
 }
@@ -83,14 +84,14 @@ struct Bucket<T> {
     members: Trie<T>,
 }
 
-impl<T> Clone for State<T> {
+impl<T> Clone for Contents<T> {
     fn clone(&self) -> Self {
         let indices = Arc::clone(&self.indices);
         Self { objects: self.objects.clone(), indices, version: self.version.clone(), hasher: self.hasher.clone() }
     }
 }
 
-impl<T> Clone for IndexState<T> {
+impl<T> Clone for IndexContents<T> {
     fn clone(&self) -> Self {
         Self { name: Arc::clone(&self.name), values: self.values.clone() }
     }
@@ -102,150 +103,152 @@ impl<T> Clone for Bucket<T> {
     }
 }
 
-/// What the writer works on: it shares with the published state whatever it has not changed since.
-struct Writer<T> {
-    state: State<T>,
+/// Write access to a store inside of [`ThreadSafeStore::write`]. Readers see all of its changes in one step.
+///
+/// This is the writer's copy of the contents, which shares everything unchanged with the published contents.
+pub struct StoreWriter<T> {
+    contents: Contents<T>,
     functions: Vec<Function<T>>,
     old_values: IndexValues,
     new_values: IndexValues,
 }
 
-type Remembered = HashMap<ObjectKey, Box<[Box<str>]>, RandomState>;
+type StoredValues = HashMap<ObjectKey, Box<[Box<str>]>, RandomState>;
 
 struct Function<T> {
     function: IndexFunc<T>,
-    /// The values of each object, if it is costly to compute them again.
-    remembered: Option<Remembered>,
+    /// The values of each object, if they are costly to compute again.
+    stored: Option<StoredValues>,
 }
 
 impl<T> ThreadSafeStore<T>
 where
     T: Keyed,
 {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         let hasher = RandomState::default();
-        let state =
-            State { objects: Trie::default(), indices: Arc::new([]), version: ResourceVersion::default(), hasher };
-        let writer = Writer {
-            state: state.clone(),
+        let contents =
+            Contents { objects: Trie::default(), indices: Arc::new([]), version: ResourceVersion::default(), hasher };
+        let writer = StoreWriter {
+            contents: contents.clone(),
             functions: Vec::new(),
             old_values: IndexValues::default(),
             new_values: IndexValues::default(),
         };
-        Self { shared: Arc::new(Shared { writer: Mutex::new(writer), published: Published::new(state) }) }
+        Self { sides: Arc::new(Sides { writer: Mutex::new(writer), published: Published::new(contents) }) }
     }
 
-    /// Changes the store in one step: readers see all of it or nothing.
+    /// Changes the store in one step: readers see all of the changes or none.
     ///
-    /// Waits for other writers, never for readers. Changing the same store inside of `change` would wait for ever.
+    /// Waits for other writers, never for readers. Changing the same store inside of `change` deadlocks.
     #[doc(alias = "Transaction")]
-    pub fn write<R>(&self, change: impl FnOnce(&mut Batch<'_, T>) -> R) -> R {
-        let mut writer = self.shared.writer.lock().unwrap_or_else(|poisoned| {
-            // A change panicked half-way: what it did was never seen, and is undone.
+    pub fn write<R>(&self, change: impl FnOnce(&mut StoreWriter<T>) -> R) -> R {
+        let mut writer = self.sides.writer.lock().unwrap_or_else(|poisoned| {
+            // A change panicked half-way. Readers never saw it, and it is undone.
             let mut writer = PoisonError::into_inner(poisoned);
-            writer.state = (*self.shared.published.get()).clone();
-            writer.functions.iter_mut().for_each(|function| function.remembered = None);
+            writer.contents = (*self.sides.published.get()).clone();
+            writer.functions.iter_mut().for_each(|function| function.stored = None);
             writer
         });
-        let result = change(&mut Batch { writer: &mut writer });
-        self.shared.published.set(writer.state.clone());
+        let result = change(&mut writer);
+        self.sides.published.set(writer.contents.clone());
         result
     }
 
-    /// Puts an object in, in the place of the one with its key; gives that back.
+    /// Stores an object. Returns the object with the same key that it replaces, if any.
     pub fn insert(&self, object: T) -> Option<T> {
-        self.write(|batch| batch.insert(object))
+        self.write(|writer| writer.insert(object))
     }
 
-    /// Takes an object out.
+    /// Removes the object with this key, and returns it.
     pub fn remove(&self, key: &ObjectKey) -> Option<T> {
-        self.write(|batch| batch.remove(key))
+        self.write(|writer| writer.remove(key))
     }
 
-    /// Puts these objects in the place of all others.
+    /// Replaces all objects.
     pub fn replace(&self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
-        self.write(|batch| batch.replace(objects, version));
+        self.write(|writer| writer.replace(objects, version));
     }
 
-    /// The object with this key.
+    /// Returns the object with this key, if any.
     pub fn get(&self, key: &ObjectKey) -> Option<T> {
-        self.read(|state| state.get(key).cloned())
+        self.read(|contents| contents.get(key).cloned())
     }
 
-    /// Everything that is in the store now.
+    /// Returns all objects.
     pub fn list(&self) -> Objects<T> {
-        self.read(|state| Objects { members: state.objects.clone() })
+        self.read(|contents| Objects { members: contents.objects.clone() })
     }
 
-    /// The objects that have this value in an index.
+    /// Returns the objects that have this value in an index.
     ///
     /// # Errors
     ///
-    /// If there is no such index.
+    /// Returns an error if there is no such index.
     #[doc(alias = "ByIndex")]
     pub fn by_index(&self, index: &str, value: &str) -> Result<Objects<T>, Error> {
-        self.read(|state| Ok(state.at_index(state.position(index)?, value)))
+        self.read(|contents| Ok(contents.at_index(contents.position(index)?, value)))
     }
 
-    /// The keys of the objects that have this value in an index, sorted.
+    /// Returns the keys of the objects that have this value in an index, sorted.
     ///
     /// # Errors
     ///
-    /// If there is no such index.
+    /// Returns an error if there is no such index.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, Error> {
         self.by_index(index, value).map(|objects| objects.keys())
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
-        self.read(|state| state.objects.len())
+        self.read(|contents| contents.objects.len())
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The version that the store is at: everything up to it is here.
+    /// Returns the resource version of the store, which has all changes up to this version.
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn resource_version(&self) -> ResourceVersion {
-        self.read(|state| state.version.clone())
+        self.read(|contents| contents.version.clone())
     }
 
-    /// The store as it is now, unchanged by what comes.
+    /// Returns the contents of the store as they are now, unaffected by later changes.
     pub fn snapshot(&self) -> Snapshot<T> {
-        Snapshot { state: self.shared.published.get() }
+        Snapshot { contents: self.sides.published.get() }
     }
 
-    /// Adds an index, at any time: what is in the store is in the index when this returns.
+    /// Adds an index, at any time. All stored objects are in the index when this returns.
     ///
     /// # Errors
     ///
-    /// If there is an index of that name.
+    /// Returns an error if there is an index with this name.
     #[doc(alias = "AddIndexers")]
     pub fn add_index(&self, name: impl Into<Arc<str>>, function: IndexFunc<T>) -> Result<Index<T>, Error> {
         let name = name.into();
-        let position = self.write(|batch| batch.writer.add_index(Arc::clone(&name), function))?;
+        let position = self.write(|writer| writer.add_index(Arc::clone(&name), function))?;
         Ok(Index::new(self.clone(), name, position))
     }
 
-    /// The index of that name.
+    /// Returns the index with this name.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// Returns an error if there is no such index.
     pub fn index(&self, name: &str) -> Result<Index<T>, Error> {
-        let (position, name) = self.read(|state| {
-            let position = state.position(name)?;
-            Ok::<_, Error>((position, Arc::clone(&state.indices[position].name)))
+        let (position, name) = self.read(|contents| {
+            let position = contents.position(name)?;
+            Ok::<_, Error>((position, Arc::clone(&contents.indices[position].name)))
         })?;
         Ok(Index::new(self.clone(), name, position))
     }
 
-    pub(super) fn read<R>(&self, look: impl FnOnce(&State<T>) -> R) -> R {
-        self.shared.published.read(look)
+    pub(super) fn read<R>(&self, read: impl FnOnce(&Contents<T>) -> R) -> R {
+        self.sides.published.read(read)
     }
 }
 
@@ -257,18 +260,19 @@ impl<T: Keyed> Default for ThreadSafeStore<T> {
 
 impl<T> Clone for ThreadSafeStore<T> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { sides: Arc::clone(&self.sides) }
     }
 }
 
 impl<T> fmt::Debug for ThreadSafeStore<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (objects, version) = self.shared.published.read(|state| (state.objects.len(), state.version.clone()));
+        let (objects, version) =
+            self.sides.published.read(|contents| (contents.objects.len(), contents.version.clone()));
         f.debug_struct("ThreadSafeStore").field("objects", &objects).field("version", &version).finish()
     }
 }
 
-impl<T: Keyed> State<T> {
+impl<T: Keyed> Contents<T> {
     fn get(&self, key: &ObjectKey) -> Option<&T> {
         self.objects.find(self.hasher.hash_one(key), |object| object.key() == key)
     }
@@ -293,113 +297,98 @@ impl<T: Keyed> State<T> {
     }
 }
 
-/// Changes of a store that appear to readers in one step.
-pub struct Batch<'a, T> {
-    writer: &'a mut Writer<T>,
-}
-
-impl<T: Keyed> Batch<'_, T> {
-    /// The object with this key, as this batch has it.
-    pub fn get(&self, key: &ObjectKey) -> Option<&T> {
-        self.writer.state.get(key)
-    }
-
-    /// Puts an object in, in the place of the one with its key; gives that back.
-    #[expect(clippy::needless_pass_by_value, reason = "the store keeps it")]
-    pub fn insert(&mut self, object: T) -> Option<T> {
-        self.writer.insert(&object)
-    }
-
-    /// Takes an object out.
-    pub fn remove(&mut self, key: &ObjectKey) -> Option<T> {
-        self.writer.remove(key)
-    }
-
-    /// Puts these objects in the place of all others.
-    pub fn replace(&mut self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
-        self.writer.clear();
-        for object in objects {
-            self.writer.insert(&object);
-        }
-        self.set_resource_version(version);
-    }
-
-    /// Says which version the store is at.
-    pub fn set_resource_version(&mut self, version: ResourceVersion) {
-        self.writer.state.version = version;
-    }
-
-    /// Everything that is in the store, as this batch has it.
-    pub fn list(&self) -> Objects<T> {
-        Objects { members: self.writer.state.objects.clone() }
-    }
-}
-
-impl<T> fmt::Debug for Batch<'_, T> {
+impl<T> fmt::Debug for StoreWriter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("objects", &self.writer.state.objects.len()).finish_non_exhaustive()
+        f.debug_struct("StoreWriter").field("objects", &self.contents.objects.len()).finish_non_exhaustive()
     }
 }
 
-impl<T: Keyed> Writer<T> {
-    fn insert(&mut self, object: &T) -> Option<T> {
-        let hash = self.state.hasher.hash_one(object.key());
-        let old = self.state.objects.insert(hash, object.clone(), |other| other.key() == object.key());
+impl<T: Keyed> StoreWriter<T> {
+    /// Returns the object with this key, including earlier changes of this writer.
+    pub fn get(&self, key: &ObjectKey) -> Option<&T> {
+        self.contents.get(key)
+    }
+
+    /// Stores an object. Returns the object with the same key that it replaces, if any.
+    #[expect(clippy::needless_pass_by_value, reason = "the store takes the object")]
+    pub fn insert(&mut self, object: T) -> Option<T> {
+        let hash = self.contents.hasher.hash_one(object.key());
+        let old = self.contents.objects.insert(hash, object.clone(), |other| other.key() == object.key());
         for position in 0..self.functions.len() {
-            self.reindex(position, hash, old.as_ref(), Some(object));
+            self.reindex(position, hash, old.as_ref(), Some(&object));
         }
         old
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<T> {
-        let hash = self.state.hasher.hash_one(key);
-        let old = self.state.objects.remove(hash, |other| other.key() == key)?;
+    /// Removes the object with this key, and returns it.
+    pub fn remove(&mut self, key: &ObjectKey) -> Option<T> {
+        let hash = self.contents.hasher.hash_one(key);
+        let old = self.contents.objects.remove(hash, |other| other.key() == key)?;
         for position in 0..self.functions.len() {
             self.reindex(position, hash, Some(&old), None);
         }
         Some(old)
     }
 
+    /// Replaces all objects.
+    pub fn replace(&mut self, objects: impl IntoIterator<Item = T>, version: ResourceVersion) {
+        self.clear();
+        for object in objects {
+            self.insert(object);
+        }
+        self.set_resource_version(version);
+    }
+
+    /// Sets the resource version of the store.
+    pub fn set_resource_version(&mut self, version: ResourceVersion) {
+        self.contents.version = version;
+    }
+
+    /// Returns all objects, including earlier changes of this writer.
+    pub fn list(&self) -> Objects<T> {
+        Objects { members: self.contents.objects.clone() }
+    }
+
     fn clear(&mut self) {
-        self.state.objects = Trie::default();
-        for index in indices_mut(&mut self.state.indices) {
+        self.contents.objects = Trie::default();
+        for index in indices_mut(&mut self.contents.indices) {
             index.values = Trie::default();
         }
         for function in &mut self.functions {
-            if let Some(remembered) = &mut function.remembered {
-                remembered.clear();
+            if let Some(stored) = &mut function.stored {
+                stored.clear();
             }
         }
     }
 
     fn add_index(&mut self, name: Arc<str>, function: IndexFunc<T>) -> Result<usize, Error> {
-        if self.state.position(&name).is_ok() {
-            let what = format!("an index is called {name:?} already");
-            return Err(Error::new(ErrorKind::AlreadyExists, what));
+        if self.contents.position(&name).is_ok() {
+            let message = format!("there is already an index named {name:?}");
+            return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
         let position = self.functions.len();
-        let remembered = function.is_costly().then(HashMap::default);
-        self.functions.push(Function { function, remembered });
-        let added = IndexState { name, values: Trie::default() };
-        self.state.indices = self.state.indices.iter().cloned().chain([added]).collect();
-        let objects = self.state.objects.clone();
+        let stored = function.is_costly().then(HashMap::default);
+        self.functions.push(Function { function, stored });
+        let added = IndexContents { name, values: Trie::default() };
+        self.contents.indices = self.contents.indices.iter().cloned().chain([added]).collect();
+        let objects = self.contents.objects.clone();
         for object in objects.iter() {
-            self.reindex(position, self.state.hasher.hash_one(object.key()), None, Some(object));
+            self.reindex(position, self.contents.hasher.hash_one(object.key()), None, Some(object));
         }
         Ok(position)
     }
 
-    /// Takes the old object out of an index where the new one does not belong, and puts that in where it does.
+    /// Removes the old object from the values of an index that the new one does not have, and adds the new one to its values.
     fn reindex(&mut self, position: usize, hash: u64, old: Option<&T>, new: Option<&T>) {
-        let Self { state, functions, old_values, new_values } = self;
-        let Function { function, remembered } = &mut functions[position];
+        let Self { contents, functions, old_values, new_values } = self;
+        let Function { function, stored } = &mut functions[position];
         old_values.clear();
         new_values.clear();
-        match (old, &remembered) {
+        match (old, &stored) {
             (None, _) => {}
             (Some(old), None) => function.compute(old, old_values),
-            (Some(old), Some(remembered)) => {
-                for value in remembered.get(old.key()).map(|values| values.iter()).into_iter().flatten() {
+            (Some(old), Some(stored)) => {
+                for value in stored.get(old.key()).map(|values| values.iter()).into_iter().flatten() {
                     old_values.add(value);
                 }
             }
@@ -407,34 +396,34 @@ impl<T: Keyed> Writer<T> {
         if let Some(new) = new {
             function.compute(new, new_values);
         }
-        if let (Some(remembered), Some(key)) = (remembered, new.or(old).map(Keyed::key)) {
+        if let (Some(stored), Some(key)) = (stored, new.or(old).map(Keyed::key)) {
             if new_values.iter().next().is_none() {
-                remembered.remove(key);
+                stored.remove(key);
             } else {
-                remembered.insert(key.clone(), new_values.iter().map(Box::from).collect());
+                stored.insert(key.clone(), new_values.iter().map(Box::from).collect());
             }
         }
-        let hasher = state.hasher.clone();
-        let values = &mut indices_mut(&mut state.indices)[position].values;
+        let hasher = contents.hasher.clone();
+        let values = &mut indices_mut(&mut contents.indices)[position].values;
         if let Some(old) = old {
             for value in old_values.iter().filter(|value| !new_values.contains(value)) {
-                take_out(values, hasher.hash_one(value), value, hash, old.key());
+                remove_member(values, hasher.hash_one(value), value, hash, old.key());
             }
         }
         if let Some(new) = new {
             for value in new_values.iter() {
-                put_in(values, hasher.hash_one(value), value, hash, new);
+                add_member(values, hasher.hash_one(value), value, hash, new);
             }
         }
     }
 }
 
-/// The indices, to be changed: copied if a reader may see them.
-fn indices_mut<T>(indices: &mut Arc<[IndexState<T>]>) -> &mut [IndexState<T>] {
+/// Returns the indices for writing. They are copied if a reader may see them.
+fn indices_mut<T>(indices: &mut Arc<[IndexContents<T>]>) -> &mut [IndexContents<T>] {
     Arc::make_mut(indices)
 }
 
-fn put_in<T: Keyed>(values: &mut Trie<Bucket<T>>, value_hash: u64, value: &str, hash: u64, object: &T) {
+fn add_member<T: Keyed>(values: &mut Trie<Bucket<T>>, value_hash: u64, value: &str, hash: u64, object: &T) {
     let same = |other: &T| other.key() == object.key();
     match values.find_mut(value_hash, |bucket| *bucket.value == *value) {
         Some(bucket) => {
@@ -449,7 +438,7 @@ fn put_in<T: Keyed>(values: &mut Trie<Bucket<T>>, value_hash: u64, value: &str, 
     }
 }
 
-fn take_out<T: Keyed>(values: &mut Trie<Bucket<T>>, value_hash: u64, value: &str, hash: u64, key: &ObjectKey) {
+fn remove_member<T: Keyed>(values: &mut Trie<Bucket<T>>, value_hash: u64, value: &str, hash: u64, key: &ObjectKey) {
     let same_value = |bucket: &Bucket<T>| *bucket.value == *value;
     let Some(bucket) = values.find_mut(value_hash, same_value) else { return };
     bucket.members.remove(hash, |other| other.key() == key);
@@ -458,91 +447,91 @@ fn take_out<T: Keyed>(values: &mut Trie<Bucket<T>>, value_hash: u64, value: &str
     }
 }
 
-/// A store as it was at one moment.
+/// The contents of a store at one moment.
 pub struct Snapshot<T> {
-    state: Arc<State<T>>,
+    contents: Arc<Contents<T>>,
 }
 
 impl<T: Keyed> Snapshot<T> {
-    /// The object with this key.
+    /// Returns the object with this key, if any.
     pub fn get(&self, key: &ObjectKey) -> Option<&T> {
-        self.state.get(key)
+        self.contents.get(key)
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
-        self.state.objects.len()
+        self.contents.objects.len()
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All objects, in no particular order.
+    /// Iterates over all objects, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.state.objects.iter()
+        self.contents.objects.iter()
     }
 
-    /// The version that the store was at.
+    /// Returns the resource version of the store at that moment.
     pub fn resource_version(&self) -> &ResourceVersion {
-        &self.state.version
+        &self.contents.version
     }
 
-    /// The objects that have this value in an index.
+    /// Returns the objects that have this value in an index.
     ///
     /// # Errors
     ///
-    /// If there is no such index.
+    /// Returns an error if there is no such index.
     pub fn by_index(&self, index: &str, value: &str) -> Result<Objects<T>, Error> {
-        Ok(self.state.at_index(self.state.position(index)?, value))
+        Ok(self.contents.at_index(self.contents.position(index)?, value))
     }
 }
 
 impl<T> Clone for Snapshot<T> {
     fn clone(&self) -> Self {
-        Self { state: Arc::clone(&self.state) }
+        Self { contents: Arc::clone(&self.contents) }
     }
 }
 
 impl<T> fmt::Debug for Snapshot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { objects, version, .. } = &*self.state;
+        let Contents { objects, version, .. } = &*self.contents;
         f.debug_struct("Snapshot").field("objects", &objects.len()).field("version", version).finish()
     }
 }
 
-/// Objects of a store as they were at one moment; unchanged by what comes. Having them copies none.
+/// Objects of a store at one moment, unaffected by later changes. Creating this copies no object.
 pub struct Objects<T> {
     members: Trie<T>,
 }
 
 impl<T> Objects<T> {
-    /// How many there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Each of them, in no particular order.
+    /// Iterates over the objects, in no particular order.
     pub fn iter(&self) -> ObjectsIter<'_, T> {
         ObjectsIter { inner: self.members.iter() }
     }
 }
 
 impl<T: Keyed> Objects<T> {
-    /// Their keys, sorted.
+    /// Returns the keys of the objects, sorted.
     pub fn keys(&self) -> Vec<ObjectKey> {
         let mut keys: Vec<_> = self.iter().map(|object| object.key().clone()).collect();
         keys.sort_unstable();
         keys
     }
 
-    /// Each of them, sorted by key.
+    /// Returns the objects, sorted by key.
     pub fn sorted(&self) -> Vec<T> {
         let mut objects: Vec<_> = self.iter().cloned().collect();
         objects.sort_unstable_by(|a, b| a.key().cmp(b.key()));
@@ -577,7 +566,7 @@ impl<T> fmt::Debug for Objects<T> {
     }
 }
 
-/// Gives out the objects of [`Objects`].
+/// An iterator over [`Objects`].
 pub struct ObjectsIter<'a, T> {
     inner: trie::Iter<'a, T>,
 }

@@ -1,16 +1,16 @@
-//! A hash table of which a copy costs nothing: the ground under the store's snapshots.
+//! A hash table with copies in constant time, which the store's snapshots are built on.
 //!
-//! A tree of 16-way nodes by the bits of the hash, with small leaves. Copies share nodes; a change copies only the nodes
-//! on its way that somebody else holds too, so that many changes between two copies cost little more than in a plain table.
+//! A tree of 16-way nodes by the bits of the hash, with small leaves. Copies share nodes. A change copies only those nodes on its
+//! path that another copy shares, so that many changes between two copies cost little more than in a plain table.
 
 use std::{iter, slice, sync::Arc};
 
 const BITS: u32 = 4;
 const WIDTH: usize = 1 << BITS;
-/// A leaf with more entries than this becomes a node. An index value with up to this many objects is one slice.
+/// A leaf with more entries than this becomes a node. An index value with up to this many objects is a single slice.
 const LEAF: usize = 32;
 
-/// Entries by their hash. Whoever uses it says how to tell entries of equal hash apart.
+/// A table of entries by hash. Callers pass a function that tells entries with equal hashes apart.
 pub(super) struct Trie<E> {
     root: Node<E>,
     len: usize,
@@ -18,12 +18,13 @@ pub(super) struct Trie<E> {
 
 enum Node<E> {
     Empty,
-    Leaf(Arc<[Slot<E>]>),
+    Leaf(Arc<[Hashed<E>]>),
     Inner(Arc<[Node<E>; WIDTH]>),
 }
 
+/// An entry with its hash.
 #[derive(Clone)]
-struct Slot<E> {
+struct Hashed<E> {
     hash: u64,
     entry: E,
 }
@@ -44,7 +45,7 @@ impl<E> Clone for Node<E> {
     fn clone(&self) -> Self {
         match self {
             Self::Empty => Self::Empty,
-            Self::Leaf(slots) => Self::Leaf(Arc::clone(slots)),
+            Self::Leaf(entries) => Self::Leaf(Arc::clone(entries)),
             Self::Inner(children) => Self::Inner(Arc::clone(children)),
         }
     }
@@ -65,8 +66,8 @@ impl<E> Trie<E> {
                     node = &children[bits as usize % WIDTH];
                     bits >>= BITS;
                 }
-                Node::Leaf(slots) => {
-                    let found = slots.iter().find(|slot| slot.hash == hash && matches(&slot.entry))?;
+                Node::Leaf(entries) => {
+                    let found = entries.iter().find(|hashed| hashed.hash == hash && matches(&hashed.entry))?;
                     return Some(&found.entry);
                 }
             }
@@ -81,14 +82,14 @@ impl<E> Trie<E> {
 }
 
 impl<E: Clone> Trie<E> {
-    /// Puts an entry in, in the place of the one that matches; gives that back.
+    /// Stores an entry. Returns the matching entry that it replaces, if any.
     pub(super) fn insert(&mut self, hash: u64, entry: E, matches: impl Fn(&E) -> bool) -> Option<E> {
-        let replaced = self.root.insert(0, Slot { hash, entry }, matches);
+        let replaced = self.root.insert(0, Hashed { hash, entry }, matches);
         self.len += usize::from(replaced.is_none());
         replaced
     }
 
-    /// The entry that matches, to be changed in place; not in a way that changes what it matches.
+    /// Returns the matching entry for writing. The caller must not change its hash or what it matches.
     pub(super) fn find_mut(&mut self, hash: u64, matches: impl Fn(&E) -> bool) -> Option<&mut E> {
         let mut node = &mut self.root;
         let mut bits = hash;
@@ -99,15 +100,15 @@ impl<E: Clone> Trie<E> {
                     node = &mut Arc::make_mut(children)[bits as usize % WIDTH];
                     bits >>= BITS;
                 }
-                Node::Leaf(slots) => {
-                    let position = slots.iter().position(|slot| slot.hash == hash && matches(&slot.entry))?;
-                    return Some(&mut Arc::make_mut(slots)[position].entry);
+                Node::Leaf(entries) => {
+                    let position = entries.iter().position(|hashed| hashed.hash == hash && matches(&hashed.entry))?;
+                    return Some(&mut Arc::make_mut(entries)[position].entry);
                 }
             }
         }
     }
 
-    /// Takes the entry out that matches.
+    /// Removes the matching entry, and returns it.
     pub(super) fn remove(&mut self, hash: u64, matches: impl Fn(&E) -> bool) -> Option<E> {
         let removed = self.root.remove(0, hash, matches)?;
         self.len -= 1;
@@ -115,35 +116,35 @@ impl<E: Clone> Trie<E> {
     }
 }
 
-/// Which child an entry belongs to, in a node of this depth; nothing, where the hash has no more bits.
+/// Returns the child for a hash in a node of this depth, or `None` if the hash has no more bits.
 fn child_of(hash: u64, depth: u32) -> Option<usize> {
     Some(hash.checked_shr(depth * BITS)? as usize % WIDTH)
 }
 
 impl<E: Clone> Node<E> {
-    fn insert(&mut self, depth: u32, slot: Slot<E>, matches: impl Fn(&E) -> bool) -> Option<E> {
+    fn insert(&mut self, depth: u32, hashed: Hashed<E>, matches: impl Fn(&E) -> bool) -> Option<E> {
         match self {
             Self::Empty => {
-                *self = Self::Leaf(Arc::new([slot]));
+                *self = Self::Leaf(Arc::new([hashed]));
                 None
             }
             Self::Inner(children) => {
-                let child = child_of(slot.hash, depth)?;
-                Arc::make_mut(children)[child].insert(depth + 1, slot, matches)
+                let child = child_of(hashed.hash, depth)?;
+                Arc::make_mut(children)[child].insert(depth + 1, hashed, matches)
             }
-            Self::Leaf(slots) => {
-                let same = |old: &Slot<E>| old.hash == slot.hash && matches(&old.entry);
-                if let Some(position) = slots.iter().position(same) {
-                    let old = &mut Arc::make_mut(slots)[position];
-                    return Some(std::mem::replace(old, slot).entry);
+            Self::Leaf(entries) => {
+                let same = |old: &Hashed<E>| old.hash == hashed.hash && matches(&old.entry);
+                if let Some(position) = entries.iter().position(same) {
+                    let old = &mut Arc::make_mut(entries)[position];
+                    return Some(std::mem::replace(old, hashed).entry);
                 }
-                if slots.len() < LEAF || child_of(slot.hash, depth).is_none() {
-                    *slots = slots.iter().cloned().chain(iter::once(slot)).collect();
+                if entries.len() < LEAF || child_of(hashed.hash, depth).is_none() {
+                    *entries = entries.iter().cloned().chain(iter::once(hashed)).collect();
                     return None;
                 }
-                let mut parts: [Vec<Slot<E>>; WIDTH] = Default::default();
-                for slot in slots.iter().cloned().chain(iter::once(slot)) {
-                    parts[child_of(slot.hash, depth).unwrap_or_default()].push(slot);
+                let mut parts: [Vec<Hashed<E>>; WIDTH] = Default::default();
+                for hashed in entries.iter().cloned().chain(iter::once(hashed)) {
+                    parts[child_of(hashed.hash, depth).unwrap_or_default()].push(hashed);
                 }
                 *self = Self::Inner(Arc::new(parts.map(Self::leaf)));
                 None
@@ -163,32 +164,32 @@ impl<E: Clone> Node<E> {
                 }
                 Some(removed)
             }
-            Self::Leaf(slots) => {
-                let position = slots.iter().position(|slot| slot.hash == hash && matches(&slot.entry))?;
-                let removed = slots[position].entry.clone();
-                let (before, after) = (&slots[..position], &slots[position + 1..]);
+            Self::Leaf(entries) => {
+                let position = entries.iter().position(|hashed| hashed.hash == hash && matches(&hashed.entry))?;
+                let removed = entries[position].entry.clone();
+                let (before, after) = (&entries[..position], &entries[position + 1..]);
                 *self = Self::leaf(before.iter().chain(after).cloned().collect());
                 Some(removed)
             }
         }
     }
 
-    fn leaf(slots: Vec<Slot<E>>) -> Self {
-        if slots.is_empty() { Self::Empty } else { Self::Leaf(slots.into()) }
+    fn leaf(entries: Vec<Hashed<E>>) -> Self {
+        if entries.is_empty() { Self::Empty } else { Self::Leaf(entries.into()) }
     }
 }
 
-/// The entries, in no particular order.
+/// An iterator over the entries, in no particular order.
 pub(super) struct Iter<'a, E> {
     nodes: Vec<slice::Iter<'a, Node<E>>>,
-    leaf: slice::Iter<'a, Slot<E>>,
+    leaf: slice::Iter<'a, Hashed<E>>,
 }
 
 impl<'a, E> Iter<'a, E> {
     fn enter(&mut self, node: &'a Node<E>) {
         match node {
             Node::Empty => {}
-            Node::Leaf(slots) => self.leaf = slots.iter(),
+            Node::Leaf(entries) => self.leaf = entries.iter(),
             Node::Inner(children) => self.nodes.push(children.iter()),
         }
     }
@@ -199,8 +200,8 @@ impl<'a, E> Iterator for Iter<'a, E> {
 
     fn next(&mut self) -> Option<&'a E> {
         loop {
-            if let Some(slot) = self.leaf.next() {
-                return Some(&slot.entry);
+            if let Some(hashed) = self.leaf.next() {
+                return Some(&hashed.entry);
             }
             let children = self.nodes.last_mut()?;
             match children.next() {
@@ -237,7 +238,7 @@ mod tests {
         proptest::collection::vec(step, 0..600)
     }
 
-    /// Few different hashes, so that equal ones are met at every depth.
+    /// Returns one of few hashes if `colliding`, so that equal hashes occur at every depth.
     fn hash_of(key: u16, colliding: bool) -> u64 {
         let key = u64::from(if colliding { key % 3 } else { key });
         key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -245,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_map_and_copies_stay_as_they_were(steps in steps(), colliding: bool) {
+        fn trie_is_a_map_and_copies_do_not_change(steps in steps(), colliding: bool) {
             let mut trie = Trie::default();
             let mut model = BTreeMap::new();
             let mut copies = Vec::new();

@@ -17,8 +17,8 @@ use klient::{
     Api, Error, ErrorKind, ObjectKey, Patch, Resource, WatchEvent,
     client::{ListStream, Watch},
     informer::{
-        CachedObject, Event, FirstRead, Form, InformerFactory, InformerState, ListWatch, Registration, SharedInformer,
-        WatchEvents,
+        CachedObject, Event, FirstRead, InformerFactory, InformerState, ListWatch, ObjectFormat, Registration,
+        SharedInformer, WatchEvents,
     },
     options::{ListOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
@@ -118,7 +118,7 @@ impl<K: Resource> Follower<K> {
     fn new(informer: SharedInformer<K>) -> Self {
         let heard = Arc::new(Mutex::new(Heard::default()));
         let log = Arc::clone(&heard);
-        let registration = informer.add_handler(move |event: Event<K>| log.lock().unwrap().take(&event));
+        let registration = informer.add_handler(move |event: &Event<K>| log.lock().unwrap().take(event));
         informer.start();
         Self { informer, heard, _registration: registration }
     }
@@ -199,7 +199,9 @@ async fn caches_end_equal_to_the_server_whatever_happened_to_it() {
         let source = || Cuttable { api: Api::<ConfigMap>::namespaced(server.client(), "default"), cuts: cuts.clone() };
         let listed = Follower::new(SharedInformer::new(source()));
         let watched = Follower::new(SharedInformer::builder(source()).first_read(FirstRead::WatchList).build());
-        let decoded = Follower::new(SharedInformer::builder(source()).form(Form::Decoded).page_size(100).build());
+        let decoded = Follower::new(
+            SharedInformer::builder(source()).object_format(ObjectFormat::Decoded).page_size(100).build(),
+        );
         let metadata = Cuttable { api: maps.metadata(), cuts: cuts.clone() };
         let metadata = Follower::new(SharedInformer::builder(metadata).build());
         listed.informer.wait_for_sync().await.unwrap();

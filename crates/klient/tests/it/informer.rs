@@ -1,4 +1,4 @@
-//! Informers: on the embedded server, and on sources that do what a test tells them.
+//! Informers on the embedded server, and on sources that tests control.
 
 mod factory;
 mod faults;
@@ -10,6 +10,7 @@ mod reflector;
 pub(crate) mod source;
 mod store;
 mod sync;
+mod versions;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,7 +25,7 @@ use serde_json::json;
 
 use crate::embedded;
 
-/// A server of its own, and the config maps in it.
+/// A server and its config maps.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
@@ -41,7 +42,7 @@ impl World {
         Self { maps: Api::namespaced(client.clone(), "default"), server, client }
     }
 
-    /// Makes a config map; returns its version.
+    /// Creates a config map, and returns its version.
     pub(crate) async fn create(&self, name: &str) -> ResourceVersion {
         self.create_with(name, json!({})).await
     }
@@ -61,7 +62,7 @@ impl World {
         self.maps.delete(name).await.unwrap();
     }
 
-    /// How many lists and watches were asked for.
+    /// Returns the number of list and watch requests.
     pub(crate) fn reads(&self) -> u64 {
         let requests = self.server.requests();
         requests.iter().filter(|((method, _), _)| method == "GET").map(|(_, count)| count).sum()
@@ -78,14 +79,14 @@ impl World {
         informer
     }
 
-    /// Keys and versions as the server has them, and the version of that list.
+    /// Returns keys and versions of the server's objects, and the version of their list.
     pub(crate) async fn state(&self) -> (BTreeMap<ObjectKey, ResourceVersion>, ResourceVersion) {
         let list = self.maps.list().await.unwrap();
         let at = list.resource_version();
         (list.iter().map(|map| (ObjectKey::of(map), version(map))).collect(), at)
     }
 
-    /// Waits until the cache has what the server has now, and checks that it has nothing else.
+    /// Waits until the cache has the server's current version, and checks that both have the same objects.
     pub(crate) async fn assert_equal(&self, informer: &SharedInformer<ConfigMap>) {
         let (expected, at) = self.state().await;
         within(informer.wait_until_seen(&at)).await.unwrap();
@@ -102,13 +103,14 @@ pub(crate) fn cached(informer: &SharedInformer<ConfigMap>) -> BTreeMap<ObjectKey
     objects.iter().map(|object| (object.key().clone(), object.resource_version())).collect()
 }
 
-/// A test that hangs fails. Half an hour, as the clock of a test runs ahead when nothing else does.
+/// Fails a test that hangs. The limit is half an hour because a paused clock runs ahead while nothing else happens.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(1800), future).await.expect("it takes too long")
+    tokio::time::timeout(Duration::from_secs(1800), future).await.expect("timed out")
 }
 
-/// An event in short: `+a` added, `*a` added with the first list, `~a 0>1` changed, `-a` deleted, `?a` vanished.
-pub(crate) fn told(event: &Event<ConfigMap>) -> String {
+/// Returns an event in short: `+a` added, `*a` added with the first list, `~a 0>1` updated, `-a` deleted, `?a` deleted with the
+/// last known state.
+pub(crate) fn short(event: &Event<ConfigMap>) -> String {
     let value = |object: &klient::informer::CachedObject<ConfigMap>| {
         object.decode().unwrap().data.as_ref().and_then(|data| data.get("n").cloned()).unwrap_or_default()
     };
@@ -123,7 +125,7 @@ pub(crate) fn told(event: &Event<ConfigMap>) -> String {
 }
 
 pub(crate) async fn next(events: &mut EventStream<ConfigMap>) -> String {
-    told(&within(events.next()).await.expect("the informer has stopped"))
+    short(&within(events.next()).await.expect("the informer has stopped"))
 }
 
 pub(crate) async fn next_n(events: &mut EventStream<ConfigMap>, count: usize) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The fifo loses nothing, keeps the order of each key, and wakes whoever waits.
+//! A shared fifo loses no delta, keeps the order of each key, and wakes the consumer and the producers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,43 +6,44 @@ use klient::ObjectKey;
 use shuttle::{future::block_on, thread};
 
 use crate::{
-    delta_fifo::{Delta, DeltaFifo, Deltas},
+    delta_fifo::{Delta, DeltaFifo},
+    delta_queue::DeltaQueue,
     explore,
     store::ThreadSafeStore,
 };
 
-type Fifo = DeltaFifo<(ObjectKey, u32)>;
+type Queue = DeltaQueue<(ObjectKey, u32)>;
 
 fn entry(name: &str, value: u32) -> (ObjectKey, u32) {
     (ObjectKey::cluster(name), value)
 }
 
 #[test]
-fn everything_comes_out_in_the_order_of_its_key() {
+fn queue_keeps_the_order_of_each_key() {
     explore(|| {
-        let fifo = Arc::new(Fifo::new());
+        let queue = Arc::new(Queue::new(DeltaFifo::new()));
         let producers: Vec<_> = ["a", "b"]
             .map(|name| {
-                let fifo = Arc::clone(&fifo);
+                let queue = Arc::clone(&queue);
                 thread::spawn(move || {
                     for value in 0..3 {
-                        fifo.update(entry(name, value));
+                        queue.update(entry(name, value));
                     }
                 })
             })
             .into();
         let closer = thread::spawn({
-            let fifo = Arc::clone(&fifo);
+            let queue = Arc::clone(&queue);
             move || {
                 for producer in producers {
                     producer.join().unwrap();
                 }
-                fifo.close();
+                queue.close();
             }
         });
         let mut seen: BTreeMap<ObjectKey, Vec<u32>> = BTreeMap::new();
-        while let Some(batch) = block_on(fifo.pop_batch()) {
-            for delta in batch.deltas.into_iter().flatten() {
+        while let Some(batch) = block_on(queue.pop_batch()) {
+            for delta in batch.deltas {
                 let (key, value) = delta.object().clone();
                 seen.entry(key).or_default().push(value);
             }
@@ -54,45 +55,45 @@ fn everything_comes_out_in_the_order_of_its_key() {
 }
 
 #[test]
-fn a_consumer_that_waits_is_woken_and_one_that_came_late_is_not_left_waiting() {
+fn queue_wakes_its_consumer_for_deltas_and_for_the_end() {
     explore(|| {
-        let fifo = Arc::new(Fifo::new());
+        let queue = Arc::new(Queue::new(DeltaFifo::new()));
         let consumer = thread::spawn({
-            let fifo = Arc::clone(&fifo);
+            let queue = Arc::clone(&queue);
             move || {
                 let mut count = 0;
-                while let Some(deltas) = block_on(fifo.pop()) {
+                while let Some(deltas) = block_on(queue.pop()) {
                     count += deltas.iter().count();
                 }
                 count
             }
         });
-        fifo.add(entry("a", 1));
-        fifo.add(entry("b", 1));
-        fifo.close();
-        fifo.add(entry("c", 1));
-        assert_eq!(consumer.join().unwrap(), 2, "what came after the end is not taken in");
+        queue.add(entry("a", 1));
+        queue.add(entry("b", 1));
+        queue.close();
+        queue.add(entry("c", 1));
+        assert_eq!(consumer.join().unwrap(), 2, "deltas after the end are ignored");
     });
 }
 
 #[test]
-fn producers_wait_for_room_and_are_woken() {
+fn queue_wakes_producers_that_wait_for_room() {
     explore(|| {
-        let fifo = Arc::new(Fifo::new().capacity(1));
+        let queue = Arc::new(Queue::new(DeltaFifo::new()).capacity(1));
         let producer = thread::spawn({
-            let fifo = Arc::clone(&fifo);
+            let queue = Arc::clone(&queue);
             move || {
                 for value in 0..3 {
-                    block_on(fifo.ready());
-                    fifo.update(entry("a", value));
+                    block_on(queue.ready());
+                    queue.update(entry("a", value));
                 }
-                fifo.close();
+                queue.close();
             }
         });
         let mut values = Vec::new();
-        while let Some(deltas) = block_on(fifo.pop()) {
-            let most = deltas.iter().count();
-            assert!(most <= 1, "{most} changes are queued where there is room for one");
+        while let Some(deltas) = block_on(queue.pop()) {
+            let count = deltas.iter().count();
+            assert!(count <= 1, "{count} changes are queued where there is room for one");
             values.extend(deltas.iter().map(|delta| delta.object().1));
         }
         producer.join().unwrap();
@@ -101,26 +102,25 @@ fn producers_wait_for_room_and_are_woken() {
 }
 
 #[test]
-fn a_replace_is_taken_whole_and_what_vanished_is_found() {
+fn queue_hands_out_a_replace_in_one_batch() {
     explore(|| {
         let store = ThreadSafeStore::new();
         store.insert(entry("old", 1));
-        let fifo = Arc::new(Fifo::with_known_objects(store.clone()));
+        let queue = Arc::new(Queue::new(DeltaFifo::with_known_objects(store.clone())));
         let producer = thread::spawn({
-            let fifo = Arc::clone(&fifo);
+            let queue = Arc::clone(&queue);
             move || {
-                fifo.update(entry("a", 1));
-                fifo.replace([entry("b", 2), entry("c", 2)], "2".into());
-                fifo.update(entry("b", 3));
-                fifo.close();
+                queue.update(entry("a", 1));
+                queue.replace([entry("b", 2), entry("c", 2)], "2".into());
+                queue.update(entry("b", 3));
+                queue.close();
             }
         });
-        while let Some(batch) = block_on(fifo.pop_batch()) {
-            let replaced = batch.deltas.iter().flat_map(Deltas::iter);
-            let replaced = replaced.filter(|delta| matches!(delta, Delta::Replaced(_))).count();
+        while let Some(batch) = block_on(queue.pop_batch()) {
+            let replaced = batch.deltas.iter().filter(|delta| matches!(delta, Delta::Replaced(_))).count();
             assert!(replaced == 0 || replaced == 2, "a replace is in one batch");
             store.write(|known| {
-                for delta in batch.deltas.into_iter().flatten() {
+                for delta in batch.deltas {
                     match delta {
                         Delta::Deleted(tombstone) => drop(known.remove(&tombstone.object().0)),
                         Delta::Added(object)

@@ -1,23 +1,23 @@
-//! Explores thread schedules of the files that hold locks: the queue, the fifo, the store.
+//! Explores thread schedules of the files that hold locks: the work queue, the shared fifo, the store.
 //!
-//! Each is compiled here once more, from its own source file, with `crate::sync` meaning shuttle's locks instead of the
-//! standard library's.
+//! Each file is compiled here once more, from its source, with shuttle's locks in `crate::sync` instead of those of the standard
+//! library.
 #![cfg(test)]
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, unused_imports, missing_docs)]
 
 mod fifo_schedules;
 mod store_schedules;
 
-// What the files below find at the root of their own crate.
+// Names that the files below import from the root of their own crate.
 use klient::{Error, ErrorKind, ObjectKey};
 
-/// What `klient`'s `sync` names, from shuttle.
+/// The names of `klient`'s `sync` module, from shuttle.
 mod sync {
     use shuttle::sync::{Arc, RwLock};
     pub(crate) use shuttle::sync::{Mutex, MutexGuard, MutexGuard as BriefGuard};
     pub(crate) use std::sync::PoisonError;
 
-    /// Shuttle has no clock to sleep by, and no need to.
+    /// A plain lock: shuttle has no clock to sleep by, and does not need one.
     #[derive(Debug)]
     pub(crate) struct BriefLock<T>(Mutex<T>);
 
@@ -31,7 +31,7 @@ mod sync {
         }
     }
 
-    /// The pointer that readers follow: shuttle knows no atomic pointers to counted values, so that a lock stands for one.
+    /// The pointer that readers follow. Shuttle has no atomic pointers to counted values, so a lock replaces it.
     pub(crate) struct Published<T>(RwLock<std::sync::Arc<T>>);
 
     impl<T> Published<T> {
@@ -53,9 +53,11 @@ mod sync {
     }
 }
 
-// The files themselves.
+// The files under test.
 #[path = "../../src/informer/delta_fifo.rs"]
 mod delta_fifo;
+#[path = "../../src/informer/delta_queue.rs"]
+mod delta_queue;
 #[path = "../../src/informer/index.rs"]
 mod index;
 #[path = "../../src/informer/store.rs"]
@@ -63,7 +65,7 @@ mod store;
 #[path = "../../src/informer/trie.rs"]
 mod trie;
 
-/// Runs a test under many random schedules, and under those that hit rare orders of few events.
+/// Runs a test under many random schedules, and under schedules that reach rare orders of few events.
 fn explore(test: impl Fn() + Clone + Send + Sync + 'static) {
     shuttle::check_random(test.clone(), 800);
     shuttle::check_pct(test, 400, 3);
@@ -71,7 +73,7 @@ fn explore(test: impl Fn() + Clone + Send + Sync + 'static) {
 
 #[allow(dead_code, unreachable_pub, missing_docs)]
 mod workqueue {
-    //! The queue's core, and what is tried with it.
+    //! The core of the work queue and its tests.
     #[path = "../../../src/workqueue/core.rs"]
     pub(crate) mod core;
     mod explore;

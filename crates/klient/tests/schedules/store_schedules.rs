@@ -1,4 +1,4 @@
-//! Readers of the store see whole batches, with their indices, in order.
+//! Readers of the store see complete batches with their indices, in order.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn by_value() -> IndexFunc<(ObjectKey, u32)> {
 }
 
 #[test]
-fn a_reader_never_sees_half_a_batch() {
+fn store_readers_see_complete_batches() {
     explore(|| {
         let store = Numbers::new();
         let index = store.add_index("value", by_value()).unwrap();
@@ -41,7 +41,7 @@ fn a_reader_never_sees_half_a_batch() {
             let values: Vec<u32> = snapshot.iter().map(|(_, value)| *value).collect();
             assert_eq!(values.len(), 2);
             assert_eq!(values[0], values[1], "both objects are of one batch");
-            assert!(values[0] >= last, "time does not go back");
+            assert!(values[0] >= last, "readers never see older contents again");
             last = values[0];
             assert_eq!(snapshot.resource_version().as_str(), (last + 1).to_string());
             assert_eq!(snapshot.by_index("value", &last.to_string()).unwrap().len(), 2);
@@ -55,7 +55,7 @@ fn a_reader_never_sees_half_a_batch() {
 }
 
 #[test]
-fn writers_lose_nothing_of_each_other() {
+fn store_keeps_changes_of_concurrent_writers() {
     explore(|| {
         let store = Numbers::new();
         let writers: Vec<_> = ["a", "b"]
@@ -68,7 +68,7 @@ fn writers_lose_nothing_of_each_other() {
                 })
             })
             .into();
-        // An index that comes while others write has everything too.
+        // An index that is added while other threads write has all objects too.
         let index = store.add_index("value", by_value()).unwrap();
         for writer in writers {
             writer.join().unwrap();
@@ -81,7 +81,7 @@ fn writers_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn removing_and_reading_fit_together() {
+fn store_index_matches_objects_during_removal() {
     explore(|| {
         let store = Arc::new(Numbers::new());
         store.add_index("value", by_value()).unwrap();

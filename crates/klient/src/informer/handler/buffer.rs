@@ -1,9 +1,9 @@
-//! What one handler has still to be told.
+//! The events that wait for one handler.
 //!
-//! Events wait in order. When more wait than a handler should be behind, what happens to an object is folded into what waits for
-//! it already: from then on at most two events per object wait, so that memory is bounded by the number of objects and not by how
-//! long the handler takes. Folding leaves out states, never the last one: the handler sees each object added before it is
-//! changed, changed before it is gone.
+//! Events wait in order. When more than a fixed number wait, a new event is merged into the one that waits for the same object.
+//! From then on at most two events per object wait, so that memory is bounded by the number of objects and not by the speed of
+//! the handler. Merging leaves out intermediate states, never the last one: the handler sees each object added before it is
+//! updated, and updated before it is deleted.
 
 use std::{
     collections::VecDeque,
@@ -18,30 +18,32 @@ use klient_core::{ObjectKey, Resource};
 
 use super::Event;
 
-/// How many events may wait before they are folded.
+/// The number of events that may wait before they are merged.
 const BOUND: usize = 4096;
 
-/// What waits for a handler.
+/// An entry that waits for a handler.
 pub(in crate::informer) enum Item<K> {
     Event(Event<K>),
-    /// Everything of the first list was given.
+    /// Marks the end of the first list.
     Synced,
 }
 
+/// A queue of events between the informer's task and the task of one handler.
 pub(in crate::informer) struct Buffer<K> {
-    state: Mutex<State<K>>,
+    pending: Mutex<Pending<K>>,
     bound: usize,
 }
 
-struct State<K> {
-    /// `None` where an event was folded away.
+struct Pending<K> {
+    /// `None` where an event was merged away.
     queue: VecDeque<Option<Item<K>>>,
+    /// The number of `None` in the queue.
     holes: usize,
-    /// How many of those that wait are no events.
+    /// The number of entries that are not events.
     marks: usize,
-    /// How many were taken from the front.
+    /// The number of entries that were taken from the front.
     taken: usize,
-    /// Where the newest event of each key waits, counted as `taken` is; while events are folded.
+    /// The position of each key's newest event, counted as `taken` is. Only while events are merged.
     newest: Option<HashMap<ObjectKey, usize, RandomState>>,
     waker: Option<Waker>,
     closed: bool,
@@ -53,68 +55,69 @@ impl<K: Resource> Buffer<K> {
     }
 
     fn bounded(bound: usize) -> Self {
-        Self { state: Mutex::new(State::new()), bound }
+        Self { pending: Mutex::new(Pending::new()), bound }
     }
 
-    /// Adds events, in order.
+    /// Appends events in order.
     pub(in crate::informer) fn extend(&self, events: impl Iterator<Item = Event<K>>) {
-        let mut state = self.lock();
+        let mut pending = self.lock();
         for event in events {
-            state.push(event, self.bound);
+            pending.push(event, self.bound);
         }
-        state.wake();
+        pending.wake();
     }
 
-    pub(in crate::informer) fn synced(&self) {
-        let mut state = self.lock();
-        state.queue.push_back(Some(Item::Synced));
-        state.marks += 1;
-        state.wake();
+    /// Appends the mark for the end of the first list.
+    pub(in crate::informer) fn push_synced(&self) {
+        let mut pending = self.lock();
+        pending.queue.push_back(Some(Item::Synced));
+        pending.marks += 1;
+        pending.wake();
     }
 
-    /// The next thing; `None` once closed and empty.
+    /// Waits for the next entry. Returns `None` when the buffer is closed and empty.
     pub(in crate::informer) async fn next(&self) -> Option<Item<K>> {
         poll_fn(|context| self.poll_next(context)).await
     }
 
     pub(in crate::informer) fn poll_next(&self, context: &std::task::Context<'_>) -> Poll<Option<Item<K>>> {
-        let mut state = self.lock();
-        if let Some(item) = state.pop(self.bound) {
+        let mut pending = self.lock();
+        if let Some(item) = pending.pop(self.bound) {
             return Poll::Ready(Some(item));
         }
-        if state.closed {
+        if pending.closed {
             return Poll::Ready(None);
         }
-        state.waker = Some(context.waker().clone());
+        pending.waker = Some(context.waker().clone());
         Poll::Pending
     }
 
-    /// How many events wait.
+    /// Returns the number of events that wait.
     pub(in crate::informer) fn len(&self) -> usize {
-        let state = self.lock();
-        state.queue.len() - state.holes - state.marks
+        let pending = self.lock();
+        pending.queue.len() - pending.holes - pending.marks
     }
 
-    /// Takes nothing more in.
+    /// Closes the buffer: later events are ignored.
     pub(in crate::informer) fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        state.wake();
+        let mut pending = self.lock();
+        pending.closed = true;
+        pending.wake();
     }
 
-    /// Takes nothing more in, and forgets what waits.
+    /// Closes the buffer, and drops the events that wait.
     pub(in crate::informer) fn abandon(&self) {
-        let mut state = self.lock();
-        *state = State { closed: true, waker: state.waker.take(), ..State::new() };
-        state.wake();
+        let mut pending = self.lock();
+        *pending = Pending { closed: true, waker: pending.waker.take(), ..Pending::new() };
+        pending.wake();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending<K>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Resource> State<K> {
+impl<K: Resource> Pending<K> {
     fn new() -> Self {
         Self { queue: VecDeque::new(), holes: 0, marks: 0, taken: 0, newest: None, waker: None, closed: false }
     }
@@ -127,8 +130,8 @@ impl<K: Resource> State<K> {
             self.queue.push_back(Some(Item::Event(event)));
             return;
         }
-        let forgotten = |newest: &HashMap<_, _, _>| newest.len() > 2 * self.queue.len() + bound;
-        if self.holes > bound || self.newest.as_ref().is_none_or(forgotten) {
+        let mostly_outdated = |newest: &HashMap<_, _, _>| newest.len() > 2 * self.queue.len() + bound;
+        if self.holes > bound || self.newest.as_ref().is_none_or(mostly_outdated) {
             self.index();
         }
         let position = self.taken + self.queue.len();
@@ -138,21 +141,21 @@ impl<K: Resource> State<K> {
             self.queue.push_back(Some(Item::Event(event)));
             return;
         };
-        let slot = &mut self.queue[at - self.taken];
-        let before = slot.is_none();
-        let rest = fold(slot, event);
-        match (before, slot.is_none()) {
+        let waiting = &mut self.queue[at - self.taken];
+        let was_hole = waiting.is_none();
+        let not_merged = merge(waiting, event);
+        match (was_hole, waiting.is_none()) {
             (false, true) => self.holes += 1,
             (true, false) => self.holes -= 1,
             _ => {}
         }
-        if let Some(event) = rest {
+        if let Some(event) = not_merged {
             newest.insert(event.key().clone(), position);
             self.queue.push_back(Some(Item::Event(event)));
         }
     }
 
-    /// Leaves the holes out, and notes where each key's newest event is.
+    /// Removes the holes, and indexes the newest event of each key.
     fn index(&mut self) {
         self.queue.retain(Option::is_some);
         self.holes = 0;
@@ -169,7 +172,7 @@ impl<K: Resource> State<K> {
     fn pop(&mut self, bound: usize) -> Option<Item<K>> {
         loop {
             let Some(item) = self.queue.pop_front() else {
-                // What was needed for a long queue is not kept for a short one.
+                // The memory of a long queue is not kept for a short one.
                 if self.queue.capacity() > bound {
                     self.queue = VecDeque::new();
                 }
@@ -200,27 +203,26 @@ impl<K: Resource> State<K> {
     }
 }
 
-/// Folds an event into the one that waits for the same object, or into the place where one waited; gives it back where both
-/// must be told.
-fn fold<K: Resource>(slot: &mut Option<Item<K>>, event: Event<K>) -> Option<Event<K>> {
-    let Some(Item::Event(waiting)) = slot.take() else {
-        *slot = Some(Item::Event(event));
+/// Merges an event into the entry of the same object, which may be a hole. Returns the event if the handler must receive both.
+fn merge<K: Resource>(entry: &mut Option<Item<K>>, event: Event<K>) -> Option<Event<K>> {
+    let Some(Item::Event(waiting)) = entry.take() else {
+        *entry = Some(Item::Event(event));
         return None;
     };
-    let folded = match (waiting, event) {
+    let merged = match (waiting, event) {
         (Event::Added { in_initial_list, .. }, Event::Updated { new, .. }) => {
             Event::Added { object: new, in_initial_list }
         }
-        // The handler has never heard of it.
+        // The handler has never seen the object.
         (Event::Added { .. }, Event::Deleted(_)) => return None,
         (Event::Updated { old, .. }, Event::Updated { new, .. }) => Event::Updated { old, new },
         (Event::Updated { .. } | Event::Deleted(_), Event::Deleted(tombstone)) => Event::Deleted(tombstone),
         (waiting, event) => {
-            *slot = Some(Item::Event(waiting));
+            *entry = Some(Item::Event(waiting));
             return Some(event);
         }
     };
-    *slot = Some(Item::Event(folded));
+    *entry = Some(Item::Event(merged));
     None
 }
 
@@ -266,8 +268,8 @@ mod tests {
         }
     }
 
-    /// Takes one in; fails unless it follows from what the handler knows.
-    fn hear(known: &mut BTreeMap<ObjectKey, u32>, item: Item<ConfigMap>, synced: &mut usize) {
+    /// Handles one entry. Fails unless it follows from the states that the handler knows.
+    fn receive(known: &mut BTreeMap<ObjectKey, u32>, item: Item<ConfigMap>, synced: &mut usize) {
         let version = |object: &CachedObject<ConfigMap>| object.resource_version().as_str().parse::<u32>().unwrap();
         let Item::Event(event) = item else {
             *synced += 1;
@@ -283,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn folding_leaves_out_states_and_nothing_else(steps in steps(), bound in 1usize..20) {
+        fn buffer_merges_states_but_keeps_the_last(steps in steps(), bound in 1usize..20) {
             let buffer = Buffer::bounded(bound);
             let (mut there, mut known) = (BTreeMap::new(), BTreeMap::new());
             let (mut version, mut marks, mut synced) = (0, 0, 0);
@@ -305,18 +307,18 @@ mod tests {
                     }
                     Step::Sync => {
                         marks += 1;
-                        buffer.synced();
+                        buffer.push_synced();
                     }
                     Step::Take => {
                         if let Some(item) = take(&buffer) {
-                            hear(&mut known, item, &mut synced);
+                            receive(&mut known, item, &mut synced);
                         }
                     }
                 }
                 prop_assert!(buffer.len() <= bound + 2 * 8, "{} events wait", buffer.len());
             }
             while let Some(item) = take(&buffer) {
-                hear(&mut known, item, &mut synced);
+                receive(&mut known, item, &mut synced);
             }
             let expected: Vec<_> = there.values().map(|object| object.resource_version().as_str().to_owned()).collect();
             prop_assert_eq!(known.values().map(u32::to_string).collect::<Vec<_>>(), expected);

@@ -1,4 +1,4 @@
-//! Handlers made of closures.
+//! Handlers that consist of closures, and handlers that filter.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ type OnAdd<K> = Box<dyn FnMut(&CachedObject<K>, bool) + Send>;
 type OnUpdate<K> = Box<dyn FnMut(&CachedObject<K>, &CachedObject<K>) + Send>;
 type OnDelete<K> = Box<dyn FnMut(&Tombstone<CachedObject<K>>) + Send>;
 
-/// A handler made of up to three closures.
+/// A handler that consists of up to three closures.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
 /// use klient::informer::HandlerFuncs;
 ///
 /// let handler = HandlerFuncs::<Pod>::new()
-///     .on_add(|pod, in_initial_list| println!("{} is there (from the beginning: {in_initial_list})", pod.key()))
-///     .on_delete(|gone| println!("{} is gone", gone.object().key()));
+///     .on_add(|pod, in_initial_list| println!("{} added (in initial list: {in_initial_list})", pod.key()))
+///     .on_delete(|tombstone| println!("{} deleted", tombstone.object().key()));
 /// ```
 #[doc(alias = "ResourceEventHandlerFuncs")]
 pub struct HandlerFuncs<K> {
@@ -28,26 +28,29 @@ pub struct HandlerFuncs<K> {
 }
 
 impl<K: Resource> HandlerFuncs<K> {
-    /// A handler that does nothing.
+    /// Creates a handler that does nothing.
     pub fn new() -> Self {
         Self { on_add: None, on_update: None, on_delete: None }
     }
 
-    /// Sets what is done for an object that was not there.
+    /// Sets the function for new objects. Its second argument is true for objects of the first list.
+    #[doc(alias = "AddFunc")]
     #[must_use]
     pub fn on_add(mut self, call: impl FnMut(&CachedObject<K>, bool) + Send + 'static) -> Self {
         self.on_add = Some(Box::new(call));
         self
     }
 
-    /// Sets what is done for an object that changed.
+    /// Sets the function for changed objects, which receives the old state and the new one.
+    #[doc(alias = "UpdateFunc")]
     #[must_use]
     pub fn on_update(mut self, call: impl FnMut(&CachedObject<K>, &CachedObject<K>) + Send + 'static) -> Self {
         self.on_update = Some(Box::new(call));
         self
     }
 
-    /// Sets what is done for an object that is gone.
+    /// Sets the function for deleted objects.
+    #[doc(alias = "DeleteFunc")]
     #[must_use]
     pub fn on_delete(mut self, call: impl FnMut(&Tombstone<CachedObject<K>>) + Send + 'static) -> Self {
         self.on_delete = Some(Box::new(call));
@@ -62,21 +65,23 @@ impl<K: Resource> Default for HandlerFuncs<K> {
 }
 
 impl<K: Resource> EventHandler<K> for HandlerFuncs<K> {
-    fn on_add(&mut self, object: &CachedObject<K>, in_initial_list: bool) {
-        if let Some(call) = &mut self.on_add {
-            call(object, in_initial_list);
-        }
-    }
-
-    fn on_update(&mut self, old: &CachedObject<K>, new: &CachedObject<K>) {
-        if let Some(call) = &mut self.on_update {
-            call(old, new);
-        }
-    }
-
-    fn on_delete(&mut self, object: &Tombstone<CachedObject<K>>) {
-        if let Some(call) = &mut self.on_delete {
-            call(object);
+    fn on_event(&mut self, event: &Event<K>) {
+        match event {
+            Event::Added { object, in_initial_list } => {
+                if let Some(call) = &mut self.on_add {
+                    call(object, *in_initial_list);
+                }
+            }
+            Event::Updated { old, new } => {
+                if let Some(call) = &mut self.on_update {
+                    call(old, new);
+                }
+            }
+            Event::Deleted(tombstone) => {
+                if let Some(call) = &mut self.on_delete {
+                    call(tombstone);
+                }
+            }
         }
     }
 }
@@ -87,24 +92,16 @@ impl<K> fmt::Debug for HandlerFuncs<K> {
     }
 }
 
-/// A closure over events is a handler.
-impl<K: Resource, F: FnMut(Event<K>) + Send + 'static> EventHandler<K> for F {
-    fn on_add(&mut self, object: &CachedObject<K>, in_initial_list: bool) {
-        self(Event::Added { object: object.clone(), in_initial_list });
-    }
-
-    fn on_update(&mut self, old: &CachedObject<K>, new: &CachedObject<K>) {
-        self(Event::Updated { old: old.clone(), new: new.clone() });
-    }
-
-    fn on_delete(&mut self, object: &Tombstone<CachedObject<K>>) {
-        self(Event::Deleted(object.clone()));
+/// A closure that takes events by reference is a handler.
+impl<K: Resource, F: FnMut(&Event<K>) + Send + 'static> EventHandler<K> for F {
+    fn on_event(&mut self, event: &Event<K>) {
+        self(event);
     }
 }
 
-/// Shows a handler only the objects that pass a filter.
+/// A handler that passes on only the objects that match a filter.
 ///
-/// An object that comes to pass appears to be added, and one that passes no more appears to be deleted.
+/// An object that begins to match appears as added, and one that no longer matches appears as deleted.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[derive(Debug)]
 pub struct FilteringHandler<F, H> {
@@ -113,7 +110,7 @@ pub struct FilteringHandler<F, H> {
 }
 
 impl<F, H> FilteringHandler<F, H> {
-    /// Shows the handler what passes.
+    /// Creates a handler that calls another one with the objects that match a filter.
     pub fn new(filter: F, handler: H) -> Self {
         Self { filter, handler }
     }
@@ -125,24 +122,18 @@ where
     F: FnMut(&CachedObject<K>) -> bool + Send + 'static,
     H: EventHandler<K>,
 {
-    fn on_add(&mut self, object: &CachedObject<K>, in_initial_list: bool) {
-        if (self.filter)(object) {
-            self.handler.on_add(object, in_initial_list);
-        }
-    }
-
-    fn on_update(&mut self, old: &CachedObject<K>, new: &CachedObject<K>) {
+    fn on_event(&mut self, event: &Event<K>) {
+        let Event::Updated { old, new } = event else {
+            if (self.filter)(event.object()) {
+                self.handler.on_event(event);
+            }
+            return;
+        };
         match ((self.filter)(old), (self.filter)(new)) {
-            (true, true) => self.handler.on_update(old, new),
-            (false, true) => self.handler.on_add(new, false),
-            (true, false) => self.handler.on_delete(&Tombstone::Final(old.clone())),
+            (true, true) => self.handler.on_event(event),
+            (false, true) => self.handler.on_event(&Event::Added { object: new.clone(), in_initial_list: false }),
+            (true, false) => self.handler.on_event(&Event::Deleted(Tombstone::Final(old.clone()))),
             (false, false) => {}
-        }
-    }
-
-    fn on_delete(&mut self, object: &Tombstone<CachedObject<K>>) {
-        if (self.filter)(object.object()) {
-            self.handler.on_delete(object);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Events as a stream.
+//! An informer's events as a stream.
 
 use std::{
     fmt,
@@ -13,9 +13,22 @@ use klient_core::Resource;
 use super::{Event, Item, Listener};
 use crate::informer::Registration;
 
-/// The events of an informer, for those who rather ask than be called. Dropping it ends it.
+/// A stream of an informer's events. Dropping the stream unsubscribes it.
 ///
-/// Begins with what is in the cache. A reader that falls far behind finds changes of one object folded into one.
+/// The stream begins with the cached objects as added. When its reader falls far behind, changes of one object are merged into
+/// one.
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use klient::informer::SharedInformer;
+///
+/// # async fn print(pods: SharedInformer<Pod>) {
+/// let mut events = pods.events();
+/// while let Some(event) = events.next().await {
+///     println!("{event:?}");
+/// }
+/// # }
+/// ```
 pub struct EventStream<K: Resource> {
     listener: Arc<Listener<K>>,
     registration: Registration<K>,
@@ -26,7 +39,7 @@ impl<K: Resource> EventStream<K> {
         Self { listener, registration }
     }
 
-    /// The next event; `None` when the informer has stopped.
+    /// Waits for the next event. Returns `None` when the informer has stopped.
     ///
     /// # Cancel safety
     ///
@@ -35,7 +48,7 @@ impl<K: Resource> EventStream<K> {
         std::future::poll_fn(|context| self.poll_event(context)).await
     }
 
-    /// The place of this reader among the informer's handlers: how far behind it is, and whether it had the first list.
+    /// Returns the registration, which tells how many events wait and whether the first list was read completely.
     pub fn registration(&self) -> &Registration<K> {
         &self.registration
     }

@@ -1,4 +1,4 @@
-//! How long to wait before another try.
+//! Delays before retries.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
-/// Trouble longer ago than this does not count.
-const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// The time without a failure after which delays start over.
+const RESET_AFTER: Duration = Duration::from_secs(120);
 
-/// Waits of 0.8, 1.6, 3.2 s and so on up to 30 s, each up to twice as long at random.
+/// Delays of 0.8, 1.6, 3.2 s and so on up to 30 s, each multiplied by a random factor between one and two.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(super) struct Backoff {
     next: Option<Duration>,
     last: Option<Instant>,
 }
 
-impl Pace {
-    /// The next wait; at least as long as the server asked for.
-    pub(super) fn delay(&mut self, asked: Option<Duration>) -> Duration {
+impl Backoff {
+    /// Returns the next delay, which is at least the one that the server requested.
+    pub(super) fn delay(&mut self, requested: Option<Duration>) -> Duration {
         let now = Instant::now();
-        if self.last.is_some_and(|last| now.duration_since(last) > FORGET_AFTER) {
+        if self.last.is_some_and(|last| now.duration_since(last) > RESET_AFTER) {
             self.next = None;
         }
         self.last = Some(now);
         let base = self.next.unwrap_or(FIRST);
         self.next = Some((base * 2).min(LONGEST));
-        base.mul_f64(1.0 + crate::retry::random()).max(asked.unwrap_or_default())
+        base.mul_f64(1.0 + crate::retry::random()).max(requested.unwrap_or_default())
     }
 }
 
@@ -35,14 +35,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn waits_double_up_to_half_a_minute_and_are_forgotten() {
-        let mut pace = Pace::default();
+    async fn backoff_doubles_to_30_seconds_and_resets() {
+        let mut backoff = Backoff::default();
         for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
-            let delay = pace.delay(None).as_secs_f64();
-            assert!((base..base * 2.0).contains(&delay), "{delay} is not about {base}");
+            let delay = backoff.delay(None).as_secs_f64();
+            assert!((base..base * 2.0).contains(&delay), "{delay} is not between {base} and its double");
         }
-        assert_eq!(pace.delay(Some(Duration::from_secs(100))), Duration::from_secs(100));
-        tokio::time::advance(FORGET_AFTER + Duration::from_secs(1)).await;
-        assert!(pace.delay(None) < FIRST * 2);
+        assert_eq!(backoff.delay(Some(Duration::from_secs(100))), Duration::from_secs(100));
+        tokio::time::advance(RESET_AFTER + Duration::from_secs(1)).await;
+        assert!(backoff.delay(None) < FIRST * 2);
     }
 }

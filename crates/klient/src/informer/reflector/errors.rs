@@ -1,90 +1,100 @@
-//! What becomes of a failure: which state it means, and what is tried next.
+//! Failures of lists and watches: the state that each one means, and the next step.
 
 use std::time::Duration;
 
-use super::{ListWatch, Reflector, ReflectorStore, Relist, Step, Then};
+use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Retry, Step};
 use crate::{Error, ErrorKind};
 
-/// How many watches in a row may bring nothing before the whole state is read again.
-const FRUITLESS: u32 = 5;
-/// A kind that is not there may be installed at any moment.
-const LONGEST_FOR_KIND: Duration = Duration::from_secs(10);
+/// The number of consecutive watches without an event after which the whole state is read again.
+const MAX_EMPTY_WATCHES: u32 = 5;
+/// The longest delay for a kind that is not served: it may be installed at any moment.
+const MAX_DELAY_NOT_SERVED: Duration = Duration::from_secs(10);
 
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
-    /// A read of the whole state failed.
-    pub(super) fn after_list_error<W>(&mut self, error: &Error, reason: Relist) -> Step<W> {
-        if is_version_trouble(error) && !self.version_unavailable && !self.version.is_empty() {
-            tracing::debug!(resource = self.source.describe(), "version {} is not to be had", self.version);
+    /// Returns the next step after a failed list.
+    pub(super) fn after_list_error<W>(&mut self, error: &Error, reason: RelistReason) -> Step<W> {
+        if is_version_unavailable(error) && !self.version_unavailable && !self.version.is_empty() {
+            tracing::debug!(
+                resource = self.source.describe(),
+                version = %self.version,
+                "resource version unavailable, listing the most recent one"
+            );
             self.version_unavailable = true;
             return Step::Begin(reason);
         }
         self.report(error);
-        let reason = if matches!(reason, Relist::First) { reason } else { Relist::Unavailable };
-        Step::Wait(self.delay(error), Then::Begin(reason))
+        let reason = match reason {
+            RelistReason::Initial | RelistReason::VersionWentBack => reason,
+            _ => RelistReason::Unavailable,
+        };
+        Step::Wait(self.delay(error), Retry::Begin(reason))
     }
 
-    /// A watch could not be started, or ended with an error.
+    /// Returns the next step after a watch that could not be opened or ended with an error.
     pub(super) fn after_watch_error<W>(&mut self, error: &Error) -> Step<W> {
-        if is_version_trouble(error) {
-            return Step::Begin(Relist::Expired);
+        if is_version_unavailable(error) {
+            tracing::debug!(resource = self.source.describe(), version = %self.version, "watch expired, relisting");
+            return Step::Begin(RelistReason::Expired);
         }
         self.report(error);
-        self.fruitless += 1;
+        self.empty_watches += 1;
         let delay = self.delay(error);
         match error.kind() {
-            // Only a list can tell whether the kind is back, and a new one may have nothing in common with the old.
+            // Only a list shows whether the kind is back, and a new kind may have nothing in common with the old one.
             ErrorKind::NotFound | ErrorKind::Forbidden | ErrorKind::Unauthorized | ErrorKind::Invalid => {
-                Step::Wait(delay, Then::Begin(Relist::Unavailable))
+                Step::Wait(delay, Retry::Begin(RelistReason::Unavailable))
             }
-            // The server asks for patience, or is away: what it has to say is all still there.
+            // The server is overloaded or unreachable, but still has all events after the last version.
             ErrorKind::TooManyRequests | ErrorKind::Transport | ErrorKind::Untrusted | ErrorKind::Auth => {
-                Step::Wait(delay, Then::Watch)
+                Step::Wait(delay, Retry::Watch)
             }
-            _ => Step::Wait(delay, self.again()),
+            _ => Step::Wait(delay, self.watch_or_relist()),
         }
     }
 
-    /// After a watch that brought nothing.
-    pub(super) fn after_fruitless<W>(&mut self) -> Step<W> {
-        self.fruitless += 1;
-        let delay = self.pace.delay(None);
-        Step::Wait(delay, self.again())
+    /// Returns the next step after a watch that ended at once without an event.
+    pub(super) fn after_empty_watch<W>(&mut self) -> Step<W> {
+        self.empty_watches += 1;
+        let delay = self.backoff.delay(None);
+        Step::Wait(delay, self.watch_or_relist())
     }
 
-    fn again(&mut self) -> Then {
-        if self.fruitless < FRUITLESS {
-            return Then::Watch;
+    fn watch_or_relist(&mut self) -> Retry {
+        if self.empty_watches < MAX_EMPTY_WATCHES {
+            return Retry::Watch;
         }
-        self.fruitless = 0;
-        Then::Begin(Relist::Fruitless)
+        self.empty_watches = 0;
+        Retry::Begin(RelistReason::NoProgress)
     }
 
-    pub(super) fn report(&self, error: &Error) {
-        tracing::warn!(resource = self.source.describe(), %error, "list or watch failed; trying again");
+    /// Records a failure that is retried.
+    pub(super) fn report(&mut self, error: &Error) {
+        tracing::warn!(resource = self.source.describe(), %error, "list or watch failed, retrying");
+        self.reconnecting |= error.kind() == ErrorKind::Transport;
         self.board.failed(error);
-        self.tell(error);
+        self.call_error_handler(error);
     }
 
-    /// One object or event that cannot be read: it is left out, and the rest goes on.
+    /// Records an object or event that cannot be read. The others are not affected.
     pub(super) fn report_unreadable(&self, error: &Error) {
-        tracing::error!(resource = self.source.describe(), %error, "an object cannot be read and is left out");
+        tracing::error!(resource = self.source.describe(), %error, "object cannot be read, skipping it");
         self.board.unreadable(error);
-        self.tell(error);
+        self.call_error_handler(error);
     }
 
-    fn tell(&self, error: &Error) {
+    fn call_error_handler(&self, error: &Error) {
         if let Some(handler) = &self.options.on_error {
             handler(error);
         }
     }
 
     fn delay(&mut self, error: &Error) -> Duration {
-        let delay = self.pace.delay(error.retry_after());
-        if error.is_not_found() { delay.min(LONGEST_FOR_KIND) } else { delay }
+        let delay = self.backoff.delay(error.retry_after());
+        if error.is_not_found() { delay.min(MAX_DELAY_NOT_SERVED) } else { delay }
     }
 }
 
-/// Whether the version is too old for the server, or too new.
-pub(super) fn is_version_trouble(error: &Error) -> bool {
+/// Returns whether the server no longer has the version, or does not have it yet.
+pub(super) fn is_version_unavailable(error: &Error) -> bool {
     error.is_gone() || error.status().is_some_and(klient_core::Status::is_version_too_large)
 }

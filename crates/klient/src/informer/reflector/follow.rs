@@ -1,4 +1,4 @@
-//! Changes: a watch from the last version, until it ends.
+//! Watches: changes after the last version, until the watch ends.
 
 use std::time::Duration;
 
@@ -6,169 +6,227 @@ use klient_core::{ResourceVersion, VersionMatch, WatchEvent};
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use super::{Change, ListWatch, Reflector, ReflectorStore, Step};
-use crate::{Error, ErrorKind, informer::list_watch::WatchEvents};
+use super::{ListWatch, Reflector, ReflectorStore, Step};
+use crate::{
+    Error, ErrorKind,
+    informer::{
+        delta_fifo::{Delta, Tombstone},
+        list_watch::WatchEvents,
+    },
+};
 
-/// A watch that ends before this and brought nothing was no watch.
+/// A watch that ends before this without an event did not work.
 const SHORT: Duration = Duration::from_secs(1);
-/// How long after its time a watch may end.
+/// The time that a watch may last beyond the limit in its request.
 const GRACE: Duration = Duration::from_secs(30);
-/// How many events are taken before they take effect, even if there are more at hand. Few enough that they, and the states that
+/// The number of events after which a batch is applied even if more are at hand. Few enough that they, and the states that
 /// they replace, are still in the processor's cache when handlers see them.
 const BATCH: u64 = 32;
+/// The time without an event after which a watch that replaces a failed one is suspected to wait for a version that this server
+/// does not have yet.
+const SUSPICIOUS: Duration = Duration::from_secs(5);
 
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
-    /// Asks for the changes after the last version.
+    /// Opens a watch from the last version.
     pub(super) async fn watch(&mut self) -> Step<L::Watch> {
         let (options, limit) = self.watch_options(VersionMatch::Exact(self.version.clone()));
         match self.source.watch(options, self.options.managed_fields).await {
             Ok(watch) => {
-                tracing::debug!(resource = self.source.describe(), version = %self.version, "watches");
+                tracing::debug!(resource = self.source.describe(), version = %self.version, "watching");
                 Step::Follow(watch, limit)
             }
             Err(error) => self.after_watch_error(&error),
         }
     }
 
-    /// Takes what a watch brings until it ends.
+    /// Follows a watch until it ends.
     pub(super) async fn follow(&mut self, mut watch: L::Watch, limit: Duration) -> Step<L::Watch> {
         self.board.following();
-        let opened = Instant::now();
-        let mut last = opened;
-        let mut events: u64 = 0;
-        // Events that were taken and have not taken effect.
-        let mut fresh: u64 = 0;
-        let end = opened + limit + GRACE;
-        let wake = tokio::time::sleep_until(self.dead_at(last, end));
+        let mut progress = Progress::new(self.version.clone(), limit);
+        let wake = tokio::time::sleep_until(self.dead_at(&progress));
         tokio::pin!(wake);
-        let ended = loop {
+        let end = loop {
             let event = tokio::select! {
                 biased;
-                event = watch.next(), if fresh < BATCH => event,
-                () = std::future::ready(()), if fresh > 0 => {
-                    last = Instant::now();
-                    self.take_effect(fresh);
-                    if fresh >= BATCH {
+                event = watch.next(), if progress.unflushed < BATCH => event,
+                () = std::future::ready(()), if progress.unflushed > 0 => {
+                    let full = progress.unflushed >= BATCH;
+                    self.flush_events(&mut progress);
+                    if full {
                         // Handlers go first. Otherwise old states pile up in front of them for as long as more is at hand.
                         tokio::task::yield_now().await;
                     }
-                    fresh = 0;
-                    // The first bookmark of all says that silence means something.
-                    let dead = self.dead_at(last, end);
+                    // From the first bookmark on, silence means a dead connection.
+                    let dead = self.dead_at(&progress);
                     if dead < wake.deadline() {
                         wake.as_mut().reset(dead);
                     }
                     continue;
                 }
                 () = &mut wake => {
-                    let dead = self.dead_at(last, end);
-                    if dead <= Instant::now() {
-                        break Ended::Silent(last.elapsed());
+                    let dead = self.dead_at(&progress);
+                    if dead > Instant::now() {
+                        wake.as_mut().reset(dead);
+                        continue;
                     }
-                    wake.as_mut().reset(dead);
-                    continue;
+                    if self.reconnecting && self.may_check_version() {
+                        return Step::CheckVersion;
+                    }
+                    break WatchEnd::Silent(progress.last_event.elapsed());
                 }
             };
-            match self.take(event, &watch) {
-                Taken::Nothing => {}
-                Taken::Event => {
-                    events += 1;
-                    fresh += 1;
-                }
-                Taken::End(end) => break end,
+            match self.take_event(event, &watch, &mut progress) {
+                None => {}
+                Some(end) => break end,
             }
         };
-        if fresh > 0 {
-            self.take_effect(fresh);
+        if progress.unflushed > 0 {
+            self.flush_events(&mut progress);
         }
-        if events > 0 {
-            self.fruitless = 0;
+        if progress.events > 0 {
+            self.empty_watches = 0;
         }
-        self.after(ended, events, opened)
+        self.after_watch(end, &progress)
     }
 
-    fn take_effect(&mut self, events: u64) {
-        tracing::trace!(resource = self.source.describe(), events, version = %self.version, "events came");
-        self.store.flush(&self.version);
-        self.board.took(events, &self.version);
+    fn flush_events(&mut self, progress: &mut Progress) {
+        let events = std::mem::take(&mut progress.unflushed);
+        tracing::trace!(resource = self.source.describe(), events, version = %self.version, "received events");
+        progress.last_event = Instant::now();
+        self.flush();
+        self.board.received(events, &self.version);
     }
 
-    fn take(&mut self, event: Option<Result<WatchEvent<RawObject>, Error>>, watch: &L::Watch) -> Taken {
-        let (change, object): (Make<S::Object>, RawObject) = match event {
-            None => return Taken::End(Ended::Normally),
-            Some(Ok(WatchEvent::Added(object))) => (Change::Added, object),
-            Some(Ok(WatchEvent::Modified(object))) => (Change::Modified, object),
-            Some(Ok(WatchEvent::Deleted(object))) => (Change::Deleted, object),
+    /// Queues the delta of one event. Returns how the watch ended, if it did.
+    fn take_event(
+        &mut self,
+        event: Option<Result<WatchEvent<RawObject>, Error>>,
+        watch: &L::Watch,
+        progress: &mut Progress,
+    ) -> Option<WatchEnd> {
+        let (delta, object): (ToDelta<S::Object>, RawObject) = match event {
+            None => return Some(WatchEnd::Closed),
+            Some(Ok(WatchEvent::Added(object))) => (Delta::Added, object),
+            Some(Ok(WatchEvent::Modified(object))) => (Delta::Updated, object),
+            Some(Ok(WatchEvent::Deleted(object))) => (|object| Delta::Deleted(Tombstone::Final(object)), object),
             Some(Ok(WatchEvent::Bookmark(bookmark))) => {
                 self.bookmarks_seen = true;
                 self.board.bookmarked();
-                self.advance(bookmark.resource_version);
-                return Taken::Event;
+                if self.is_behind(&bookmark.resource_version, progress) {
+                    return Some(WatchEnd::WentBack(bookmark.resource_version));
+                }
+                self.advance(bookmark.resource_version, progress);
+                return None;
             }
-            Some(Ok(WatchEvent::Error(status))) => return Taken::End(Ended::Failed(Error::from(status))),
-            Some(Err(error)) if watch.is_ended() => return Taken::End(Ended::Failed(error)),
+            Some(Ok(WatchEvent::Error(status))) => return Some(WatchEnd::Failed(Error::from(status))),
+            Some(Err(error)) if watch.is_ended() => return Some(WatchEnd::Failed(error)),
             Some(Err(error)) => {
                 self.report_unreadable(&error);
-                return Taken::Nothing;
+                return None;
             }
         };
         let version: ResourceVersion = object.resource_version().as_deref().unwrap_or_default().into();
-        match self.store.ingest_change(object) {
-            Ok(object) => self.store.change(change(object)),
+        let delta = self.store.ingest(object).map(delta);
+        // Some servers send a deletion with the version of the object's last change, which may be any older one.
+        let may_be_old = matches!(delta, Ok(Delta::Deleted(_)));
+        if !may_be_old && self.is_behind(&version, progress) {
+            return Some(WatchEnd::WentBack(version));
+        }
+        match delta {
+            Ok(delta) => self.fifo.push(delta),
             Err(error) => self.report_unreadable(&error),
         }
-        // Also past an object that cannot be kept: it would come again and again.
-        self.advance(version);
-        Taken::Event
+        // Also past an object that cannot be stored: the server would send it again and again.
+        self.advance(version, progress);
+        None
     }
 
-    fn advance(&mut self, version: ResourceVersion) {
-        // Never back: events that come twice or out of order would otherwise be asked for again.
+    /// Counts an event, and notes that everything up to its version has arrived.
+    fn advance(&mut self, version: ResourceVersion, progress: &mut Progress) {
+        progress.events += 1;
+        progress.unflushed += 1;
+        self.reconnecting = false;
+        // Never back: events that arrive twice or out of order would otherwise be requested again.
         if !version.is_empty() && !self.version.is_newer_than(&version) {
             self.version = version;
         }
     }
 
-    fn after(&mut self, ended: Ended, events: u64, opened: Instant) -> Step<L::Watch> {
-        tracing::debug!(resource = self.source.describe(), events, version = %self.version, "the watch has ended");
-        let short = events == 0 && opened.elapsed() < SHORT;
-        match ended {
-            Ended::Normally if short => self.after_fruitless(),
-            Ended::Normally => Step::Watch,
-            Ended::Silent(silence) => {
-                let what = format!("a watch was silent for {} s and is given up", silence.as_secs());
-                self.report(&Error::new(ErrorKind::Timeout, what));
-                Step::Watch
+    /// Returns whether a version is older than the one that the watch was opened from. A server sends no such version unless
+    /// its own versions went back.
+    fn is_behind(&self, version: &ResourceVersion, progress: &Progress) -> bool {
+        !self.events_unordered && progress.from.is_newer_than(version)
+    }
+
+    fn after_watch(&mut self, end: WatchEnd, progress: &Progress) -> Step<L::Watch> {
+        let events = progress.events;
+        tracing::debug!(resource = self.source.describe(), events, version = %self.version, "watch ended");
+        let short = events == 0 && progress.opened.elapsed() < SHORT;
+        match end {
+            WatchEnd::Closed if short => self.after_empty_watch(),
+            WatchEnd::Closed => self.resume(events),
+            WatchEnd::Silent(silence) => {
+                let message =
+                    format!("no event or bookmark arrived on the watch for {} s, reopening it", silence.as_secs());
+                self.report(&Error::new(ErrorKind::Timeout, message));
+                self.resume(events)
             }
-            // A connection that broke after it worked: most likely there is another server to go on with.
-            Ended::Failed(error) if error.kind() == ErrorKind::Transport && !short => {
+            // The connection broke after it worked. Most likely there is another server to resume from.
+            WatchEnd::Failed(error) if error.kind() == ErrorKind::Transport && !short => {
                 self.report(&error);
-                Step::Watch
+                self.resume(events)
             }
-            Ended::Failed(error) => self.after_watch_error(&error),
+            WatchEnd::Failed(error) => self.after_watch_error(&error),
+            WatchEnd::WentBack(version) => self.after_version_went_back(&version),
         }
     }
 
-    /// When a watch is dead if nothing comes.
-    fn dead_at(&self, last: Instant, end: Instant) -> Instant {
-        if self.bookmarks_seen { end.min(last + self.options.max_silence) } else { end }
+    /// Resumes after a watch. One without any event may have waited for a version that this server does not have yet.
+    fn resume(&self, events: u64) -> Step<L::Watch> {
+        if events == 0 && self.may_check_version() { Step::CheckVersion } else { Step::Watch }
+    }
+
+    /// Returns when a watch counts as dead if nothing more arrives.
+    fn dead_at(&self, progress: &Progress) -> Instant {
+        let end = progress.opened + progress.limit + GRACE;
+        if self.reconnecting && self.may_check_version() {
+            return end.min(progress.opened + SUSPICIOUS);
+        }
+        if self.bookmarks_seen { end.min(progress.last_event + self.options.max_silence) } else { end }
     }
 }
 
-/// Makes a change of an object.
-type Make<T> = fn(T) -> Change<T>;
+/// A constructor of a delta from an object.
+type ToDelta<T> = fn(T) -> Delta<T>;
 
-enum Taken {
-    Nothing,
-    Event,
-    End(Ended),
+/// The progress of one watch.
+struct Progress {
+    /// The version that the watch was opened from.
+    from: ResourceVersion,
+    opened: Instant,
+    limit: Duration,
+    last_event: Instant,
+    /// The number of events and bookmarks.
+    events: u64,
+    /// The number of events and bookmarks that are not applied yet.
+    unflushed: u64,
 }
 
-/// How a watch ended.
-enum Ended {
-    /// The server closed it.
-    Normally,
+impl Progress {
+    fn new(from: ResourceVersion, limit: Duration) -> Self {
+        let opened = Instant::now();
+        Self { from, opened, limit, last_event: opened, events: 0, unflushed: 0 }
+    }
+}
+
+/// The way in which a watch ended.
+enum WatchEnd {
+    /// The server closed the watch.
+    Closed,
+    /// The watch failed.
     Failed(Error),
-    /// Nothing came for so long.
+    /// Nothing arrived for this time.
     Silent(Duration),
+    /// The server sent this version, which is older than the one that the watch was opened from.
+    WentBack(ResourceVersion),
 }

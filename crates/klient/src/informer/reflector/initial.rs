@@ -1,4 +1,4 @@
-//! The whole state: by a list in pages, or by a watch that begins with it.
+//! Reads of the whole state: by a list in pages, or by a watch that begins with the current state.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use klient_core::{ObjectKey, ResourceVersion, VersionMatch, WatchEvent};
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use super::{ListWatch, Reflector, ReflectorStore, Relist, Step, errors::is_version_trouble};
+use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Step, errors::is_version_unavailable};
 use crate::{
     Error, ErrorKind,
     informer::{
@@ -19,10 +19,11 @@ use crate::{
 const PAGE: u32 = 500;
 
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
-    /// Reads the whole state by lists, and gives it to the store.
-    pub(super) async fn list(&mut self, reason: Relist) -> Step<L::Watch> {
+    /// Reads the whole state by lists, and replaces the content of the store.
+    pub(super) async fn list(&mut self, reason: RelistReason) -> Step<L::Watch> {
         self.board.started();
         match self.read_list().await {
+            Ok((_, version)) if self.is_unexpectedly_old(&version) => self.after_version_went_back(&version),
             Ok((objects, version)) => {
                 self.replace(objects, version, reason);
                 Step::Watch
@@ -31,21 +32,39 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         }
     }
 
-    fn replace(&mut self, objects: Vec<S::Object>, version: ResourceVersion, reason: Relist) {
-        tracing::debug!(resource = self.source.describe(), objects = objects.len(), %version, "read the whole state");
+    fn replace(&mut self, objects: Vec<S::Object>, version: ResourceVersion, reason: RelistReason) {
+        tracing::debug!(
+            resource = self.source.describe(),
+            objects = objects.len(),
+            %version,
+            reason = reason.as_str(),
+            "listed"
+        );
+        self.note_listed(&version);
         self.version = version;
         self.version_unavailable = false;
-        self.fruitless = 0;
-        self.store.replace(objects, &self.version);
-        self.store.flush(&self.version);
+        self.reconnecting = false;
+        self.empty_watches = 0;
+        self.fifo.replace(objects, self.version.clone());
+        self.flush();
         self.board.listed(reason, &self.version);
+    }
+
+    /// Returns whether a list is older than the last version seen although cached objects were reused for it. They must not be:
+    /// after the versions went back, equal versions do not mean equal objects.
+    fn is_unexpectedly_old(&self, version: &ResourceVersion) -> bool {
+        !self.version_went_back && self.version.is_newer_than(version)
+    }
+
+    fn ingest_listed(&mut self, object: RawObject) -> Result<S::Object, Error> {
+        if self.version_went_back { self.store.ingest(object) } else { self.store.ingest_listed(object) }
     }
 
     async fn read_list(&mut self) -> Result<(Vec<S::Object>, ResourceVersion), Error> {
         let version = self.wanted_version();
         let limit = self.options.page_size.unwrap_or(match &version {
             _ if self.pages_anyway => PAGE,
-            // Served from the server's cache, whole.
+            // The server answers from its cache, without pages.
             VersionMatch::NotOlderThan(_) => 0,
             _ => PAGE,
         });
@@ -57,8 +76,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             self.pages_anyway |= any_version;
             match self.read_page(self.list_options().limit(limit).continue_token(token), &mut objects).await {
                 Ok(next) => end.1 = next.1,
-                // The pages so far are of a state that is gone: one that needs no second page cannot expire.
-                Err(error) if is_version_trouble(&error) => {
+                // The pages so far are of an expired version. A list in one piece cannot expire half-way.
+                Err(error) if is_version_unavailable(&error) => {
                     objects.clear();
                     end = self.read_page(self.list_options(), &mut objects).await?;
                 }
@@ -66,12 +85,15 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             }
         }
         if end.0.is_empty() || end.0.as_str() == "0" {
-            return Err(Error::new(ErrorKind::Decode, "the list has no resourceVersion to watch from"));
+            return Err(Error::new(
+                ErrorKind::Decode,
+                "the list has no resourceVersion to watch from, so it cannot be followed",
+            ));
         }
         Ok((objects, end.0))
     }
 
-    /// Reads one page; gives back the version of the list and the token for the next page.
+    /// Reads one page. Returns the version of the list and the token of the next page.
     async fn read_page(
         &mut self,
         options: klient_core::ListOptions,
@@ -83,14 +105,15 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             if let Some(error) = unreadable.take() {
                 self.report_unreadable(&error);
             }
-            match item.and_then(|object| self.store.ingest(object)) {
+            match item.and_then(|object| self.ingest_listed(object)) {
                 Ok(object) => objects.push(object),
                 Err(error) => unreadable = Some(error),
             }
         }
-        // The last error was about the list itself if that has no end.
+        // Without an end, the last error was about the list itself.
         let Some(end) = list.end() else {
-            return Err(unreadable.unwrap_or_else(|| Error::new(ErrorKind::Decode, "the list has no end")));
+            return Err(unreadable
+                .unwrap_or_else(|| Error::new(ErrorKind::Decode, "the list ended before its closing metadata")));
         };
         if let Some(error) = unreadable {
             self.report_unreadable(&error);
@@ -108,8 +131,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         }
     }
 
-    /// Reads the whole state by a watch that begins with it, and goes on with that watch.
-    pub(super) async fn watch_list(&mut self, reason: Relist) -> Step<L::Watch> {
+    /// Reads the whole state by a watch that begins with it, and follows that watch.
+    pub(super) async fn watch_list(&mut self, reason: RelistReason) -> Step<L::Watch> {
         self.board.started();
         let version = match self.wanted_version() {
             VersionMatch::Any => VersionMatch::MostRecent,
@@ -120,13 +143,16 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         let mut watch = match self.source.watch(options, self.options.managed_fields).await {
             Ok(watch) => watch,
             Err(error) if error.kind() == ErrorKind::Invalid => {
-                tracing::info!(resource = self.source.describe(), %error, "no initial events from this server; listing");
+                tracing::info!(resource = self.source.describe(), %error, "server does not send initial events, listing");
                 self.source.lacks_watch_list();
                 return Step::List(reason);
             }
             Err(error) => return self.after_list_error(&error, reason),
         };
         match self.initial_events(&mut watch).await {
+            Initial::Complete(_, version) if self.is_unexpectedly_old(&version) => {
+                self.after_version_went_back(&version)
+            }
             Initial::Complete(objects, version) => {
                 self.replace(objects, version, reason);
                 Step::Follow(watch, limit)
@@ -142,8 +168,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
 
     async fn initial_events(&mut self, watch: &mut L::Watch) -> Initial<S::Object> {
         let mut objects: HashMap<ObjectKey, S::Object, foldhash::quality::RandomState> = HashMap::default();
-        let patience: Duration = self.options.watch_list_deadline;
-        let silence = tokio::time::sleep(patience);
+        let deadline: Duration = self.options.watch_list_deadline;
+        let silence = tokio::time::sleep(deadline);
         tokio::pin!(silence);
         let mut last = Instant::now();
         loop {
@@ -151,11 +177,11 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 biased;
                 event = watch.next() => event,
                 () = &mut silence => {
-                    if last.elapsed() < patience {
-                        silence.as_mut().reset(last + patience);
+                    if last.elapsed() < deadline {
+                        silence.as_mut().reset(last + deadline);
                         continue;
                     }
-                    tracing::info!(resource = self.source.describe(), "initial events do not come; listing");
+                    tracing::info!(resource = self.source.describe(), "initial events did not arrive in time, listing");
                     return Initial::Lacking;
                 }
             };
@@ -166,10 +192,12 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                     return Initial::Complete(objects.into_values().collect(), bookmark.resource_version);
                 }
                 Some(Ok(WatchEvent::Bookmark(_))) => {}
-                Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => match self.store.ingest(object) {
-                    Ok(object) => drop(objects.insert(object.key().clone(), object)),
-                    Err(error) => self.report_unreadable(&error),
-                },
+                Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                    match self.ingest_listed(object) {
+                        Ok(object) => drop(objects.insert(object.key().clone(), object)),
+                        Err(error) => self.report_unreadable(&error),
+                    }
+                }
                 Some(Ok(WatchEvent::Deleted(object))) => drop(objects.remove(&RawObject::key(&object))),
                 Some(Ok(WatchEvent::Error(status))) => return Initial::Failed(Error::from(status)),
                 Some(Err(error)) if watch.is_ended() => return Initial::Failed(error),
@@ -179,12 +207,13 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     }
 }
 
-/// How the initial events of a watch ended.
+/// The outcome of the initial events of a watch.
 enum Initial<T> {
+    /// All of them arrived.
     Complete(Vec<T>, ResourceVersion),
-    /// The server does not send any.
+    /// The server does not send them.
     Lacking,
-    /// The watch ended before they did.
+    /// The watch ended before they were complete.
     Broken,
     Failed(Error),
 }

@@ -1,4 +1,4 @@
-//! How a reflector lists and watches.
+//! Options of lists and watches.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,46 +6,46 @@ use klient_proto::ManagedFields;
 
 use crate::Error;
 
-/// How the current state is read before changes are followed.
+/// The way in which the current state is read before the watch is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FirstRead {
-    /// By a list. Its body is compressed on the way, which a watch's is not: the cheapest for this side.
+    /// A list. Its body is compressed on the way, which that of a watch is not: the cheapest for the client.
     #[default]
     List,
-    /// By a watch that begins with the current state, where the server has that; otherwise by a list. The cheapest for the
+    /// A watch that begins with the current state, or a list if the server does not support that. The cheapest for the
     /// server's memory.
     #[doc(alias = "WatchListClient")]
     WatchList,
 }
 
-/// Is told of failures.
+/// A function that is called with every failure.
 pub type ErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
 
 /// Options of a reflector or informer.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ReflectorOptions {
-    /// How the current state is read.
+    /// The way in which the current state is read.
     pub first_read: FirstRead,
-    /// Whether even the very first read must be of the newest state. Otherwise the server may answer with a state that it has
-    /// at hand, which can be older than one that this process saw before it was restarted.
+    /// Whether the very first read must return the most recent state. Otherwise the server may respond from its cache, with a
+    /// state that can be older than one that this process saw before it was restarted.
     pub consistent_first_read: bool,
-    /// Only objects with these labels.
+    /// The label selector of lists and watches.
     pub label_selector: Option<String>,
-    /// Only objects with these field values.
+    /// The field selector of lists and watches.
     pub field_selector: Option<String>,
-    /// How many objects a list asks for at once; unset, it depends on what the server reads the list from.
+    /// The number of objects per page of a list. If unset, it depends on whether the server can respond from its cache.
     pub page_size: Option<u32>,
-    /// A watch is asked to end after this to twice this time.
+    /// The shortest timeout of a watch. Each watch gets a random one between this and twice this.
     pub min_watch_timeout: Duration,
-    /// How long a watch may be without a sign of life, from a server that sends bookmarks, before it is given up for dead.
+    /// The time without an event or bookmark after which a watch is reopened, if the server sends bookmarks.
     pub max_silence: Duration,
-    /// How long a watch that begins with the current state may send nothing of it before a list is made instead.
+    /// The time without an event after which a watch that should begin with the current state is replaced by a list.
     pub watch_list_deadline: Duration,
-    /// What becomes of `managedFields`.
+    /// Whether `managedFields` are kept or dropped.
     pub managed_fields: ManagedFields,
-    /// Told of every failure.
+    /// Called with every failure. It must return quickly.
     pub on_error: Option<ErrorHandler>,
 }
 

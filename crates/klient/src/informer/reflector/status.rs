@@ -1,4 +1,4 @@
-//! How a reflector stands, for those who ask.
+//! The status of a reflector or informer.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{Error, ErrorKind, informer::metrics::InformerMetrics};
 
-/// What an informer is at.
+/// The state of an informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InformerState {
@@ -21,81 +21,85 @@ pub enum InformerState {
     Syncing,
     /// The cache follows the server.
     Synced,
-    /// The cache was complete, and has not heard from the server since.
+    /// The cache was synced, and the connection to the server has failed since.
     Stale {
-        /// Since when.
+        /// The time of the first failure.
         since: Instant,
     },
-    /// The server refuses the list or the watch: the credentials or their rights are wrong.
+    /// The server refuses the list or the watch. The credentials are invalid, or lack permission.
     Denied,
-    /// The server has no such kind, as yet.
+    /// The server does not serve the kind, or not yet.
     NotServed,
-    /// Stopped for good.
+    /// The informer was stopped, and cannot be started again.
     Stopped,
 }
 
-/// Why the whole state was read.
+/// The reason for a read of the whole state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Relist {
+pub enum RelistReason {
     /// Nothing was read before.
-    First,
-    /// The server no longer has, or does not have yet, the version to go on from.
+    Initial,
+    /// The server no longer has the version to resume from, or does not have it yet.
     Expired,
-    /// Watches could not be started, or brought nothing, again and again.
-    Fruitless,
-    /// The kind was not there, or not allowed.
+    /// Several watches in a row could not be opened or brought no event.
+    NoProgress,
+    /// The kind was not served, access to it was denied, or an earlier list failed.
     Unavailable,
+    /// The server's version is older than one that was already seen: the server was restored from a backup, or restarted
+    /// without its data.
+    VersionWentBack,
 }
 
-impl Relist {
-    /// As metrics and logs name it.
+impl RelistReason {
+    /// Returns the name that metrics and logs use.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::First => "first",
+            Self::Initial => "initial",
             Self::Expired => "expired",
-            Self::Fruitless => "fruitless",
+            Self::NoProgress => "no_progress",
             Self::Unavailable => "unavailable",
+            Self::VersionWentBack => "version_went_back",
         }
     }
 }
 
-/// How an informer stands.
+/// The status of an informer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InformerStatus {
-    /// What is listed and watched.
+    /// The name of the resource, such as `deployments.apps`.
     pub resource: String,
-    /// What it is at.
+    /// The current state.
     pub state: InformerState,
     /// The last version that was seen.
     pub resource_version: ResourceVersion,
-    /// How long ago anything came on a watch: an event or a bookmark.
+    /// The time since the last event or bookmark of a watch.
     pub event_age: Option<Duration>,
-    /// How long ago the last bookmark came.
+    /// The time since the last bookmark.
     pub bookmark_age: Option<Duration>,
-    /// How often the whole state was read, by reason.
-    pub relists: BTreeMap<Relist, u64>,
-    /// How many events came on watches.
+    /// The number of reads of the whole state, by reason.
+    pub relists: BTreeMap<RelistReason, u64>,
+    /// The number of events and bookmarks that arrived on watches.
     pub events: u64,
-    /// How many objects or events could not be read.
+    /// The number of objects and events that could not be read.
     pub decode_errors: u64,
-    /// What went wrong last.
+    /// The most recent failure.
     pub last_error: Option<String>,
-    /// How many objects the cache has.
+    /// The number of cached objects.
     pub objects: usize,
-    /// How many bytes these have in wire form.
+    /// The size of the cached objects in wire form, in bytes.
     pub bytes: usize,
 }
 
-/// Where a reflector writes how it stands.
+/// The shared status, which the reflector updates and handles read.
 pub(crate) struct StatusBoard {
-    notes: Mutex<Notes>,
+    record: Mutex<StatusRecord>,
     metrics: Option<InformerMetrics>,
     state: watch::Sender<InformerState>,
 }
 
-struct Notes {
+struct StatusRecord {
     status: InformerStatus,
     last_event: Option<Instant>,
     last_bookmark: Option<Instant>,
@@ -117,28 +121,28 @@ impl StatusBoard {
             objects: 0,
             bytes: 0,
         };
-        let notes = Notes { status, last_event: None, last_bookmark: None, synced_once: false };
-        Self { notes: Mutex::new(notes), metrics, state: watch::Sender::new(InformerState::Idle) }
+        let record = StatusRecord { status, last_event: None, last_bookmark: None, synced_once: false };
+        Self { record: Mutex::new(record), metrics, state: watch::Sender::new(InformerState::Idle) }
     }
 
     pub(crate) fn status(&self) -> InformerStatus {
-        self.note(|notes| {
-            let mut status = notes.status.clone();
-            status.event_age = notes.last_event.map(|at| at.elapsed());
-            status.bookmark_age = notes.last_bookmark.map(|at| at.elapsed());
+        self.update(|record| {
+            let mut status = record.status.clone();
+            status.event_age = record.last_event.map(|at| at.elapsed());
+            status.bookmark_age = record.last_bookmark.map(|at| at.elapsed());
             status.state = *self.state.borrow();
             status
         })
     }
 
-    /// Follows what it is at.
+    /// Returns a receiver of state changes.
     pub(crate) fn states(&self) -> watch::Receiver<InformerState> {
         self.state.subscribe()
     }
 
     pub(crate) fn set_state(&self, state: InformerState) {
         self.state.send_if_modified(|old| {
-            // Stopped is for ever, and staleness counts from its beginning.
+            // Stopped is final, and staleness counts from the first failure.
             let stays = *old == InformerState::Stopped
                 || matches!((*old, state), (InformerState::Stale { .. }, InformerState::Stale { .. }));
             let changes = !stays && *old != state;
@@ -153,17 +157,17 @@ impl StatusBoard {
     }
 
     pub(super) fn started(&self) {
-        if !self.note(|notes| notes.synced_once) {
+        if !self.update(|record| record.synced_once) {
             self.set_state(InformerState::Syncing);
         }
     }
 
-    /// The whole state was read.
-    pub(super) fn listed(&self, reason: Relist, version: &ResourceVersion) {
-        self.note(|notes| {
-            *notes.status.relists.entry(reason).or_default() += 1;
-            notes.status.resource_version = version.clone();
-            notes.synced_once = true;
+    /// Records a complete list.
+    pub(super) fn listed(&self, reason: RelistReason, version: &ResourceVersion) {
+        self.update(|record| {
+            *record.status.relists.entry(reason).or_default() += 1;
+            record.status.resource_version = version.clone();
+            record.synced_once = true;
         });
         if let Some(metrics) = &self.metrics {
             metrics.listed(reason);
@@ -171,35 +175,35 @@ impl StatusBoard {
         self.set_state(InformerState::Synced);
     }
 
-    /// A watch is open: the cache follows the server.
+    /// Records that a watch is open, so that the cache follows the server.
     pub(super) fn following(&self) {
         self.set_state(InformerState::Synced);
     }
 
-    /// Events were taken from a watch.
-    pub(super) fn took(&self, events: u64, version: &ResourceVersion) {
+    /// Records events that were applied.
+    pub(super) fn received(&self, events: u64, version: &ResourceVersion) {
         let now = Instant::now();
-        self.note(|notes| {
-            notes.status.events += events;
-            notes.status.resource_version = version.clone();
-            notes.last_event = Some(now);
+        self.update(|record| {
+            record.status.events += events;
+            record.status.resource_version = version.clone();
+            record.last_event = Some(now);
         });
         if let Some(metrics) = &self.metrics {
-            metrics.took(events);
+            metrics.received(events);
         }
     }
 
     pub(super) fn bookmarked(&self) {
         let now = Instant::now();
-        self.note(|notes| notes.last_bookmark = Some(now));
+        self.update(|record| record.last_bookmark = Some(now));
         if let Some(metrics) = &self.metrics {
             metrics.bookmarked();
         }
     }
 
-    /// How much the cache holds.
-    pub(crate) fn holds(&self, objects: usize, bytes: usize) {
-        self.note(|notes| (notes.status.objects, notes.status.bytes) = (objects, bytes));
+    /// Records the size of the cache.
+    pub(crate) fn resized(&self, objects: usize, bytes: usize) {
+        self.update(|record| (record.status.objects, record.status.bytes) = (objects, bytes));
     }
 
     pub(crate) fn metrics(&self) -> Option<&InformerMetrics> {
@@ -207,20 +211,20 @@ impl StatusBoard {
     }
 
     pub(super) fn unreadable(&self, error: &Error) {
-        self.note(|notes| {
-            notes.status.decode_errors += 1;
-            notes.status.last_error = Some(chain(error));
+        self.update(|record| {
+            record.status.decode_errors += 1;
+            record.status.last_error = Some(chain(error));
         });
         if let Some(metrics) = &self.metrics {
             metrics.unreadable();
         }
     }
 
-    /// Something went wrong, after which there will be another try.
+    /// Records a failure that is retried.
     pub(super) fn failed(&self, error: &Error) {
-        let synced_once = self.note(|notes| {
-            notes.status.last_error = Some(chain(error));
-            notes.synced_once
+        let synced_once = self.update(|record| {
+            record.status.last_error = Some(chain(error));
+            record.synced_once
         });
         match error.kind() {
             ErrorKind::Forbidden | ErrorKind::Unauthorized => self.set_state(InformerState::Denied),
@@ -230,12 +234,12 @@ impl StatusBoard {
         }
     }
 
-    fn note<R>(&self, change: impl FnOnce(&mut Notes) -> R) -> R {
-        change(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    fn update<R>(&self, change: impl FnOnce(&mut StatusRecord) -> R) -> R {
+        change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// An error with what lies below it.
+/// Returns the message of an error with those of its sources.
 fn chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -118,7 +118,7 @@ async fn controller_fails_only_the_key_that_cannot_be_decoded() {
     let text = br#"{"metadata": {"name": "bad", "namespace": "n", "uid": "u", "resourceVersion": "6"}, "data": 5}"#;
     events.send(Ok(WatchEvent::Added(RawObject::from_json(text, ManagedFields::Drop).unwrap()))).unwrap();
     let call = running.call().await;
-    assert_eq!(call.object().unwrap_err().to_string(), "ConfigMap n/bad cannot be decoded");
+    assert_eq!(call.object().unwrap_err().to_string(), "failed to decode ConfigMap n/bad");
     assert_eq!(running.call().await.failures(), 1);
     events.send(Ok(WatchEvent::Modified(object("good", "7")))).unwrap();
     while running.call().await.name() != "good" {}

@@ -1,4 +1,4 @@
-//! One informer for all who ask for the same objects.
+//! The factory returns one informer for the same objects.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use klient::{
@@ -10,7 +10,7 @@ use klient::{
 use super::{World, within};
 
 #[tokio::test(start_paused = true)]
-async fn everyone_gets_the_same_informer_of_a_kind_scope_and_selector() {
+async fn factory_shares_informer_by_kind_scope_and_selector() {
     let world = World::start().await;
     world.create("a").await;
     let factory = InformerFactory::new(world.client.clone());
@@ -28,12 +28,12 @@ async fn everyone_gets_the_same_informer_of_a_kind_scope_and_selector() {
     assert!(!same(&maps, &elsewhere) && !same(&maps, &selected));
     assert_eq!(selected.lister().len(), 0);
     let lists = |world: &World| world.server.requests()[&("GET".to_owned(), "/api/v1/configmaps".to_owned())];
-    // A list and a watch for each of the two that see all namespaces.
+    // A list and a watch for each of the two informers of all namespaces.
     assert_eq!(lists(&world), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_handle_stops_it_and_the_next_one_starts_anew() {
+async fn factory_creates_new_informer_after_last_handle() {
     let world = World::start().await;
     let factory = InformerFactory::new(world.client.clone());
     let maps = factory.core_v1().config_maps();
@@ -47,7 +47,7 @@ async fn the_last_handle_stops_it_and_the_next_one_starts_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn informers_of_all_forms_come_from_it() {
+async fn factory_creates_dynamic_and_metadata_informers() {
     let world = World::start().await;
     world.create("a").await;
     let factory = InformerFactory::new(world.client.clone()).namespace("default");
@@ -62,7 +62,7 @@ async fn informers_of_all_forms_come_from_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_stops_all_and_starts_none() {
+async fn factory_shutdown_stops_all_informers() {
     let world = World::start().await;
     let factory = InformerFactory::new(world.client.clone());
     let maps = factory.core_v1().config_maps();

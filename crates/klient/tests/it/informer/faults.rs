@@ -1,9 +1,9 @@
-//! Each fault by itself, on the embedded server: nothing is lost, and nothing spins.
+//! Single faults on the embedded server: no change is lost, and no request loop spins.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::informer::{FirstRead, InformerState, Relist, SharedInformer};
+use klient::informer::{FirstRead, InformerState, RelistReason, SharedInformer};
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ async fn cuttable(world: &World) -> (SharedInformer<ConfigMap>, Cuttable) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_watch_goes_on_without_a_list() {
+async fn informer_resumes_cut_watch_without_list() {
     let world = World::start().await;
     let (informer, source) = cuttable(&world).await;
     for round in 0..10 {
@@ -26,11 +26,11 @@ async fn a_cut_watch_goes_on_without_a_list() {
         world.create(&format!("m{round}")).await;
         world.assert_equal(&informer).await;
     }
-    assert_eq!(informer.status().relists, [(Relist::First, 1)].into());
+    assert_eq!(informer.status().relists, [(RelistReason::Initial, 1)].into());
 }
 
 #[tokio::test(start_paused = true)]
-async fn compaction_during_a_gap_leads_to_one_list() {
+async fn informer_relists_once_after_compaction() {
     let world = World::start().await;
     let (informer, source) = cuttable(&world).await;
     world.create("a").await;
@@ -41,20 +41,20 @@ async fn compaction_during_a_gap_leads_to_one_list() {
     world.create("b").await;
     world.server.compact();
     world.assert_equal(&informer).await;
-    assert_eq!(informer.status().relists[&Relist::Expired], 1);
+    assert_eq!(informer.status().relists[&RelistReason::Expired], 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_for_an_hour_is_not_asked_all_the_time() {
+async fn informer_backs_off_from_failing_server() {
     let world = World::start().await;
     let (informer, source) = cuttable(&world).await;
     world.server.inject(Fault::internal_error().on_method(http::Method::GET));
     source.cut();
     let before = world.reads();
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    // Half a minute to a minute between attempts, each of which the client may repeat by itself.
-    let asked = world.reads() - before;
-    assert!((60..600).contains(&asked), "{asked} requests in an hour");
+    // Half a minute to a minute between attempts, each of which the client may retry by itself.
+    let requests = world.reads() - before;
+    assert!((60..600).contains(&requests), "{requests} requests in an hour");
     assert!(matches!(informer.status().state, InformerState::Stale { since } if since.elapsed().as_secs() > 3500));
     world.server.clear_faults();
     world.create("a").await;
@@ -63,11 +63,11 @@ async fn a_server_that_fails_for_an_hour_is_not_asked_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_stalls_half_way_is_given_up() {
+async fn informer_reopens_stalled_watch() {
     let server = ApiServer::builder().bookmark_every(Duration::from_secs(60)).start().await.unwrap();
     let world = World::of(server);
     let (informer, source) = cuttable(&world).await;
-    // Bookmarks were seen, so that silence means something.
+    // After bookmarks were seen, silence means a dead connection.
     tokio::time::sleep(Duration::from_secs(150)).await;
     assert!(informer.status().bookmark_age.is_some());
     world.server.inject(Fault::stall_after(0).on_watches(true).times(1));
@@ -79,7 +79,7 @@ async fn a_watch_that_stalls_half_way_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn corrupted_bytes_lose_nothing() {
+async fn informer_recovers_from_corrupted_bytes() {
     for byte in [0, 1, 3, 4, 5, 8, 20, 60, 200, 400] {
         let world = World::start().await;
         let (informer, source) = cuttable(&world).await;
@@ -88,7 +88,7 @@ async fn corrupted_bytes_lose_nothing() {
         for name in ["a", "b", "c"] {
             world.create(name).await;
         }
-        // An event whose object was damaged is told of; a later one of the same object makes it whole.
+        // An event with a damaged object is reported. A later event of the same object repairs the cache.
         for name in ["a", "b", "c"] {
             world.set(name, "1").await;
         }
@@ -107,7 +107,7 @@ async fn corrupted_bytes_lose_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn initial_events_without_their_end_are_given_up_for_a_list() {
+async fn informer_lists_if_initial_events_do_not_end() {
     let world = World::start().await;
     world.create("a").await;
     world.server.inject(Fault::no_bookmarks());
@@ -119,11 +119,11 @@ async fn initial_events_without_their_end_are_given_up_for_a_list() {
     let start = Instant::now();
     second.start();
     within(second.wait_for_sync()).await.unwrap();
-    assert!(start.elapsed() < Duration::from_secs(1), "that is remembered for the server");
+    assert!(start.elapsed() < Duration::from_secs(1), "the client remembers this about the server");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_page_starts_the_list_over() {
+async fn informer_restarts_list_after_expired_page() {
     let world = World::start().await;
     for number in 0..7 {
         world.create(&format!("m{number}")).await;

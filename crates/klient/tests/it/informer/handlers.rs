@@ -1,4 +1,4 @@
-//! Handlers are told everything, in order, whatever the others do.
+//! Handlers receive all events in order, independently of each other.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,16 +13,16 @@ use klient::informer::{
 use tokio::time::Instant;
 
 use super::{
-    World, next, next_n,
+    World, next, next_n, short,
     source::{Page, Source, added, deleted, modified, says},
-    told, within,
+    within,
 };
 
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn recorder(log: &Log) -> impl EventHandler<ConfigMap> {
     let log = Arc::clone(log);
-    move |event: Event<ConfigMap>| log.lock().unwrap().push(told(&event))
+    move |event: &Event<ConfigMap>| log.lock().unwrap().push(short(event))
 }
 
 async fn logged(log: &Log, count: usize) -> Vec<String> {
@@ -36,19 +36,19 @@ async fn logged(log: &Log, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_hears_of_each_change_after_the_cache_has_it() {
+async fn handler_is_called_after_cache_has_the_change() {
     let world = World::start().await;
     world.create("a").await;
     let informer = world.synced().await;
     let log = Log::default();
-    let (store, heard) = (informer.store().clone(), Arc::clone(&log));
-    let registration = informer.add_handler(move |event: Event<ConfigMap>| {
+    let (store, seen) = (informer.store().clone(), Arc::clone(&log));
+    let registration = informer.add_handler(move |event: &Event<ConfigMap>| {
         let cached = store.get(event.key()).map_or(0, |object| object.resource_version().as_str().parse().unwrap());
-        let told_of: u64 = event.object().resource_version().as_str().parse().unwrap();
-        let gone = matches!(event, Event::Deleted(_));
-        // The cache has what the handler hears of, or something later.
-        let ahead = if gone { cached == 0 } else { cached == 0 || cached >= told_of };
-        heard.lock().unwrap().push(format!("{} {ahead}", told(&event)));
+        let received: u64 = event.object().resource_version().as_str().parse().unwrap();
+        let deleted = matches!(event, Event::Deleted(_));
+        // The cache has the state that the handler receives, or a later one.
+        let ahead = if deleted { cached == 0 } else { cached == 0 || cached >= received };
+        seen.lock().unwrap().push(format!("{} {ahead}", short(event)));
     });
     within(registration.wait_for_sync()).await.unwrap();
     world.set("a", "1").await;
@@ -58,14 +58,14 @@ async fn a_handler_hears_of_each_change_after_the_cache_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_hears_of_what_is_there_and_misses_nothing() {
+async fn late_handler_receives_cached_objects_and_all_changes() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
     let watch = source.watch();
     let informer = SharedInformer::new(source);
     informer.start();
     within(informer.wait_for_sync()).await.unwrap();
-    // One more handler after each event, and no event is lost or told twice to any of them.
+    // A handler is added after each event. None of them misses an event or receives one twice.
     let mut streams = Vec::new();
     for (version, round) in (6..).zip(0..20) {
         streams.push((round, informer.events()));
@@ -73,9 +73,9 @@ async fn a_late_handler_hears_of_what_is_there_and_misses_nothing() {
     }
     for (round, mut events) in streams {
         let mut seen = next_n(&mut events, 22).await;
-        let live = seen.iter().filter(|told| told.starts_with('+')).count();
+        let live = seen.iter().filter(|event| event.starts_with('+')).count();
         assert!(live >= 20 - round, "{seen:?}");
-        seen.iter_mut().for_each(|told| *told = told[1..].to_owned());
+        seen.iter_mut().for_each(|event| *event = event[1..].to_owned());
         let mut names: Vec<_> =
             ["a", "b"].map(str::to_owned).into_iter().chain((0..20).map(|n| format!("c{n}"))).collect();
         names.sort();
@@ -87,7 +87,7 @@ async fn a_late_handler_hears_of_what_is_there_and_misses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_handler_hears_nothing_more() {
+async fn removed_handler_receives_no_more_events() {
     let source = Source::default();
     source.list(Page::new("5", &[]));
     let watch = source.watch();
@@ -105,7 +105,7 @@ async fn a_removed_handler_hears_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_has_synced_when_it_was_told_of_the_whole_first_list() {
+async fn handler_has_synced_after_first_list() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
     let _watch = source.watch();
@@ -117,14 +117,14 @@ async fn a_handler_has_synced_when_it_was_told_of_the_whole_first_list() {
     within(early.wait_for_sync()).await.unwrap();
     assert_eq!(log.lock().unwrap().len(), 2);
     let mut late = informer.events();
-    assert!(!late.registration().has_synced(), "it has asked for nothing yet");
+    assert!(!late.registration().has_synced(), "the stream was not read yet");
     next_n(&mut late, 2).await;
     assert!(tokio::time::timeout(Duration::from_secs(1), late.next()).await.is_err());
     assert!(late.registration().has_synced());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_of_an_empty_cache_has_synced_too() {
+async fn handler_has_synced_on_empty_cache() {
     let source = Source::default();
     source.list(Page::new("5", &[]));
     let _watch = source.watch();
@@ -135,16 +135,16 @@ async fn a_handler_of_an_empty_cache_has_synced_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panicking_handler_goes_on_and_harms_nobody() {
+async fn panicking_handler_receives_next_event() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1")]));
     let watch = source.watch();
     let informer = SharedInformer::new(source);
     let (bad, good) = (Log::default(), Log::default());
     let log = Arc::clone(&bad);
-    let registration = informer.add_handler(move |event: Event<ConfigMap>| {
+    let registration = informer.add_handler(move |event: &Event<ConfigMap>| {
         assert_ne!(event.key().name(), "a", "boom");
-        log.lock().unwrap().push(told(&event));
+        log.lock().unwrap().push(short(event));
     });
     let _good = informer.add_handler(recorder(&good));
     informer.start();
@@ -155,7 +155,7 @@ async fn a_panicking_handler_goes_on_and_harms_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_handler_delays_nobody_and_holds_no_more_than_the_objects() {
+async fn slow_handler_has_bounded_backlog_and_delays_no_other() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1"), ("b", "2"), ("c", "3")]));
     let watch = source.watch();
@@ -168,7 +168,7 @@ async fn a_slow_handler_delays_nobody_and_holds_no_more_than_the_objects() {
     for version in 10..30_000u32 {
         let name = ["a", "b"][version as usize % 2];
         watch.send(modified(name, &version.to_string())).unwrap();
-        // Made and gone again, each under a name of its own.
+        // Objects that are created and deleted again, each with its own name.
         if version % 10 == 0 {
             let name = format!("short-{version}");
             watch.send(added(&name, &version.to_string())).unwrap();
@@ -179,13 +179,13 @@ async fn a_slow_handler_delays_nobody_and_holds_no_more_than_the_objects() {
     within(informer.wait_until_seen(&"40000".into())).await.unwrap();
     let backlog = slow.registration().backlog();
     assert!(backlog < 4096 + 10, "{backlog} events wait");
-    // It has missed states, but never the last one, and each state follows the one that it knew.
+    // The handler has missed states, but never the last one, and each state follows the one that it knew.
     let mut known = std::collections::BTreeMap::from([("a", "1".to_owned()), ("b", "2".to_owned())]);
     loop {
-        match told(&within(slow.next()).await.unwrap()) {
-            told if told == "-c" => break,
-            told => {
-                let Some(change) = told.strip_prefix('~') else { continue };
+        match short(&within(slow.next()).await.unwrap()) {
+            event if event == "-c" => break,
+            event => {
+                let Some(change) = event.strip_prefix('~') else { continue };
                 let (name, states) = change.split_once(' ').unwrap();
                 let (old, new) = states.split_once('>').unwrap();
                 let known = known.get_mut(name).unwrap();
@@ -200,7 +200,7 @@ async fn a_slow_handler_delays_nobody_and_holds_no_more_than_the_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_handler_is_shown_everything_again_at_its_own_pace() {
+async fn handlers_resync_at_their_own_periods() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1")]));
     let _watch = source.watch();
@@ -224,7 +224,7 @@ async fn each_handler_is_shown_everything_again_at_its_own_pace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_unchanged_objects_tells_nobody_anything() {
+async fn relist_sends_no_events_for_unchanged_objects() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
     let watch = source.watch();
@@ -241,11 +241,11 @@ async fn a_list_of_unchanged_objects_tells_nobody_anything() {
     assert_eq!(seen, ["*a", "*b", "~b 2>8"]);
     let after = informer.lister().namespace("n").get("a").unwrap();
     let bytes = |object: &CachedObject<ConfigMap>| object.wire().unwrap().bytes().as_ptr();
-    assert_eq!(bytes(&before), bytes(&after), "an object that did not change keeps its place in memory");
+    assert_eq!(bytes(&before), bytes(&after), "an unchanged object keeps its allocation");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_vanished_in_a_gap_is_told_with_its_last_known_state() {
+async fn relist_sends_last_known_state_of_deleted_objects() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
     let watch = source.watch();
@@ -263,7 +263,7 @@ async fn what_vanished_in_a_gap_is_told_with_its_last_known_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_turns_changes_into_additions_and_deletions() {
+async fn filtering_handler_turns_updates_into_adds_and_deletes() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1")]));
     let watch = source.watch();
@@ -280,7 +280,7 @@ async fn a_filter_turns_changes_into_additions_and_deletions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_are_told_what_waits_before_the_informer_ends() {
+async fn stop_delivers_pending_events_first() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
     let _watch = source.watch();
@@ -293,4 +293,34 @@ async fn handlers_are_told_what_waits_before_the_informer_ends() {
     assert_eq!(log.lock().unwrap().len(), 2);
     let late = informer.add_handler(recorder(&log));
     drop(late);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_receives_a_batch_in_the_order_of_the_server() {
+    let source = Source::default();
+    source.list(Page::new("5", &[]));
+    let watch = source.watch();
+    let informer = SharedInformer::new(source);
+    let mut events = informer.events();
+    let batch = [added("x", "6"), added("y", "7"), deleted("x", "8"), added("z", "9"), modified("y", "10")];
+    for event in batch {
+        watch.send(event).unwrap();
+    }
+    informer.start();
+    assert_eq!(next_n(&mut events, 5).await, ["+x", "+y", "-x", "+z", "~y 7>10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_receives_deletes_of_a_relist_first() {
+    let source = Source::default();
+    source.list(Page::new("5", &[("a", "1"), ("b", "2")]));
+    let watch = source.watch();
+    source.list(Page::new("9", &[("c", "8"), ("b", "7")]));
+    let _second = source.watch();
+    let informer = SharedInformer::new(source);
+    informer.start();
+    let mut events = informer.events();
+    next_n(&mut events, 2).await;
+    watch.send(says(klient::status::Status::expired("old"))).unwrap();
+    assert_eq!(next_n(&mut events, 3).await, ["?a", "+c", "~b 2>7"]);
 }

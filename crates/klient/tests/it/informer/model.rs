@@ -1,7 +1,8 @@
-//! Whatever happens to server and connections, the cache ends equal to the server, and each handler saw a possible history.
+//! Random faults: the cache ends equal to the server, and each handler received a valid history.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,16 +20,25 @@ use tokio::sync::watch;
 
 use super::{World, within};
 
-/// A source whose watches can be cut.
+/// A source whose watches a test can cut.
 #[derive(Clone)]
 pub(crate) struct Cuttable {
-    maps: Api<ConfigMap>,
+    maps: Arc<Mutex<Api<ConfigMap>>>,
     cuts: watch::Sender<u64>,
 }
 
 impl Cuttable {
     pub(crate) fn new(maps: Api<ConfigMap>) -> Self {
-        Self { maps, cuts: watch::Sender::new(0) }
+        Self { maps: Arc::new(Mutex::new(maps)), cuts: watch::Sender::new(0) }
+    }
+
+    /// Sends later requests to another server.
+    pub(crate) fn switch_to(&self, maps: Api<ConfigMap>) {
+        *self.maps.lock().unwrap() = maps;
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        self.maps.lock().unwrap().clone()
     }
 
     pub(crate) fn cut(&self) {
@@ -48,12 +58,12 @@ impl ListWatch for Cuttable {
     type Watch = CuttableWatch;
 
     async fn list(&self, options: ListOptions, managed_fields: ManagedFields) -> Result<ListStream<ConfigMap>, Error> {
-        ListWatch::list(&self.maps, options, managed_fields).await
+        ListWatch::list(&self.maps(), options, managed_fields).await
     }
 
     async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<CuttableWatch, Error> {
         let cuts = self.cuts.subscribe();
-        let watch = ListWatch::watch(&self.maps, options, managed_fields).await?;
+        let watch = ListWatch::watch(&self.maps(), options, managed_fields).await?;
         Ok(CuttableWatch { watch, cuts, cut: false })
     }
 
@@ -62,11 +72,11 @@ impl ListWatch for Cuttable {
     }
 
     fn lacks_watch_list(&self) {
-        ListWatch::lacks_watch_list(&self.maps);
+        ListWatch::lacks_watch_list(&self.maps());
     }
 
     fn offers_watch_list(&self) -> bool {
-        ListWatch::offers_watch_list(&self.maps)
+        ListWatch::offers_watch_list(&self.maps())
     }
 }
 
@@ -95,16 +105,16 @@ enum Step {
     Write(u8),
     Delete(u8),
     Cut,
-    /// History is forgotten, so that a watch that must begin anew cannot.
+    /// The server drops its history, so that a watch cannot resume.
     Compact,
     AddHandler,
     DropHandler(u8),
-    Trouble(Trouble),
+    Fault(FaultKind),
     Pause(u16),
 }
 
 #[derive(Clone, Debug)]
-enum Trouble {
+enum FaultKind {
     Busy,
     Broken,
     Gone,
@@ -117,17 +127,17 @@ enum Trouble {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let trouble = prop_oneof![
-        Just(Trouble::Busy),
-        Just(Trouble::Broken),
-        Just(Trouble::Gone),
-        (0u16..2000).prop_map(Trouble::CutOff),
-        // The frame, not what is in it: a changed letter of a name is a name, and nothing can tell.
-        (0u16..4).prop_map(Trouble::Corrupt),
-        (0u16..2000).prop_map(Trouble::Stall),
-        Just(Trouble::NoBookmarks),
-        Just(Trouble::ListBroken),
-        (0u16..2000).prop_map(Trouble::ListCutOff),
+    let fault = prop_oneof![
+        Just(FaultKind::Busy),
+        Just(FaultKind::Broken),
+        Just(FaultKind::Gone),
+        (0u16..2000).prop_map(FaultKind::CutOff),
+        // Only the frame: a changed letter of a name is a valid name, which no check can find.
+        (0u16..4).prop_map(FaultKind::Corrupt),
+        (0u16..2000).prop_map(FaultKind::Stall),
+        Just(FaultKind::NoBookmarks),
+        Just(FaultKind::ListBroken),
+        (0u16..2000).prop_map(FaultKind::ListCutOff),
     ];
     prop_oneof![
         8 => (0u8..6).prop_map(Step::Write),
@@ -136,34 +146,34 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Compact),
         1 => Just(Step::AddHandler),
         1 => (0u8..4).prop_map(Step::DropHandler),
-        2 => trouble.prop_map(Step::Trouble),
+        2 => fault.prop_map(Step::Fault),
         2 => (0u16..20_000).prop_map(Step::Pause),
     ]
 }
 
-fn inject(world: &World, trouble: &Trouble) {
+fn inject(world: &World, fault: &FaultKind) {
     let watches = |fault: Fault| fault.on_watches(true).times(1);
     let lists = |fault: Fault| fault.on_watches(false).on_method(http::Method::GET).times(1);
-    world.server.inject(match trouble {
-        Trouble::Busy => watches(Fault::too_many_requests(2)),
-        Trouble::Broken => watches(Fault::internal_error()),
-        Trouble::Gone => watches(Fault::gone()),
-        Trouble::CutOff(bytes) => watches(Fault::cut_after((*bytes).into())),
-        Trouble::Corrupt(byte) => watches(Fault::corrupt_at((*byte).into())),
-        Trouble::Stall(bytes) => watches(Fault::stall_after((*bytes).into())),
-        Trouble::NoBookmarks => Fault::no_bookmarks().times(1),
-        Trouble::ListBroken => lists(Fault::internal_error()),
-        Trouble::ListCutOff(bytes) => lists(Fault::cut_after((*bytes).into())),
+    world.server.inject(match fault {
+        FaultKind::Busy => watches(Fault::too_many_requests(2)),
+        FaultKind::Broken => watches(Fault::internal_error()),
+        FaultKind::Gone => watches(Fault::gone()),
+        FaultKind::CutOff(bytes) => watches(Fault::cut_after((*bytes).into())),
+        FaultKind::Corrupt(byte) => watches(Fault::corrupt_at((*byte).into())),
+        FaultKind::Stall(bytes) => watches(Fault::stall_after((*bytes).into())),
+        FaultKind::NoBookmarks => Fault::no_bookmarks().times(1),
+        FaultKind::ListBroken => lists(Fault::internal_error()),
+        FaultKind::ListCutOff(bytes) => lists(Fault::cut_after((*bytes).into())),
     });
 }
 
-/// What a handler knows after what it was told; each step must follow from what it knew.
+/// The states that a handler knows. Each event must follow from the state before it.
 #[derive(Default)]
-struct Heard {
+struct History {
     known: BTreeMap<ObjectKey, String>,
 }
 
-impl Heard {
+impl History {
     fn take(&mut self, event: &Event<ConfigMap>) {
         let version =
             |object: &klient::informer::CachedObject<ConfigMap>| object.resource_version().as_str().to_owned();
@@ -174,9 +184,13 @@ impl Heard {
             }
             Event::Updated { old, new } => {
                 let known = self.known.insert(key.clone(), version(new));
-                assert_eq!(known, Some(version(old)), "{key} was changed from a state that nobody told of");
+                assert_eq!(
+                    known,
+                    Some(version(old)),
+                    "{key} was updated from a state that the handler did not receive"
+                );
                 let order = old.resource_version().compare(&new.resource_version());
-                assert_eq!(order, Some(std::cmp::Ordering::Less), "{key} went back");
+                assert_eq!(order, Some(std::cmp::Ordering::Less), "{key} was updated to an older version");
             }
             Event::Deleted(_) => assert!(self.known.remove(&key).is_some(), "{key} was deleted before it was added"),
         }
@@ -188,10 +202,10 @@ async fn play(steps: Vec<Step>, first_read: FirstRead) {
     let source = Cuttable::new(world.maps.clone());
     let informer = SharedInformer::builder(source.clone()).first_read(first_read).build();
     informer.start();
-    let mut handlers: Vec<(EventStream<ConfigMap>, Heard)> = vec![(informer.events(), Heard::default())];
+    let mut handlers: Vec<(EventStream<ConfigMap>, History)> = vec![(informer.events(), History::default())];
     let mut value = 0;
     let mut names = BTreeSet::new();
-    let damaged = steps.iter().any(|step| matches!(step, Step::Trouble(Trouble::Corrupt(_))));
+    let damaged = steps.iter().any(|step| matches!(step, Step::Fault(FaultKind::Corrupt(_))));
     for step in steps {
         match step {
             Step::Write(name) => {
@@ -211,12 +225,12 @@ async fn play(steps: Vec<Step>, first_read: FirstRead) {
             }
             Step::Cut => source.cut(),
             Step::Compact => world.server.compact(),
-            Step::AddHandler => handlers.push((informer.events(), Heard::default())),
+            Step::AddHandler => handlers.push((informer.events(), History::default())),
             Step::DropHandler(which) if !handlers.is_empty() => {
                 handlers.remove(usize::from(which) % handlers.len());
             }
             Step::DropHandler(_) => {}
-            Step::Trouble(trouble) => inject(&world, &trouble),
+            Step::Fault(fault) => inject(&world, &fault),
             Step::Pause(milliseconds) => tokio::time::sleep(Duration::from_millis(milliseconds.into())).await,
         }
     }
@@ -226,12 +240,12 @@ async fn play(steps: Vec<Step>, first_read: FirstRead) {
     world.assert_equal(&informer).await;
     let expected: BTreeMap<ObjectKey, String> =
         world.state().await.0.into_iter().map(|(key, version)| (key, version.as_str().to_owned())).collect();
-    for (mut events, mut heard) in handlers {
-        while heard.known != expected {
+    for (mut events, mut history) in handlers {
+        while history.known != expected {
             let event = within(events.next()).await.unwrap();
-            heard.take(&event);
+            history.take(&event);
         }
-        assert_eq!(events.registration().backlog(), 0, "nothing comes after the end");
+        assert_eq!(events.registration().backlog(), 0, "events are left after the last one");
     }
     assert!(damaged || informer.status().decode_errors == 0, "{:?}", informer.status());
 }
@@ -240,7 +254,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_cache_ends_equal_and_histories_are_possible(
+    fn cache_converges_and_event_histories_are_valid(
         steps in proptest::collection::vec(step(), 0..60),
         watch_list: bool,
     ) {

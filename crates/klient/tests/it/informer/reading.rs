@@ -3,14 +3,14 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use klient::{
     Api, ObjectKey,
-    informer::{Form, IndexFunc, Indexers, NAMESPACE_INDEX, SharedInformer},
+    informer::{IndexFunc, Indexers, NAMESPACE_INDEX, ObjectFormat, SharedInformer},
 };
 use serde_json::json;
 
 use super::{World, within};
 
 #[tokio::test(start_paused = true)]
-async fn listers_find_by_key_namespace_and_labels() {
+async fn lister_finds_by_key_namespace_and_labels() {
     let world = World::start().await;
     world.create_with("a", json!({"app": "web"})).await;
     world.create_with("b", json!({"app": "db"})).await;
@@ -29,11 +29,11 @@ async fn listers_find_by_key_namespace_and_labels() {
     assert_eq!(lister.select(&"".parse().unwrap()).len(), 2);
     let version = world.create("c").await;
     within(informer.wait_until_seen(&version)).await.unwrap();
-    assert_eq!(default.list().len(), 3, "the index by namespace follows");
+    assert_eq!(default.list().len(), 3, "the namespace index is updated");
 }
 
 #[tokio::test(start_paused = true)]
-async fn indices_find_by_label_owner_field_and_closure_before_and_after_the_start() {
+async fn index_finds_by_label_owner_field_and_closure() {
     let world = World::start().await;
     let pods: Api<Pod> = Api::namespaced(world.client.clone(), "default");
     for (name, node) in [("p", "node-1"), ("q", "node-2"), ("r", "node-1")] {
@@ -43,9 +43,9 @@ async fn indices_find_by_label_owner_field_and_closure_before_and_after_the_star
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": format!("image-{name}")}]}});
         pods.create(&serde_json::from_value(pod).unwrap()).await.unwrap();
     }
-    for form in [Form::Wire, Form::Decoded] {
+    for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
         let informer = SharedInformer::builder(pods.clone())
-            .form(form)
+            .object_format(form)
             .indexers(Indexers::new().with("node", IndexFunc::field("spec.nodeName".parse().unwrap())))
             .build();
         informer.start();
@@ -75,7 +75,7 @@ async fn indices_find_by_label_owner_field_and_closure_before_and_after_the_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_index_and_one_that_is_there_are_errors() {
+async fn unknown_and_duplicate_indices_are_errors() {
     let world = World::start().await;
     let informer = world.informer();
     let error = informer.store().by_index("node", "x").unwrap_err();
@@ -86,7 +86,7 @@ async fn an_unknown_index_and_one_that_is_there_are_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_stays_as_it_was() {
+async fn snapshot_does_not_change() {
     let world = World::start().await;
     world.create("a").await;
     let informer = world.synced().await;

@@ -1,4 +1,4 @@
-//! A source of objects that does what a test tells it, and remembers what it was asked.
+//! A source of objects that follows a test's script, and records the requests.
 
 use std::{
     collections::VecDeque,
@@ -17,25 +17,25 @@ use klient::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// What was asked, in short: `list 0 500`, `list =5 0`, `watch @5`, `initial`.
-pub(crate) type Asked = String;
+/// A request in short: `list any 500`, `list >=5 0`, `page token 500`, `watch @5`, `initial newest`.
+pub(crate) type Request = String;
 
 #[derive(Clone, Default)]
 pub(crate) struct Source {
-    shared: Arc<Mutex<Script>>,
+    script: Arc<Mutex<Script>>,
 }
 
 #[derive(Default)]
 struct Script {
-    asked: Vec<Asked>,
+    requests: Vec<Request>,
     lists: VecDeque<Result<Page, Error>>,
-    watches: VecDeque<Result<mpsc::UnboundedReceiver<Said>, Error>>,
+    watches: VecDeque<Result<mpsc::UnboundedReceiver<Sent>, Error>>,
     lacking: bool,
 }
 
-pub(crate) type Said = Result<WatchEvent<RawObject>, Error>;
+pub(crate) type Sent = Result<WatchEvent<RawObject>, Error>;
 
-/// One answer to a list.
+/// One response to a list request.
 pub(crate) struct Page {
     items: VecDeque<Result<RawObject, Error>>,
     version: String,
@@ -45,7 +45,11 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(version: &str, names: &[(&str, &str)]) -> Self {
-        let items = names.iter().map(|(name, version)| Ok(object(name, version))).collect();
+        Self::of(version, names.iter().map(|(name, version)| object(name, version)))
+    }
+
+    pub(crate) fn of(version: &str, objects: impl IntoIterator<Item = RawObject>) -> Self {
+        let items = objects.into_iter().map(Ok).collect();
         Self { items, version: version.to_owned(), token: None, broken: false }
     }
 
@@ -59,7 +63,7 @@ impl Page {
         self
     }
 
-    /// Ends with an error instead of its end.
+    /// Breaks off with an error.
     pub(crate) fn breaking(mut self) -> Self {
         self.items.push_back(Err(Error::new(ErrorKind::Transport, "broken")));
         self.broken = true;
@@ -68,35 +72,39 @@ impl Page {
 }
 
 pub(crate) fn object(name: &str, version: &str) -> RawObject {
+    object_with(name, version, version)
+}
+
+pub(crate) fn object_with(name: &str, version: &str, value: &str) -> RawObject {
     let text = json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version},
-                      "data": {"n": version}});
+                      "data": {"n": value}});
     RawObject::from_json(text.to_string().as_bytes(), ManagedFields::Drop).unwrap()
 }
 
 impl Source {
     pub(crate) fn list(&self, page: Page) -> &Self {
-        self.shared.lock().unwrap().lists.push_back(Ok(page));
+        self.script.lock().unwrap().lists.push_back(Ok(page));
         self
     }
 
     pub(crate) fn list_fails(&self, error: Error) -> &Self {
-        self.shared.lock().unwrap().lists.push_back(Err(error));
+        self.script.lock().unwrap().lists.push_back(Err(error));
         self
     }
 
-    pub(crate) fn watch(&self) -> mpsc::UnboundedSender<Said> {
+    pub(crate) fn watch(&self) -> mpsc::UnboundedSender<Sent> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.shared.lock().unwrap().watches.push_back(Ok(receiver));
+        self.script.lock().unwrap().watches.push_back(Ok(receiver));
         sender
     }
 
     pub(crate) fn watch_fails(&self, error: Error) -> &Self {
-        self.shared.lock().unwrap().watches.push_back(Err(error));
+        self.script.lock().unwrap().watches.push_back(Err(error));
         self
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.shared.lock().unwrap().asked.clone()
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.script.lock().unwrap().requests.clone()
     }
 }
 
@@ -116,12 +124,12 @@ impl ListWatch for Source {
 
     async fn list(&self, options: ListOptions, _: ManagedFields) -> Result<Page, Error> {
         let next = {
-            let mut script = self.shared.lock().unwrap();
-            let asked = match &options.continue_token {
+            let mut script = self.script.lock().unwrap();
+            let request = match &options.continue_token {
                 Some(token) => format!("page {token} {}", options.limit),
                 None => format!("list {} {}", shown(&options.version), options.limit),
             };
-            script.asked.push(asked);
+            script.requests.push(request);
             script.lists.pop_front()
         };
         match next {
@@ -132,9 +140,9 @@ impl ListWatch for Source {
 
     async fn watch(&self, options: WatchOptions, _: ManagedFields) -> Result<Events, Error> {
         let next = {
-            let mut script = self.shared.lock().unwrap();
+            let mut script = self.script.lock().unwrap();
             let what = if options.send_initial_events == Some(true) { "initial" } else { "watch" };
-            script.asked.push(format!("{what} {}", shown(&options.version)));
+            script.requests.push(format!("{what} {}", shown(&options.version)));
             script.watches.pop_front()
         };
         match next {
@@ -148,11 +156,11 @@ impl ListWatch for Source {
     }
 
     fn offers_watch_list(&self) -> bool {
-        !self.shared.lock().unwrap().lacking
+        !self.script.lock().unwrap().lacking
     }
 
     fn lacks_watch_list(&self) {
-        self.shared.lock().unwrap().lacking = true;
+        self.script.lock().unwrap().lacking = true;
     }
 }
 
@@ -174,16 +182,16 @@ impl ListItems for Page {
 }
 
 pub(crate) struct Events {
-    receiver: mpsc::UnboundedReceiver<Said>,
+    receiver: mpsc::UnboundedReceiver<Sent>,
     ended: bool,
 }
 
 impl WatchEvents for Events {
-    async fn next(&mut self) -> Option<Said> {
-        let said = self.receiver.recv().await;
-        // A connection that broke is at its end; an event that cannot be read is not.
-        self.ended = said.is_none() || matches!(&said, Some(Err(error)) if error.kind() == ErrorKind::Transport);
-        said
+    async fn next(&mut self) -> Option<Sent> {
+        let sent = self.receiver.recv().await;
+        // A broken connection ends the watch. An unreadable event does not.
+        self.ended = sent.is_none() || matches!(&sent, Some(Err(error)) if error.kind() == ErrorKind::Transport);
+        sent
     }
 
     fn is_ended(&self) -> bool {
@@ -191,26 +199,26 @@ impl WatchEvents for Events {
     }
 }
 
-pub(crate) fn added(name: &str, version: &str) -> Said {
+pub(crate) fn added(name: &str, version: &str) -> Sent {
     Ok(WatchEvent::Added(object(name, version)))
 }
 
-pub(crate) fn modified(name: &str, version: &str) -> Said {
+pub(crate) fn modified(name: &str, version: &str) -> Sent {
     Ok(WatchEvent::Modified(object(name, version)))
 }
 
-pub(crate) fn deleted(name: &str, version: &str) -> Said {
+pub(crate) fn deleted(name: &str, version: &str) -> Sent {
     Ok(WatchEvent::Deleted(object(name, version)))
 }
 
-pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Said {
+pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Sent {
     Ok(WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end, types: None }))
 }
 
-pub(crate) fn says(status: Status) -> Said {
+pub(crate) fn says(status: Status) -> Sent {
     Ok(WatchEvent::Error(status))
 }
 
-pub(crate) fn broken() -> Said {
+pub(crate) fn broken() -> Sent {
     Err(Error::new(ErrorKind::Transport, "connection reset"))
 }

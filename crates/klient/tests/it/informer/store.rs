@@ -1,4 +1,4 @@
-//! The store by itself, without an informer.
+//! The store without an informer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ fn check(snapshot: &Snapshot<Entry>, model: &Model, indices: &[&str]) {
 
 proptest! {
     #[test]
-    fn it_is_a_map_with_indices_and_snapshots_stay(steps in steps()) {
+    fn store_is_a_map_with_indices_and_snapshots(steps in steps()) {
         let store = ThreadSafeStore::<Entry>::new();
         let mut model = Model::new();
         let mut indices = Vec::new();
@@ -97,7 +97,7 @@ proptest! {
 }
 
 #[test]
-fn a_change_that_panics_half_way_is_undone() {
+fn store_undoes_a_write_that_panics() {
     let store = ThreadSafeStore::<Entry>::new();
     store.add_index("costly", by_values().costly()).unwrap();
     store.insert((key(1), vec![1]));
@@ -114,7 +114,7 @@ fn a_change_that_panics_half_way_is_undone() {
 }
 
 #[test]
-fn an_index_function_that_panics_leaves_the_object_out_of_the_index_only() {
+fn store_keeps_object_if_index_function_panics() {
     let store = ThreadSafeStore::<Entry>::new();
     let index = store.add_index("bad", IndexFunc::new(|_: &Entry, _| panic!("no"))).unwrap();
     store.insert((key(1), vec![]));
@@ -122,7 +122,7 @@ fn an_index_function_that_panics_leaves_the_object_out_of_the_index_only() {
 }
 
 #[test]
-fn values_that_nobody_has_any_more_are_gone() {
+fn index_drops_values_without_objects() {
     let store = ThreadSafeStore::<Entry>::new();
     let index = store.add_index("values", by_values()).unwrap();
     store.insert((key(1), vec![]));

@@ -1,11 +1,11 @@
-//! The cache equals the server.
+//! The cache has the same objects as the server.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
     Api,
-    informer::{FirstRead, Form, InformerState, SharedInformer},
+    informer::{FirstRead, InformerState, ObjectFormat, SharedInformer},
     metrics::Registry,
     object::DynamicObject,
     request::Target,
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{World, cached, next, next_n, within};
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_has_what_was_there_and_what_comes() {
+async fn informer_caches_existing_objects_and_changes() {
     for first_read in [FirstRead::List, FirstRead::WatchList] {
         let world = World::start().await;
         world.create("a").await;
@@ -32,14 +32,14 @@ async fn a_cache_has_what_was_there_and_what_comes() {
         world.delete("a").await;
         world.assert_equal(&informer).await;
         assert_eq!(informer.status().state, InformerState::Synced);
-        // Three lists are the test's own; then there is one list and one watch, or one watch that does for both.
+        // Three lists are the test's own. The informer needs one list and one watch, or one watch for both.
         let requests = if first_read == FirstRead::List { 5 } else { 4 };
         assert_eq!(world.reads(), requests);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_writer_waits_until_the_cache_has_its_write() {
+async fn wait_until_seen_shows_own_writes() {
     let world = World::start().await;
     let informer = world.synced().await;
     for value in 0..20 {
@@ -50,13 +50,13 @@ async fn a_writer_waits_until_the_cache_has_its_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_last_handle_ends_the_watch() {
+async fn dropping_last_handle_stops_informer() {
     let world = World::start().await;
     let informer = world.synced().await;
     let lister = informer.lister();
     drop(informer);
     let version = world.create("a").await;
-    // A lister keeps it running.
+    // A lister keeps the informer running.
     within(async {
         while lister.snapshot().resource_version().compare(&version).is_none_or(std::cmp::Ordering::is_lt) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -69,11 +69,11 @@ async fn dropping_the_last_handle_ends_the_watch() {
     let before = world.reads();
     world.create("b").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(world.reads(), before, "nobody watches any more");
+    assert_eq!(world.reads(), before, "the watch has ended");
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_is_for_good_and_tells_those_who_wait() {
+async fn stop_is_final_and_wakes_waiting_callers() {
     let world = World::start().await;
     let informer = world.synced().await;
     let mut events = informer.events();
@@ -95,7 +95,7 @@ async fn stopping_is_for_good_and_tells_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_until_a_signal_stops_afterwards() {
+async fn run_until_stops_after_signal() {
     let world = World::start().await;
     let informer = world.informer();
     let signal = async { within(informer.wait_for_sync()).await.unwrap() };
@@ -104,7 +104,7 @@ async fn running_until_a_signal_stops_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_choose_what_is_cached() {
+async fn informer_caches_only_selected_objects() {
     let world = World::start().await;
     world.create_with("a", json!({"app": "web"})).await;
     world.create_with("b", json!({"app": "db"})).await;
@@ -120,32 +120,32 @@ async fn selectors_choose_what_is_cached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_keeps_objects_as_they_came_or_decoded() {
+async fn informer_stores_objects_in_wire_form_or_decoded() {
     let world = World::start().await;
     world.create("a").await;
-    for form in [Form::Wire, Form::Decoded] {
-        let informer = SharedInformer::builder(world.maps.clone()).form(form).build();
+    for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
+        let informer = SharedInformer::builder(world.maps.clone()).object_format(form).build();
         informer.start();
         within(informer.wait_for_sync()).await.unwrap();
         let object = informer.lister().namespace("default").get("a").unwrap();
-        assert_eq!(object.wire().is_some(), form == Form::Wire);
+        assert_eq!(object.wire().is_some(), form == ObjectFormat::Wire);
         assert_eq!(object.decode().unwrap().data.as_ref().unwrap()["n"], "0");
         let same = std::sync::Arc::ptr_eq(&object.decode().unwrap(), &object.decode().unwrap());
-        assert_eq!(same, form == Form::Decoded);
+        assert_eq!(same, form == ObjectFormat::Decoded);
         assert!(!object.resource_version().is_empty() && object.uid().is_some());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_leaves_out_what_nobody_needs() {
+async fn transform_changes_objects_before_they_are_stored() {
     let world = World::start().await;
     let secret: Secret =
         serde_json::from_value(json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}})).unwrap();
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     secrets.create(&secret).await.unwrap();
-    for form in [Form::Wire, Form::Decoded] {
+    for form in [ObjectFormat::Wire, ObjectFormat::Decoded] {
         let informer = SharedInformer::builder(secrets.clone())
-            .form(form)
+            .object_format(form)
             .transform(|secret: &mut Secret| secret.data = None)
             .build();
         informer.start();
@@ -158,7 +158,7 @@ async fn a_transform_leaves_out_what_nobody_needs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_that_panics_costs_one_object() {
+async fn panicking_transform_skips_one_object() {
     let world = World::start().await;
     world.create("a").await;
     world.create("b").await;
@@ -172,7 +172,7 @@ async fn a_transform_that_panics_costs_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_and_dynamic_objects_are_cached_too() {
+async fn informer_caches_metadata_and_dynamic_objects() {
     let world = World::start().await;
     world.create_with("a", json!({"app": "web"})).await;
     let metadata = SharedInformer::new(world.maps.metadata());
@@ -193,7 +193,7 @@ async fn metadata_and_dynamic_objects_are_cached_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_resources_are_waited_for_and_followed() {
+async fn informer_waits_for_custom_resource_definition() {
     let world = World::start().await;
     let gvk = GroupVersionKind::new("example.com", "v1", "Widget");
     let resource = ApiResource::new(gvk, "widgets", Scope::Namespaced);
@@ -222,7 +222,7 @@ async fn custom_resources_are_waited_for_and_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_are_kept_only_on_request() {
+async fn informer_keeps_managed_fields_only_on_request() {
     let world = World::start().await;
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "m", "managedFields": [
         {"manager": "me", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
@@ -243,7 +243,7 @@ async fn managed_fields_are_kept_only_on_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_does_is_counted() {
+async fn informer_records_metrics() {
     let world = World::start().await;
     world.create("a").await;
     let registry = Registry::new();
@@ -255,7 +255,7 @@ async fn what_it_does_is_counted() {
     let text = within(async {
         loop {
             let text = registry.render();
-            // The events are counted right after they took effect.
+            // Events are counted right after they were applied.
             if text.contains("informer_events_total{name=\"maps\",resource=\"configmaps\"} 1") {
                 return text;
             }
@@ -265,12 +265,12 @@ async fn what_it_does_is_counted() {
     .await;
     for line in [
         "informer_store_objects{name=\"maps\",resource=\"configmaps\"} 2".to_owned(),
-        "informer_relists_total{name=\"maps\",resource=\"configmaps\",reason=\"first\"} 1".to_owned(),
+        "informer_relists_total{name=\"maps\",resource=\"configmaps\",reason=\"initial\"} 1".to_owned(),
         "informer_synced{name=\"maps\",resource=\"configmaps\"} 1".to_owned(),
         format!("informer_store_resource_version{{name=\"maps\",resource=\"configmaps\"}} {version}"),
         "informer_queued_items{name=\"maps\",resource=\"configmaps\"} 0".to_owned(),
     ] {
-        assert!(text.contains(&line), "{line} is not in\n{text}");
+        assert!(text.contains(&line), "{line} is missing in\n{text}");
     }
     assert!(informer.status().bytes > 0);
 }
