@@ -22,23 +22,27 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// Reads a patch from a request's body.
+    /// Returns whether a content type is that of server-side apply.
+    pub(crate) fn is_apply(content_type: &str) -> bool {
+        essence(content_type) == media_type::APPLY_PATCH
+    }
+
+    /// Parses the body of a patch request.
     pub(crate) fn parse(resource: &Resource, content_type: &str, body: &Bytes) -> Result<Self> {
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
         let json = || -> Result<Value> {
             serde_json::from_slice(body).map_err(|error| {
                 let why = crate::decode::go_json_error(body, &error);
                 Box::new(Status::bad_request(format!("error decoding patch: {why}")))
             })
         };
-        match essence {
+        match essence(content_type) {
             media_type::JSON_PATCH => Ok(Self::Json(json_patch::Operations::parse(&json()?)?)),
             media_type::MERGE_PATCH => Ok(Self::Merge(object(json()?)?)),
             media_type::STRATEGIC_MERGE_PATCH if !resource.is_custom() => Ok(Self::Strategic(object(json()?)?)),
             media_type::APPLY_PATCH => Err(Box::new(Status::failure(
                 StatusReason::Unknown,
                 501,
-                "server-side apply is not supported by the embedded API server yet",
+                "server-side apply is not supported by the embedded API server: send a merge, strategic merge or JSON patch",
             ))),
             _ if resource.is_custom() => {
                 let others = [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH];
@@ -77,6 +81,11 @@ impl Patch {
         };
         Some((go_text(patch), format!("cannot restore struct from: {kind}")))
     }
+}
+
+/// Returns a content type without its parameters.
+fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
 }
 
 /// A value as Go prints it.

@@ -78,7 +78,7 @@ pub struct ApiServerBuilder {
     folder: Option<PathBuf>,
     clock: Arc<dyn Clock>,
     uids: Option<Box<dyn Fn() -> String + Send + Sync>>,
-    revision: u64,
+    revision: Option<u64>,
     history: usize,
     bookmark_every: Duration,
     authentication: Authentication,
@@ -109,7 +109,7 @@ impl ApiServer {
             folder: None,
             clock: Arc::new(SystemClock),
             uids: None,
-            revision: 1,
+            revision: None,
             history: 100_000,
             bookmark_every: Duration::from_secs(60),
             authentication: Authentication { off: true, ..Authentication::default() },
@@ -227,10 +227,14 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets after which revision the first write comes.
+    /// Sets the revision before the first write, for tests that need the same resource versions in every run.
+    ///
+    /// By default a new server starts at the number of microseconds since 1970. An in-memory server that is restarted
+    /// therefore never repeats a resource version, and clients notice the restart. A server with a
+    /// [`folder`](Self::folder) continues after the newest revision on disk, even if that is higher than `revision`.
     #[must_use]
     pub fn revision(mut self, revision: u64) -> Self {
-        self.revision = revision;
+        self.revision = Some(revision);
         self
     }
 
@@ -263,8 +267,9 @@ impl ApiServerBuilder {
     /// If its folder cannot be read.
     pub async fn start(self) -> std::result::Result<ApiServer, StartError> {
         let store = match &self.folder {
-            None => Store::in_memory(self.revision, self.history),
-            Some(folder) => Store::open(folder, self.revision, self.history).map_err(|source| StartError { source })?,
+            None => Store::in_memory(self.revision.unwrap_or_else(first_revision), self.history),
+            Some(folder) => Store::open(folder, self.revision, first_revision(), self.history)
+                .map_err(|source| StartError { source })?,
         };
         let seed = self.clock.now().as_nanosecond() as u64 ^ u64::from(std::process::id()).rotate_left(32);
         let core = Arc::new(Core {
@@ -360,6 +365,14 @@ impl Core {
     pub(crate) fn random(&self) -> u64 {
         mix(self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
     }
+}
+
+/// Returns a revision that no earlier server used: a server cannot do a million writes per second.
+///
+/// The number fits a 64-bit float exactly until the year 2255, which matters to clients in JavaScript. It is the time of the
+/// machine and not of the server's [`Clock`], because a test's clock may show the same time at every start.
+fn first_revision() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(1)
 }
 
 fn mix(state: u64) -> u64 {

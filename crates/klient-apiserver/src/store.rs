@@ -99,9 +99,16 @@ impl Store {
     }
 
     /// A store that keeps its objects in a folder. The history of revisions does not outlive the process.
-    pub(crate) fn open(folder: &Path, revision: u64, history: usize) -> Result<Self, OpenError> {
+    ///
+    /// Revisions continue after the newest one on disk, or after `revision` if that is higher. In a new folder they begin after
+    /// `first`, unless `revision` is given.
+    pub(crate) fn open(folder: &Path, revision: Option<u64>, first: u64, history: usize) -> Result<Self, OpenError> {
         let (durable, loaded) = Durable::open(folder)?;
-        let mut state = State::new(loaded.revision.max(revision), history);
+        let start = match (revision, loaded.revision) {
+            (None, 0) => first,
+            (revision, on_disk) => on_disk.max(revision.unwrap_or_default()),
+        };
+        let mut state = State::new(start, history);
         for (table, key, stored) in loaded.objects {
             state.table(&table).objects.insert(key, Arc::new(stored));
         }

@@ -92,11 +92,11 @@ impl Core {
         let resource = &target.resource;
         let wanted = call.wanted(resource)?;
         let options = call.write_options("PatchOptions")?;
-        if call.param("force").is_some() {
+        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if call.param("force").is_some() && !Patch::is_apply(content_type) {
             let cause = StatusCause::forbidden("force", "may not be specified for non-apply patch");
             return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
         }
-        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let patch = match Patch::parse(resource, content_type, &call.body) {
             // It is not read before there is something to change.
             Err(status) if status.code == 400 && self.store.get(&resource.table, &target.key()).is_none() => {
