@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use crate::{
     Result,
+    builtin::Hooks,
     registry::{Resource, Schema, Strategy, Subresource, table_name},
+    verbs::Verb,
 };
 
 /// What a custom kind looks like in one version.
@@ -160,7 +162,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             list_kind: text(&names["listKind"]),
             singular: text(&names["singular"]),
             namespaced: spec["scope"] == "Namespaced",
-            verbs: VERBS.map(str::to_owned).to_vec(),
+            verbs: VERBS.to_vec(),
             short_names: texts(&names["shortNames"]),
             categories: texts(&names["categories"]),
             subresources: subresources(&group, &name, &text(&names["kind"]), status, schema.scale.is_some()),
@@ -169,6 +171,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             columns: Vec::new(),
             table: table_name(&group, &plural),
             strategy: Strategy::of_custom(status),
+            hooks: &Hooks::NONE,
             schema: Schema::Custom(Arc::new(schema)),
             codec: None,
             plural: plural.clone(),
@@ -201,7 +204,7 @@ fn columns(found: &[Value]) -> Vec<Column> {
 }
 
 fn subresources(group: &str, version: &str, kind: &str, status: bool, scale: bool) -> Vec<Subresource> {
-    let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let verbs = || vec![Verb::Get, Verb::Patch, Verb::Update];
     let mut found = Vec::new();
     if status {
         let (group, version, kind) = (group.to_owned(), version.to_owned(), kind.to_owned());
@@ -223,7 +226,9 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// The verbs of every custom kind, in the order of discovery.
+const VERBS: [Verb; 8] =
+    [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Patch, Verb::Create, Verb::Update, Verb::Watch];
 
 fn storage_hash(group: &str, kind: &str) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -20,7 +20,11 @@ pub(crate) use self::{
     strategy::{NameRule, Strategy},
     types::{Field, Shape, TypeDef, Types},
 };
-use crate::custom::CustomSchema;
+use crate::{
+    builtin::{self, Hooks},
+    custom::CustomSchema,
+    verbs::Verb,
+};
 
 /// What a server serves.
 pub(crate) struct Registry {
@@ -52,7 +56,7 @@ pub(crate) struct Resource {
     pub(crate) plural: String,
     pub(crate) singular: String,
     pub(crate) namespaced: bool,
-    pub(crate) verbs: Vec<String>,
+    pub(crate) verbs: Vec<Verb>,
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
@@ -62,6 +66,7 @@ pub(crate) struct Resource {
     /// The name of its table in the store.
     pub(crate) table: Arc<str>,
     pub(crate) strategy: Strategy,
+    pub(crate) hooks: &'static Hooks,
     pub(crate) schema: Schema,
     /// The protobuf form, which custom kinds do not have.
     pub(crate) codec: Option<&'static Codec>,
@@ -93,7 +98,7 @@ pub(crate) struct Subresource {
     #[serde(default)]
     pub(crate) version: String,
     pub(crate) kind: String,
-    pub(crate) verbs: Vec<String>,
+    pub(crate) verbs: Vec<Verb>,
 }
 
 #[derive(Deserialize)]
@@ -119,7 +124,7 @@ struct DocumentResource {
     singular: String,
     kind: String,
     namespaced: bool,
-    verbs: Vec<String>,
+    verbs: Vec<Verb>,
     #[serde(default)]
     short_names: Vec<String>,
     #[serde(default)]
@@ -240,19 +245,14 @@ impl Resource {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Whether it can do that.
-    pub(crate) fn has_verb(&self, verb: &str) -> bool {
-        self.verbs.iter().any(|known| known == verb)
+    /// Returns whether the resource supports a verb.
+    pub(crate) fn has_verb(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
     }
 
     /// The key of an object in the store.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
-    }
-
-    /// Whether it is `services`, which the real server keeps in a place of their own.
-    pub(crate) fn is_service(&self) -> bool {
-        self.group.is_empty() && self.plural == "services"
     }
 
     /// Whether it is a custom resource.
@@ -323,6 +323,7 @@ fn version(found: &DocumentGroup) -> GroupVersion {
             columns: resource.columns.iter().map(column).collect(),
             table: table_name(group, &resource.plural),
             strategy: Strategy::of_built_in(group, &resource.plural, schema),
+            hooks: builtin::hooks(group, version, &resource.plural),
             schema: Schema::BuiltIn(schema),
             codec: Codec::find(&api_version, &resource.kind),
         }))

@@ -35,7 +35,7 @@ impl Selection {
         for requirement in fields.requirements() {
             let field = requirement.field();
             if !is_supported(resource, field) {
-                let has_own = has_own_fields(resource) || resource.is_custom();
+                let has_own = !resource.hooks.selectable.is_empty() || resource.is_custom();
                 let message = if has_own {
                     format!("field label not supported: {field}")
                 } else {
@@ -112,55 +112,5 @@ fn is_supported(resource: &Resource, field: &str) -> bool {
     if let Schema::Custom(schema) = &resource.schema {
         return schema.selectable.iter().any(|path| path.trim_start_matches('.') == field);
     }
-    own_fields(resource).contains(&field)
-}
-
-/// Whether a kind has fields of its own to select by.
-fn has_own_fields(resource: &Resource) -> bool {
-    !own_fields(resource).is_empty()
-}
-
-fn own_fields(resource: &Resource) -> &'static [&'static str] {
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-        ("", "events") => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        ("events.k8s.io", "events") => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        ("", "secrets") => &["type"],
-        ("", "nodes") => &["spec.unschedulable"],
-        ("", "namespaces") => &["status.phase"],
-        ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "replicationcontrollers") => &["status.replicas"],
-        ("batch", "jobs") => &["status.successful"],
-        ("certificates.k8s.io", _) => &["spec.signerName"],
-        _ => &[],
-    }
+    resource.hooks.selectable.contains(&field)
 }

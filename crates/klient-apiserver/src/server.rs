@@ -162,13 +162,12 @@ impl ApiServer {
             }
             Err(status) => answer::failure(&status, call.wanted_of_failures()),
         };
-        // Whatever may be asked of endpoints, and whatever comes of it.
-        if call.path.contains("/endpoints")
-            && response.status() != StatusCode::METHOD_NOT_ALLOWED
+        if response.status() != StatusCode::METHOD_NOT_ALLOWED
             && let Route::Resource(route) = Route::parse(&call.path)
-            && (route.group.as_str(), route.plural.as_str()) == ("", "endpoints")
+            && let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural)
+            && let Some(warning) = resource.hooks.deprecation
         {
-            return answer::with_warnings(response, &[ENDPOINTS.to_owned()]);
+            return answer::with_warnings(response, &[warning.to_owned()]);
         }
         response
     }
@@ -229,7 +228,7 @@ impl ApiServerBuilder {
 
     /// Sets the revision before the first write, for tests that need the same resource versions in every run.
     ///
-    /// By default a new server starts at the number of microseconds since 1970. An in-memory server that is restarted
+    /// By default a new server starts at the number of microseconds since 2020. An in-memory server that is restarted
     /// therefore never repeats a resource version, and clients notice the restart. A server with a
     /// [`folder`](Self::folder) continues after the newest revision on disk, even if that is higher than `revision`.
     #[must_use]
@@ -367,12 +366,13 @@ impl Core {
     }
 }
 
-/// Returns a revision that no earlier server used: a server cannot do a million writes per second.
+/// Returns a revision that no earlier server used, because a server cannot do a million writes per second.
 ///
-/// The number fits a 64-bit float exactly until the year 2255, which matters to clients in JavaScript. It is the time of the
-/// machine and not of the server's [`Clock`], because a test's clock may show the same time at every start.
+/// The number has at most 15 digits until 2051: client-go's metrics show no more, and 64-bit floats hold it exactly. The time is that
+/// of the machine and not of the server's [`Clock`], because a test's clock may show the same time at every start.
 fn first_revision() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(1)
+    let now = jiff::Timestamp::now().as_microsecond();
+    u64::try_from(now - YEAR_2020_MICROS).unwrap_or(1)
 }
 
 fn mix(state: u64) -> u64 {
@@ -445,6 +445,7 @@ impl std::error::Error for StartError {
     }
 }
 
-const ENDPOINTS: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
-/// What a real server takes.
+/// The start of 2020, in microseconds since 1970.
+const YEAR_2020_MICROS: i64 = 1_577_836_800_000_000;
+/// The size limit of request bodies, as on a real server.
 pub(crate) const MAX_BODY: usize = 3 << 20;

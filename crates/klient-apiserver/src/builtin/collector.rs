@@ -97,11 +97,8 @@ impl Collector {
         }
         if raw.deletion_timestamp().is_some() {
             state.push(Job::Owner(place));
-            match &*resource.table {
-                "namespaces" => state.push(Job::Namespace(key)),
-                "customresourcedefinitions.apiextensions.k8s.io" => state.push(Job::Definition(key)),
-                _ => {}
-            }
+            drop(state);
+            (resource.hooks.resume_deletion)(self, &key);
         }
     }
 

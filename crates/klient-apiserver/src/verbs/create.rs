@@ -10,7 +10,7 @@ use super::Target;
 use crate::{
     Result, answer,
     body::ResponseBody,
-    builtin,
+    builtin::{self, Posted},
     call::Call,
     decode, metadata,
     negotiate::Form,
@@ -22,7 +22,7 @@ use crate::{
 impl Core {
     pub(super) async fn create(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        if resource.table.as_ref() == "bindings" {
+        if let Posted::Binding = resource.hooks.posted {
             return self.bind_named(call, target).await;
         }
         let wanted = call.wanted(resource)?;
@@ -31,9 +31,11 @@ impl Core {
         let decoded = decode::object(resource, form, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         warnings.extend(metadata::warnings(resource, &decoded.object, None));
-        warnings.extend(builtin::warnings(resource, &decoded.object));
-        let made = if builtin::reviews::is_review(resource) {
-            builtin::reviews::answer(self, call, resource, decoded.object)
+        warnings.extend((resource.hooks.warnings)(&decoded.object));
+        let made = if let Posted::Review(review) = resource.hooks.posted {
+            let mut object = decoded.object;
+            object["status"] = review(self, call, &object);
+            object
         } else {
             match self.create_object(target, decoded.object, options.dry_run).await {
                 Ok(made) => made,
@@ -176,9 +178,8 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
     if causes.is_empty() {
         return Ok(());
     }
-    // Of events there is one set of rules, which is the core group's.
-    let group = if resource.plural == "events" { String::new() } else { resource.group.clone() };
-    let kind = GroupKind::new(group, resource.kind.clone());
+    let group = resource.hooks.validation_group.unwrap_or(&resource.group);
+    let kind = GroupKind::new(group.to_owned(), resource.kind.clone());
     Err(Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes)))
 }
 

@@ -114,14 +114,14 @@ impl Core {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = builtin::versions::present(resource, stored.value());
             options.check(target, &current)?;
-            builtin::before_delete(resource, &current)?;
+            (resource.hooks.before_delete)(resource, &current)?;
             let mut new = current.clone();
             options.propagation_of(&current).mark(&mut new);
-            let grace = builtin::grace_period(resource, &current, options.grace);
+            let grace = (resource.hooks.grace_period)(&current, options.grace);
             let waits =
-                metadata::finalizers(&new).next().is_some() || grace > 0 || !builtin::may_vanish(resource, &new);
-            // Pods are always told that they are to end, even if there is nobody to wait for.
-            let marks = resource.table.as_ref() == "pods" && !waits && !(is_marked(&current));
+                metadata::finalizers(&new).next().is_some() || grace > 0 || !(resource.hooks.is_removable)(&new);
+            // Watchers of pods always see the deletion begin, even if it ends at once.
+            let marks = resource.hooks.marks_before_delete && !waits && !is_marked(&current);
             let write = if marks {
                 set_deletion(self, &mut new, 0);
                 if !metadata::is_deleting(&current) {
@@ -172,7 +172,7 @@ fn mark_deleting(core: &Core, resource: &Resource, new: &mut Value, current: &Va
     } else {
         set_deletion(core, new, grace);
         count_up(new);
-        builtin::on_deletion(resource, new);
+        (resource.hooks.on_deletion)(new);
     }
     true
 }

@@ -50,7 +50,7 @@ impl Core {
             let old = self.store.get(&resource.table, &target.key()).map(|stored| stored.value());
             warnings.extend(metadata::warnings(resource, &object, old.as_ref()));
         }
-        warnings.extend(builtin::warnings(resource, &object));
+        warnings.extend((resource.hooks.warnings)(&object));
         if metadata::text(&object, "name").is_empty() {
             let message = format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -116,7 +116,7 @@ impl Core {
                 }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
                 *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                    [metadata::warnings(resource, &patched, Some(current)), builtin::warnings(resource, &patched)]
+                    [metadata::warnings(resource, &patched, Some(current)), (resource.hooks.warnings)(&patched)]
                         .concat();
                 check_names(target, &mut patched)?;
                 Ok(patched)
@@ -149,7 +149,7 @@ impl Core {
             let is_done = metadata::is_deleting(&new)
                 && metadata::finalizers(&new).next().is_none()
                 && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-                && builtin::may_vanish(resource, &new);
+                && (resource.hooks.is_removable)(&new);
             let last = is_done.then(|| new.clone());
             // Watchers see it as it was last kept.
             let write = if is_done { Write::Delete(stored.value()) } else { Write::Put(new) };
@@ -200,8 +200,7 @@ fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box
     let resource = &target.resource;
     let place = match &resource.schema {
         Schema::Custom(_) => format!("{}/{}", resource.group, resource.plural),
-        Schema::BuiltIn(_) if resource.is_service() => "services/specs".to_owned(),
-        Schema::BuiltIn(_) => resource.plural.clone(),
+        Schema::BuiltIn(_) => resource.hooks.storage_path.unwrap_or(&resource.plural).to_owned(),
     };
     let root = if dry_run { "" } else { "/registry" };
     let why = format!(
@@ -291,9 +290,8 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     };
     metadata::keep(&mut new, current);
     let counts = resource.strategy.generation && target.subresource.as_deref() != Some("status");
-    // Deployments copy their annotations to what they make.
-    let copies = resource.group == "apps" && resource.plural == "deployments";
-    let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| copies).cloned();
+    let counts_annotations = resource.hooks.generation_counts_annotations;
+    let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| counts_annotations).cloned();
     let wishes = |object: &Value| (wish(resource, object), annotations(object));
     if counts && wishes(&new) != wishes(current) {
         let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
@@ -312,11 +310,10 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
             None => drop(fields.remove("status")),
         }
     }
-    builtin::on_status(resource, &mut new, current);
+    (resource.hooks.on_status)(&mut new, current);
     if matches!(resource.schema, Schema::BuiltIn(_)) {
-        let is_deployment = resource.group == "apps" && resource.plural == "deployments";
         for name in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
-            if name == "labels" && is_deployment {
+            if name == "labels" && resource.hooks.status_keeps_labels {
                 continue;
             }
             let metadata = metadata::of(&mut new);

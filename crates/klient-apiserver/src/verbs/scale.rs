@@ -10,6 +10,7 @@ use super::Target;
 use crate::{
     Result, answer,
     body::ResponseBody,
+    builtin::Hooks,
     call::Call,
     custom::ScalePaths,
     decode, metadata,
@@ -158,6 +159,7 @@ fn scale_resource() -> Resource {
         columns: Vec::new(),
         table: Arc::from(""),
         strategy: crate::registry::Strategy::of_custom(false),
+        hooks: &Hooks::NONE,
         schema: Schema::BuiltIn(types),
         codec: klient_proto::Codec::find("autoscaling/v1", "Scale"),
     }

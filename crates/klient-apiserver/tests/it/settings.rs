@@ -119,7 +119,7 @@ async fn revisions_of_a_folder_continue_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let builder = || ApiServer::builder().folder(folder.path());
     let first = builder().start().await.unwrap().revision();
-    assert!(first > 1_000_000, "a new folder starts like a server in memory: {first}");
+    assert!(first > 1_000_000_000, "a new folder starts like a server in memory: {first}");
     assert_eq!(builder().start().await.unwrap().revision(), first);
 }
 

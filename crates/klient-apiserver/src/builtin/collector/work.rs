@@ -10,7 +10,7 @@ use crate::{
     registry::Resource,
     server::Core,
     store::{Expected, Stored, Write},
-    verbs::{DeleteOptions, Target},
+    verbs::{DeleteOptions, Target, Verb},
 };
 
 pub(super) async fn perform(core: &Arc<Core>, job: Job) {
@@ -137,7 +137,7 @@ async fn namespace(core: &Arc<Core>, name: &str) {
     let prefix = format!("{name}/");
     let mut remaining = 0;
     for resource in core.registry.groups().preferred() {
-        if !resource.namespaced || !resource.has_verb("delete") {
+        if !resource.namespaced || !resource.has_verb(Verb::Delete) {
             continue;
         }
         for stored in core.store.list(&resource.table, &prefix).objects {
@@ -206,7 +206,7 @@ async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, n
     let done = metadata::is_deleting(&new)
         && metadata::finalizers(&new).next().is_none()
         && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-        && super::super::may_vanish(resource, &new);
+        && (resource.hooks.is_removable)(&new);
     let write = if done { Write::Delete(new) } else { Write::Put(new) };
     match core.store.commit(&resource.table, &key, Expected::Revision(stored.revision), write).await {
         // Boxed, as what follows a change may lead to another.

@@ -4,7 +4,12 @@ use klient_core::StatusCause;
 use serde_json::Value;
 
 /// What is wrong with a `ConfigMap` or a `Secret`.
-pub(super) fn validate(is_secret: bool, object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(in crate::builtin) fn validate(
+    is_secret: bool,
+    object: &Value,
+    old: Option<&Value>,
+    causes: &mut Vec<StatusCause>,
+) {
     if let Some(old) = old {
         update(is_secret, object, old, causes);
     }
