@@ -6,6 +6,8 @@
 #![allow(clippy::disallowed_names, reason = "the kind is called Foo")]
 
 mod controller;
+#[path = "../docs.rs"]
+mod docs;
 mod foo;
 
 use std::time::Duration;
