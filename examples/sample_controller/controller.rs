@@ -1,6 +1,6 @@
 //! What is done about a `Foo`: its Deployment is made, kept at its size, and its status told.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
@@ -28,7 +28,7 @@ pub fn builder(foos: SharedInformer<Foo>, deployments: SharedInformer<Deployment
     let deployments = Source::new(deployments).only(Predicate::version_changed());
     Controller::builder(CONTROLLER, foos)
         .owns(deployments)
-        .workers(const { NonZeroUsize::new(2).unwrap() })
+        .workers(2)
         .rate_limiter(MaxOf::new().and(ExponentialBackoff::default()).and(TokenBucket::new(50.0, 300)))
 }
 

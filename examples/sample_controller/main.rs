@@ -84,7 +84,7 @@ async fn run(client: &Client, arguments: &Arguments, signal: impl Future<Output 
         .informer(&deployments)
         .controller(builder(foos.clone(), deployments.clone()).reconcile(syncer))
         .task("events", async move |stop| {
-            sink.run_until(stop.asked()).await;
+            sink.run_until(stop.requested()).await;
             Ok::<(), klient::Error>(())
         });
     if let Some(address) = arguments.serve {

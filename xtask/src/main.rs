@@ -8,7 +8,9 @@ mod clients;
 mod codegen;
 mod e2e;
 mod fuzz;
+mod guide;
 mod linked;
+mod publish;
 mod run;
 #[cfg(test)]
 mod tidy;
@@ -29,6 +31,8 @@ usage: cargo xtask <command>
   apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
   registry             write the embedded server's table of kinds from what the real one says
   record               record the real server's answers that the embedded one is compared with
+  guide                build the guide into target/guide
+  publish              check the packages, their documents and README's program outside the workspace
   linked               check that a binary holds only the codecs that it uses
   bench [OPTIONS]      compare klient with client-go and kube-rs on the real server and a replayed one (needs Go); options are
                        --job NAME, --size N, --sizes N,N..., --count N, --repetitions N, --json FILE, --report FILE,
@@ -66,6 +70,8 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),
+        ["guide"] => guide::build(&root),
+        ["publish"] => publish::check(&root),
         ["linked"] => linked::check(&root),
         ["bench", options @ ..] => bench::compare(&root, options),
         ["bench-server"] => bench::servers(&root),

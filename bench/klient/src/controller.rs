@@ -1,8 +1,8 @@
 //! A whole controller: an informer, a queue that its events fill, and workers that read what they are told to reconcile.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bench_jobs::{Answer, Arguments, Mark, Measured, Reconciles, replay_changes};
 use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
@@ -12,8 +12,7 @@ use klient::informer::SharedInformer;
 pub(crate) async fn run(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let reconciles = Arc::new(Reconciles::new(arguments));
     let told = Arc::clone(&reconciles);
-    let workers = NonZeroUsize::new(arguments.concurrency).context("there must be a worker")?;
-    let controller = Controller::builder("fleet", SharedInformer::new(fleet)).workers(workers).reconcile(
+    let controller = Controller::builder("fleet", SharedInformer::new(fleet)).workers(arguments.concurrency).reconcile(
         move |request: Request<Pod>| {
             let told = Arc::clone(&told);
             async move {

@@ -5,7 +5,6 @@
 #![allow(clippy::print_stdout)]
 
 use std::{
-    num::NonZeroUsize,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -18,7 +17,7 @@ use klient_apiserver::ApiServer;
 
 /// How many objects are changed in turn.
 const OBJECTS: usize = 1000;
-const WORKERS: NonZeroUsize = NonZeroUsize::new(4).expect("four is not zero");
+const WORKERS: usize = 4;
 /// How long the manager of ten informers is watched while nothing happens.
 const IDLE: Duration = Duration::from_secs(20);
 /// How many keys go through delays and failures at once.
@@ -120,7 +119,7 @@ async fn delays() -> Result<()> {
         queue.add_after(key, Duration::from_millis(u64::from(key % 100)));
     }
     let mut workers = tokio::task::JoinSet::new();
-    for _ in 0..WORKERS.get() {
+    for _ in 0..WORKERS {
         let queue = queue.clone();
         workers.spawn(async move {
             while let Some(item) = queue.get().await {

@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         .informer(&deployments)
         .controller(controller.clone())
         .task("events", async move |stop| {
-            sink.run_until(stop.asked()).await;
+            sink.run_until(stop.requested()).await;
             Ok::<(), klient::Error>(())
         })
         .build()

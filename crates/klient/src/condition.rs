@@ -1,6 +1,6 @@
-//! Conditions in a status: what is true of an object, and since when.
+//! Conditions in the status of objects.
 //!
-//! What must hold: there is one condition of each type, and its time changes only when its status does.
+//! Invariant: a status has one condition of each type, and a condition's transition time changes only with its status.
 //! In client-go: `k8s.io/apimachinery/pkg/api/meta` `SetStatusCondition`.
 
 use k8s_openapi::{
@@ -8,18 +8,19 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// It does.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Nobody knows.
+    /// It is not known whether the condition holds.
     Unknown,
 }
 
-/// A condition that began to be so just now. The reason is a word for machines, the message a sentence for people.
+/// Creates a condition whose transition time is now. The reason is a CamelCase word for programs, the message a sentence for
+/// people.
 ///
 /// ```
 /// use klient::condition::{ConditionStatus, is_condition_true, new_condition, set_condition};
@@ -45,9 +46,10 @@ pub fn new_condition(
     }
 }
 
-/// Puts a condition in the place of the one of its type; says whether anything changed, so that it has to be written.
+/// Adds a condition, or replaces the one of the same type. Returns whether anything changed, so that the status has to be
+/// written.
 ///
-/// If the status is as it was, so is the time.
+/// The transition time is kept if the condition's status has not changed.
 #[doc(alias = "SetStatusCondition")]
 pub fn set_condition(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
     let Some(old) = conditions.iter_mut().find(|old| old.type_ == condition.type_) else {
@@ -62,19 +64,19 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut condition: Condition) 
     changed
 }
 
-/// The condition of that type.
+/// Returns the condition of this type, if it is set.
 #[doc(alias = "FindStatusCondition")]
 pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether there is a condition of that type, and it holds.
+/// Returns whether the condition of this type is set and `True`.
 #[doc(alias = "IsStatusConditionTrue")]
 pub fn is_condition_true(conditions: &[Condition], type_: &str) -> bool {
     find_condition(conditions, type_).is_some_and(|condition| condition.status == ConditionStatus::True.as_str())
 }
 
-/// Takes out the condition of that type; says whether there was one.
+/// Removes the condition of this type. Returns whether it was set.
 #[doc(alias = "RemoveStatusCondition")]
 pub fn remove_condition(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
@@ -83,7 +85,7 @@ pub fn remove_condition(conditions: &mut Vec<Condition>, type_: &str) -> bool {
 }
 
 impl ConditionStatus {
-    /// As it is written.
+    /// Returns the status as it is written in objects: `True`, `False` or `Unknown`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_changes_only_with_the_status() {
+    fn set_condition_changes_time_only_with_status() {
         let mut conditions = vec![new_condition("Other", ConditionStatus::Unknown, "Because", "")];
         assert!(set_condition(&mut conditions, ready(false, "no", 10)));
         assert!(set_condition(&mut conditions, ready(false, "not yet", 20)), "the message changed");
@@ -123,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_is_no_change() {
+    fn set_condition_reports_no_change_if_equal() {
         let mut conditions = vec![ready(true, "yes", 10)];
         assert!(!set_condition(&mut conditions, ready(true, "yes", 20)));
         assert_eq!(seconds(&conditions), 10);
     }
 
     #[test]
-    fn a_condition_can_be_taken_out() {
+    fn remove_condition_removes_the_type() {
         let mut conditions = vec![ready(true, "yes", 10)];
         assert!(is_condition_true(&conditions, "Ready"));
         assert!(remove_condition(&mut conditions, "Ready"));

@@ -1,11 +1,14 @@
-//! Controllers: a function runs for each object that may not be as it should, exactly as often as needed.
+//! Controllers: a function runs for each object whose state may have changed, exactly as often as needed.
 //!
-//! A [`Controller`] joins informers, a [queue](crate::workqueue::WorkQueue) and workers. Changes of its kind, of what that owns and of whatever else
-//! a mapping names become keys; each key is reconciled by one worker at a time, again after a failure with growing delays, and
-//! not before the cache shows what the last reconcile of the same key wrote. In controller-runtime: `pkg/controller`.
+//! A [`Controller`] connects informers, a [queue](crate::workqueue::WorkQueue) and workers. Events of its kind, of the objects
+//! it owns and of other sources become keys. Each key is reconciled by one worker at a time, is retried after a failure with
+//! growing delays, and is not reconciled before the cache shows the writes of its last reconcile. In controller-runtime:
+//! `pkg/controller`.
 
 mod builder;
-mod intake;
+#[cfg(feature = "client")]
+mod create_or_update;
+mod key_queue;
 mod metrics;
 mod own_writes;
 mod permit;
@@ -13,32 +16,49 @@ mod predicate;
 mod reason;
 mod reconcile;
 mod source;
+mod test_cache;
 mod trigger;
 mod worker;
 
-use std::{fmt, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use klient_core::{ObjectKey, Resource};
 use tokio::{task::JoinSet, time::timeout};
 
+#[cfg(feature = "client")]
+pub use self::create_or_update::{Operation, create_or_update};
 pub(crate) use self::permit::Permit;
 pub use self::{
     builder::ControllerBuilder,
     predicate::Predicate,
-    reason::{Cause, Reason, Reasons},
-    reconcile::{Outcome, Reconciler, Request, Terminal},
+    reason::{Reason, ReasonKind, Reasons},
+    reconcile::{Outcome, Reconciler, Request, Retry, Terminal},
     source::{Keys, Source},
 };
 use self::{
-    builder::Options, intake::Intake, metrics::Metrics, own_writes::OwnWrites, source::Connected, worker::AnyReconciler,
+    builder::{OnError, Options},
+    key_queue::KeyQueue,
+    metrics::Metrics,
+    own_writes::OwnWrites,
+    source::{AnySource, KeyStream},
+    worker::AnyReconciler,
 };
 use crate::{
-    Error, ErrorKind,
+    BoxError, Error, ErrorKind,
     informer::{InformerStatus, Lister},
     workqueue::{AddOptions, QueueStats},
 };
 
-/// Reconciles the objects of one kind. A handle: clones are the same controller.
+/// A controller for the objects of one kind. Clones are handles to the same controller.
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -48,7 +68,7 @@ use crate::{
 ///
 /// async fn reconcile(request: Request<Deployment>) -> Result<Outcome, klient::Error> {
 ///     let Some(deployment) = request.object()? else {
-///         return Ok(Outcome::Done); // It is gone.
+///         return Ok(Outcome::Done); // The Deployment was deleted.
 ///     };
 ///     println!("{} because of: {}", request.key(), request.reasons());
 ///     println!("{:?} replicas", deployment.spec.replicas);
@@ -59,83 +79,91 @@ use crate::{
 /// let factory = InformerFactory::new(Client::infer()?);
 /// let controller = Controller::builder("deployments", factory.apps_v1().deployments())
 ///     .owns(factory.apps_v1().replica_sets())
+///     .workers(4)
 ///     .reconcile(reconcile);
 /// controller.run_until(klient::shutdown::signal()).await?;
 /// # Ok(())
 /// # }
 /// ```
 pub struct Controller<K: Resource> {
-    shared: Arc<Shared<K>>,
+    inner: Arc<ControllerInner<K>>,
 }
 
-/// What the workers of a controller and its handles share.
-struct Shared<K: Resource> {
+/// The shared part of a controller's workers and handles.
+struct ControllerInner<K: Resource> {
     name: Arc<str>,
     lister: Lister<K>,
-    /// The first one is that of the kind itself.
-    sources: Vec<Box<dyn Connected>>,
-    intake: Arc<Intake>,
+    /// The informers. The first one is that of the controller's own kind.
+    sources: Vec<Box<dyn AnySource>>,
+    /// The streams of keys, until the controller runs.
+    streams: Mutex<Vec<KeyStream>>,
+    keys: Arc<KeyQueue>,
     reconciler: Box<dyn AnyReconciler<K>>,
+    on_error: Option<OnError>,
+    is_running: AtomicBool,
     own_writes: OwnWrites,
     metrics: Metrics,
     options: Options,
 }
 
-/// How a controller stands.
+/// The status of a controller.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControllerStatus {
-    /// What it is called.
+    /// The name of the controller.
     pub name: String,
-    /// How many keys are ready, wait or are in process, and since when.
+    /// The number of keys that are ready, delayed and in process.
     pub queue: QueueStats,
-    /// How its informers stand: that of its own kind first.
+    /// The status of each informer: that of the controller's own kind first.
     pub informers: Vec<InformerStatus>,
-    /// How many reconciles ended well.
+    /// The number of reconciles that succeeded.
     pub succeeded: u64,
-    /// How many failed, for whatever reason.
+    /// The number of reconciles that failed, including panics and timeouts.
     pub failed: u64,
-    /// How many of these panicked.
+    /// The number of reconciles that panicked.
     pub panicked: u64,
-    /// How many of these took too long.
+    /// The number of reconciles that timed out.
     pub timed_out: u64,
-    /// How many began before the cache showed the last write of the same key.
+    /// The number of reconciles that began before the cache showed the last write of the same key.
     pub stale: u64,
 }
 
 impl<K: Resource> Controller<K> {
-    /// A controller for the objects of an informer, to be set up. The name is for metrics and logs.
+    /// Returns a builder of a controller for the objects of an informer or an [`Api`](crate::Api). The name is for metrics
+    /// and logs.
+    #[doc(alias = "For")]
+    #[doc(alias = "NewControllerManagedBy")]
     pub fn builder(name: impl Into<String>, source: impl Into<Source<K>>) -> ControllerBuilder<K> {
         ControllerBuilder::new(name, source.into())
     }
 
-    /// What it is called.
+    /// Returns the name of the controller.
     pub fn name(&self) -> &str {
-        &self.shared.name
+        &self.inner.name
     }
 
-    /// Reads the cache of its own kind.
+    /// Returns the cache of the controller's own kind.
     pub fn lister(&self) -> &Lister<K> {
-        &self.shared.lister
+        &self.inner.lister
     }
 
-    /// Has a key reconciled, whatever the reason.
+    /// Queues a key.
     pub fn request(&self, key: ObjectKey) {
-        self.shared.intake.add(key, Reason::of(Cause::Requested), 0);
+        self.inner.keys.add(key, Reason::new(ReasonKind::Requested), AddOptions::default());
     }
 
-    /// Has a key reconciled after some time.
+    /// Queues a key after a delay.
     pub fn request_after(&self, key: ObjectKey, delay: Duration) {
-        self.shared.intake.add_with(key, Reason::of(Cause::Requested), AddOptions::default().after(delay));
+        self.inner.keys.add(key, Reason::new(ReasonKind::Requested), AddOptions::default().after(delay));
     }
 
-    /// How it stands.
+    /// Returns the controller's current status.
     pub fn status(&self) -> ControllerStatus {
-        let (shared, metrics) = (&self.shared, &self.shared.metrics);
+        let (inner, metrics) = (&self.inner, &self.inner.metrics);
         ControllerStatus {
-            name: shared.name.to_string(),
-            queue: shared.intake.queue.stats(),
-            informers: shared.sources.iter().map(|source| source.status()).collect(),
+            name: inner.name.to_string(),
+            queue: inner.keys.queue.stats(),
+            informers: inner.sources.iter().map(|source| source.status()).collect(),
             succeeded: metrics.success.value() + metrics.requeue_after.value(),
             failed: metrics.errors.value(),
             panicked: metrics.panics.value(),
@@ -144,91 +172,150 @@ impl<K: Resource> Controller<K> {
         }
     }
 
-    /// Runs until the signal comes: starts the informers, waits for their first lists, and reconciles.
+    /// Reconciles one key now, and returns the outcome or error of the reconciler: for tests and one-shot programs.
     ///
-    /// As long as a kind is not installed or not allowed, it waits, and [`status`](Self::status) says so. When the signal
-    /// comes, nothing more is taken into the queue, and what is ready or under way has [some time](ControllerBuilder::drain_for) to end. The
-    /// informers go on: others may use them. It can run once.
+    /// Starts the informers and waits for their first lists, and for the cache to show the writes of the last reconcile of
+    /// this key. The key does not pass through the queue: nothing is retried or requeued.
+    ///
+    /// ```no_run
+    /// # async fn test(controller: klient::controller::Controller<k8s_openapi::api::core::v1::ConfigMap>) {
+    /// use klient::{ObjectKey, controller::Outcome};
+    ///
+    /// let outcome = controller.reconcile_once(ObjectKey::namespaced("shop", "web")).await.unwrap();
+    /// assert_eq!(outcome, Outcome::Done);
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// If an informer is stopped before it has its first list, if it ran before, or if reconciles had to be dropped at the end.
+    /// Returns the error of the reconciler; an error if the reconciler panics or times out; and an error if the controller
+    /// is running, since a key must not be reconciled twice at once: use [`request`](Self::request) then.
+    pub async fn reconcile_once(&self, key: ObjectKey) -> Result<Outcome, BoxError> {
+        let _running = self.start_running("reconcile_once")?;
+        for source in &self.inner.sources {
+            source.start();
+        }
+        for source in &self.inner.sources {
+            source.wait_for_sync().await?;
+        }
+        worker::reconcile_once(&self.inner, &key).await
+    }
+
+    /// Runs until the signal is ready: starts the informers, waits for their first lists, and reconciles.
+    ///
+    /// While a kind is not installed or the server denies access to it, the controller waits, and [`status`](Self::status)
+    /// reports it. After the signal, nothing is queued any more, and ready and running reconciles may go on for
+    /// [some time](ControllerBuilder::drain_for). The informers keep running: other users may share them. A controller can run
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an informer is stopped before its first list, if the controller is running or has run before, or if
+    /// reconciles had to be dropped at the end.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops what is under way.
+    /// Dropping the future drops the running reconciles.
+    #[doc(alias = "Start")]
     pub async fn run_until(&self, signal: impl Future<Output = ()>) -> Result<(), Error> {
         self.run_permitted(signal, Permit::default()).await
     }
 
-    /// Runs until the signal comes, and touches no reconcile after the permit has ended.
+    /// Runs until the signal is ready, and polls no reconcile after the permit has expired.
     pub(crate) async fn run_permitted(&self, signal: impl Future<Output = ()>, permit: Permit) -> Result<(), Error> {
-        let shared = &self.shared;
-        if shared.intake.queue.is_shutting_down() {
-            return Err(Error::new(ErrorKind::Invalid, format!("the controller {:?} ran before", self.name())));
+        let inner = &self.inner;
+        let _running = self.start_running("run_until")?;
+        if inner.keys.queue.is_shutting_down() {
+            let message = format!("controller {:?} has run already: build a new one", self.name());
+            return Err(Error::new(ErrorKind::Invalid, message));
         }
         let mut signal = pin!(signal);
-        for source in &shared.sources {
+        let mut listening = Vec::with_capacity(inner.sources.len());
+        for source in &inner.sources {
             source.start();
+            listening.push(source.listen(Arc::clone(&inner.keys), inner.metrics.filtered.clone()));
         }
-        let listening: Vec<_> = shared.sources.iter().map(|source| source.listen(Arc::clone(&shared.intake))).collect();
         let synced = async {
             for source in &listening {
                 source.wait_for_sync().await?;
             }
             Ok::<(), Error>(())
         };
-        // Whatever comes in meanwhile is merged: workers begin when they can see everything.
+        // Events that arrive meanwhile are merged in the queue. Workers start when all caches are complete.
         tokio::select! {
             biased;
             () = &mut signal => {
-                shared.intake.queue.shut_down();
+                inner.keys.queue.shut_down();
                 return Ok(());
             }
-            synced = synced => synced.map_err(|error| error.context(format!("the controller {:?} cannot start", self.name())))?,
+            synced = synced => synced.map_err(|error| error.context(format!("controller {:?} cannot start", self.name())))?,
         }
-        tracing::info!(controller = self.name(), workers = shared.options.workers, "the controller runs");
+        tracing::info!(controller = self.name(), workers = inner.options.workers, "controller started");
+        let mut streams = JoinSet::new();
+        for mut stream in std::mem::take(&mut *inner.streams.lock().unwrap_or_else(PoisonError::into_inner)) {
+            let keys = Arc::clone(&inner.keys);
+            streams.spawn(async move { stream.run(&keys).await });
+        }
         let mut workers = JoinSet::new();
-        for _ in 0..shared.options.workers {
-            workers.spawn(worker::work(Arc::clone(shared), permit.clone()));
+        for _ in 0..inner.options.workers {
+            workers.spawn(worker::work(Arc::clone(inner), permit.clone()));
         }
         signal.await;
-        drop(listening);
+        drop((listening, streams));
         self.drain(workers).await
     }
 
-    /// Ends the intake, and lets the workers end what is there.
+    /// Shuts the queue down, and waits for the workers.
     async fn drain(&self, mut workers: JoinSet<()>) -> Result<(), Error> {
-        let queue = &self.shared.intake.queue;
+        let queue = &self.inner.keys.queue;
         queue.shut_down();
-        let limit = self.shared.options.drain;
+        let limit = self.inner.options.drain;
         let all = async { while workers.join_next().await.is_some() {} };
         if timeout(limit, all).await.is_ok() {
+            tracing::info!(controller = self.name(), "controller stopped");
             return Ok(());
         }
         let stats = queue.stats();
         workers.shutdown().await;
-        let what = format!(
-            "the controller {:?} did not end within {limit:?}: {} reconciles were dropped, {} keys were not begun",
+        let message = format!(
+            "controller {:?} did not stop within {limit:?}: dropped {} running reconciles and {} queued keys",
             self.name(),
             stats.in_process,
             stats.ready
         );
-        Err(Error::new(ErrorKind::Timeout, what))
+        Err(Error::new(ErrorKind::Timeout, message))
+    }
+
+    /// Marks the controller as running until the output is dropped.
+    fn start_running(&self, caller: &str) -> Result<Running<'_>, Error> {
+        if self.inner.is_running.swap(true, Ordering::AcqRel) {
+            let message = format!("controller {:?} is running already: `{caller}` needs one that is not", self.name());
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Ok(Running(&self.inner.is_running))
+    }
+}
+
+/// Resets the mark of a running controller.
+struct Running<'a>(&'a AtomicBool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
 impl<K: Resource> Clone for Controller<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { inner: Arc::clone(&self.inner) }
     }
 }
 
 impl<K: Resource> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
-            .field("name", &self.shared.name)
-            .field("queue", &self.shared.intake.queue)
+            .field("name", &self.inner.name)
+            .field("queue", &self.inner.keys.queue)
             .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,15 @@
-//! Leader election: of several processes, one works.
+//! Leader election: of several processes, one works at a time.
 //!
-//! The lease is client-go's, and so are its times. What is different: leadership is a value that ends by the clock, before
-//! another process can lead; work that has not ended by then is dropped; and the lease is given back only after the work has
-//! ended, while it is renewed until then. In client-go: `tools/leaderelection`.
+//! The Lease has client-go's format and default timings. The differences: leadership is a value that expires by the clock,
+//! before another process can lead; work that is still running by then is dropped; and the lease is released only after
+//! the work has ended, while it is renewed until then. In client-go: `tools/leaderelection`.
 
+mod candidate;
+mod leader_changes;
 mod leadership;
 mod lease_lock;
 mod lock;
 mod options;
-mod seat;
 #[cfg(test)]
 mod tests;
 
@@ -26,11 +27,12 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::{leadership::Term, seat::Seat};
+use self::{candidate::Candidate, leadership::Term};
 pub use self::{
+    leader_changes::LeaderChanges,
     leadership::{FencingToken, Leadership},
     lease_lock::LeaseLock,
-    lock::{Held, LeaderLock, LeaderRecord},
+    lock::{LeaderLock, LeaderRecord, VersionedRecord},
     options::ElectionOptions,
 };
 use crate::{
@@ -38,7 +40,7 @@ use crate::{
     metrics::{Counter, Gauge, Registry},
 };
 
-/// A candidate.
+/// A candidate in a leader election.
 ///
 /// ```no_run
 /// use klient::Client;
@@ -52,7 +54,7 @@ use crate::{
 ///     .run(async |leadership| {
 ///         tokio::select! {
 ///             () = control() => {}
-///             () = leadership.ended() => {} // Finish what has begun.
+///             () = leadership.ended() => {} // Finish the current work.
 ///         }
 ///     })
 ///     .await?;
@@ -63,187 +65,221 @@ pub struct LeaderElector<L> {
     lock: L,
     identity: String,
     options: ElectionOptions,
-    shared: Shared,
+    observed: Observed,
 }
 
-/// What others may want to know of a candidate.
-struct Shared {
-    leader: Mutex<Option<String>>,
-    /// When our lease runs out, while we lead.
+/// The state of an election as this process last observed it.
+struct Observed {
+    leader: watch::Sender<Option<String>>,
+    /// The time at which this process's lease expires, while it leads.
     expires: Mutex<Option<Instant>>,
-    leads: Gauge,
+    is_leader: Gauge,
     slow_path: Counter,
 }
 
 impl<L: LeaderLock> LeaderElector<L> {
-    /// A candidate of that identity, which no other one may have: such as the name of a pod.
+    /// Creates a candidate. Each candidate needs a unique identity, such as the name of its pod.
     ///
     /// # Errors
     ///
-    /// If there is no identity, or unless lease duration > renew deadline > 1.2 retry periods.
+    /// Returns a [`Config`](ErrorKind::Config) error if the identity is empty, or unless lease duration > renew deadline >
+    /// 1.2 retry periods.
+    #[doc(alias = "NewLeaderElector")]
     pub fn new(lock: L, identity: impl Into<String>, options: ElectionOptions) -> Result<Self, Error> {
         let identity = identity.into();
         options.check(&identity)?;
         let registry = options.registry.clone().unwrap_or_else(|| Registry::global().clone());
         let name = lock.name();
         let labels = &[("name", name.as_str())];
-        let shared = Shared {
-            leader: Mutex::default(),
+        let observed = Observed {
+            leader: watch::Sender::new(None),
             expires: Mutex::default(),
-            leads: registry.gauge("leader_election_master_status", "1 if this process leads.", labels),
+            is_leader: registry.gauge("leader_election_master_status", "1 if this process is the leader.", labels),
             slow_path: registry.counter(
                 "leader_election_slowpath_total",
-                "How often a leader had to read the lease before it could renew it.",
+                "Renewals that had to read the lease before they could write it.",
                 labels,
             ),
         };
-        shared.leads.set(0);
-        Ok(Self { lock, identity, options, shared })
+        observed.is_leader.set(0);
+        Ok(Self { lock, identity, options, observed })
     }
 
-    /// Waits until this process leads, and then does the work; see [`run_until`](Self::run_until).
+    /// Waits until this process leads, and then runs `work`; see [`run_until`](Self::run_until).
     ///
     /// # Errors
     ///
-    /// If leadership was lost before the work ended.
-    pub async fn run<T>(&self, work: impl AsyncFnOnce(Leadership) -> T) -> Result<T, Error> {
+    /// Returns an error if leadership was lost before `work` ended. The process should exit then, so that it can be
+    /// restarted.
+    pub async fn run<T, F>(&self, work: impl FnOnce(Leadership) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
         match self.run_until(std::future::pending(), work).await? {
             Some(output) => Ok(output),
-            None => Err(Error::new(ErrorKind::Canceled, "nobody asked for the end")),
+            None => Err(Error::new(ErrorKind::Canceled, "leader election stopped without a shutdown request")),
         }
     }
 
-    /// Waits until this process leads, and then does the work until it ends or leadership is lost.
+    /// Waits until this process leads, and then runs `work` until it ends or leadership is lost.
     ///
-    /// When `signal` is ready, candidates give up and leaders are told to stop: leadership
-    /// [ends](Leadership::ended), the work goes on to its own end with the lease renewed, and then the lease is given back.
-    /// Gives nothing if this process never led.
+    /// When `signal` is ready, a candidate stops waiting. A leader is told to stop: its leadership
+    /// [ends](Leadership::ended), `work` runs to its own end while the lease is renewed, and then the lease is released.
+    /// Returns `None` if this process never led.
     ///
-    /// If leadership is lost, the work has until half-way between the renew deadline and the end of the lease, and is
-    /// dropped then. It is not polled after that moment, not even if the process was stopped in between.
+    /// If leadership is lost, `work` may run until half-way between the renew deadline and the end of the lease. Then it is
+    /// dropped. It is not polled after that moment, even if the process was suspended in between.
     ///
     /// # Errors
     ///
-    /// If leadership was lost before the work ended.
+    /// Returns an error if leadership was lost before `work` ended. The process should exit then, so that it can be
+    /// restarted.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the work and leaves the lease to run out.
-    pub async fn run_until<T>(
+    /// Dropping the future drops `work`. The lease is not released, so that it has to expire.
+    pub async fn run_until<T, F>(
         &self,
         signal: impl Future<Output = ()>,
-        work: impl AsyncFnOnce(Leadership) -> T,
-    ) -> Result<Option<T>, Error> {
+        work: impl FnOnce(Leadership) -> F,
+    ) -> Result<Option<T>, Error>
+    where
+        F: Future<Output = T>,
+    {
         let mut signal = pin!(signal);
-        let _leaving = Leaving(&self.shared);
-        let mut seat = Seat::new(&self.lock, &self.identity, &self.options, &self.shared);
+        let _reset = ResetOnDrop(&self.observed);
+        let mut candidate = Candidate::new(&self.lock, &self.identity, &self.options, &self.observed);
         let acquired = tokio::select! {
             biased;
             () = &mut signal => None,
-            acquired = seat.acquire() => Some(acquired),
+            acquired = candidate.acquire() => Some(acquired),
         };
         let Some((token, term)) = acquired else {
-            // A request that was under way may have made us the leader.
-            self.give_back(&mut seat).await;
+            self.release(&mut candidate).await;
             return Ok(None);
         };
-        self.shared.leads.set(1);
+        self.observed.is_leader.set(1);
         let (terms, receiver) = watch::channel(term);
         let mut work = pin!(guarded(work(Leadership::new(token, receiver.clone())), receiver));
-        let lost = {
-            let mut keeping = pin!(seat.keep(term, |term| {
+        let output = {
+            let mut renewing = pin!(candidate.renew(term, |term| {
                 terms.send_modify(|old| *old = Term { ended: old.ended, ..term });
             }));
             let mut stopping = false;
             loop {
-                // Renewals come first: after a pause of the process they know what the work does not.
+                // Renewals are polled first: after the process was suspended, they notice an expired lease before the work runs.
                 tokio::select! {
                     biased;
-                    error = &mut keeping => break Err(error),
+                    error = &mut renewing => break Err(error),
                     () = &mut signal, if !stopping => {
                         stopping = true;
                         terms.send_modify(|term| term.ended = true);
                     }
-                    output = &mut work => break output.ok_or_else(too_late),
+                    output = &mut work => break output.ok_or_else(expired_while_suspended),
                 }
             }
         };
-        match lost {
+        match output {
             Ok(output) => {
-                self.give_back(&mut seat).await;
+                self.release(&mut candidate).await;
                 Ok(Some(output))
             }
             Err(error) => {
                 terms.send_modify(|term| term.ended = true);
                 let last_moment = terms.borrow().last_moment;
-                // The work may end in an orderly way, as long as nobody else can lead.
+                // The work may finish in an orderly way as long as no other process can lead.
                 tokio::select! {
                     biased;
                     () = sleep_until(last_moment) => {}
                     _ = work => {}
                 }
-                Err(error.context("leadership was lost"))
+                Err(error.context(format!("leadership of {} was lost", self.lock.name())))
             }
         }
     }
 
-    async fn give_back(&self, seat: &mut Seat<'_, L>) {
+    async fn release(&self, candidate: &mut Candidate<'_, L>) {
         if self.options.release {
-            seat.release().await;
+            candidate.release().await;
         }
     }
 }
 
 impl<L> LeaderElector<L> {
-    /// Who led when this candidate last looked.
+    /// Returns the identity of the leader, as this candidate last observed it.
+    #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
-        let leader = self.shared.leader.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        leader.filter(|leader| !leader.is_empty())
+        self.observed.leader.borrow().clone()
     }
 
-    /// Whether this process leads.
+    /// Returns a stream of leaders: the current one first, and then each new one.
+    ///
+    /// ```no_run
+    /// use klient::election::{LeaderElector, LeaseLock};
+    ///
+    /// # async fn log(elector: &LeaderElector<LeaseLock>) {
+    /// let mut leaders = elector.leader_changes();
+    /// while let Some(leader) = leaders.next().await {
+    ///     println!("leader: {}", leader.as_deref().unwrap_or("none"));
+    /// }
+    /// # }
+    /// ```
+    #[doc(alias = "OnNewLeader")]
+    pub fn leader_changes(&self) -> LeaderChanges {
+        LeaderChanges::new(self.observed.leader.subscribe())
+    }
+
+    /// Returns whether this process leads.
+    #[doc(alias = "IsLeader")]
     pub fn is_leader(&self) -> bool {
-        self.shared.expires.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.observed.expires.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// For health checks: fails if this process still believes to lead so long after its lease ran out.
+    /// Checks the health of a leader: its lease must not have expired more than `tolerance` ago.
     ///
     /// # Errors
     ///
-    /// Then. Whoever sees it should restart the process.
+    /// Returns an error if the lease expired and this process has not noticed. The process should be restarted.
     #[doc(alias = "HealthzAdaptor")]
     pub fn check(&self, tolerance: Duration) -> Result<(), Error> {
-        let expires = *self.shared.expires.lock().unwrap_or_else(PoisonError::into_inner);
+        let expires = *self.observed.expires.lock().unwrap_or_else(PoisonError::into_inner);
         match expires {
-            Some(expires) if Instant::now() > expires + tolerance => {
-                Err(Error::new(ErrorKind::Timeout, "the lease ran out, and the leader has not noticed"))
-            }
+            Some(expires) if Instant::now() > expires + tolerance => Err(Error::new(
+                ErrorKind::Timeout,
+                "lease expired, and the leader has not noticed: restart the process",
+            )),
             _ => Ok(()),
         }
     }
 }
 
-impl Shared {
-    fn see(&self, leader: &str) {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(leader.to_owned());
+impl Observed {
+    /// Notes who holds the lease; an empty holder means that it was released.
+    fn set_leader(&self, holder: &str) {
+        let leader = Some(holder.to_owned()).filter(|holder| !holder.is_empty());
+        self.leader.send_if_modified(|known| {
+            let changed = *known != leader;
+            *known = leader;
+            changed
+        });
     }
 
-    fn lead_until(&self, expires: Option<Instant>) {
+    fn set_expiry(&self, expires: Option<Instant>) {
         *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = expires;
     }
 }
 
-/// Notes that the election is over for us, however it ends.
-struct Leaving<'a>(&'a Shared);
+/// Notes that this process does not lead, however an election ends.
+struct ResetOnDrop<'a>(&'a Observed);
 
-impl Drop for Leaving<'_> {
+impl Drop for ResetOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.leads.set(0);
-        self.0.lead_until(None);
+        self.0.is_leader.set(0);
+        self.0.set_expiry(None);
     }
 }
 
-/// Does work, but never touches it after its last moment; nothing is its outcome then.
+/// Runs work, but never polls it after the last moment of its term. Returns `None` then.
 async fn guarded<F: Future>(work: F, terms: watch::Receiver<Term>) -> Option<F::Output> {
     let mut work = pin!(work);
     poll_fn(|context| {
@@ -255,8 +291,8 @@ async fn guarded<F: Future>(work: F, terms: watch::Receiver<Term>) -> Option<F::
     .await
 }
 
-fn too_late() -> Error {
-    Error::new(ErrorKind::Timeout, "the lease ran out while nothing could run")
+fn expired_while_suspended() -> Error {
+    Error::new(ErrorKind::Timeout, "lease expired while the process was suspended")
 }
 
 impl<L: LeaderLock> fmt::Debug for LeaderElector<L> {

@@ -1,8 +1,8 @@
-//! Events about objects: what happened and why, for people who look at an object.
+//! Kubernetes Events about objects: what happened and why, for people who look at an object.
 //!
-//! Recording never waits: what does not fit into a bounded queue is dropped and counted. One future, which the program owns,
-//! sends what was recorded; at the end it sends what is left, up to a deadline. What repeats becomes a series, and an
-//! object about which too much is said is heard less often. In client-go: `tools/events` and `tools/record`.
+//! Recording never waits: events that do not fit into a bounded queue are dropped and counted. One future, which the program
+//! owns, sends the recorded events; at the end it sends the remaining ones, up to a deadline. Repeated events become a series,
+//! and the number of events about one object is limited. In client-go: `tools/events` and `tools/record`.
 
 mod correlate;
 mod sink;
@@ -20,7 +20,7 @@ use crate::{
     metrics::{Counter, Registry},
 };
 
-/// Records events. Clones record to the same place.
+/// A recorder of events. Clones record to the same [`EventSink`].
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -29,7 +29,7 @@ use crate::{
 ///
 /// # async fn run(pod: Pod, shutdown: impl Future<Output = ()>) -> Result<(), klient::Error> {
 /// let (recorder, sink) = EventRecorder::new(Client::infer()?, EventOptions::new("shop.example.com/websites"));
-/// let sending = sink.run_until(shutdown); // Run it beside the controller.
+/// let sending = sink.run_until(shutdown); // Runs beside the controller.
 /// recorder.record(&pod, Event::normal("Started", "Start", "all containers are up"));
 /// sending.await;
 /// # Ok(())
@@ -41,42 +41,42 @@ pub struct EventRecorder {
     dropped: Counter,
 }
 
-/// What happened.
+/// An event to record: what happened to an object, and why.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Whether somebody should look at it.
+    /// Whether the event is normal or a warning.
     pub kind: EventKind,
-    /// Why it happened, as a word for machines: `FailedScheduling`.
+    /// The reason as a CamelCase word for programs: `FailedScheduling`.
     pub reason: String,
-    /// What was being done, as a word for machines: `Bind`.
+    /// The action as a CamelCase word for programs: `Bind`.
     pub action: String,
-    /// What happened, as a sentence for people.
+    /// The description as a sentence for people.
     pub note: String,
-    /// Another object that has to do with it.
+    /// Another object that the event is about.
     pub related: Option<ObjectReference>,
 }
 
-/// Whether somebody should look at an event.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// No.
+    /// Something expected happened.
     Normal,
-    /// Perhaps.
+    /// Something happened that may need attention.
     Warning,
 }
 
-/// Which of the two forms of events is written.
+/// The API group of the events that are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventApi {
     /// `events.k8s.io/v1`.
     #[default]
     Events,
-    /// `v1`, which servers show as the other form, too.
+    /// `v1`. Servers return these events in `events.k8s.io/v1` as well.
     Core,
 }
 
-/// How events are written.
+/// The options of an [`EventRecorder`].
 ///
 /// ```
 /// use klient::events::{EventApi, EventOptions};
@@ -87,21 +87,21 @@ pub enum EventApi {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventOptions {
-    /// Which controller reports.
+    /// The name of the reporting controller.
     pub controller: String,
-    /// Which process of it; the host's name unless this is set.
+    /// The name of the reporting process; the host's name by default.
     pub instance: String,
-    /// Which form is written.
+    /// The API group of the events that are written.
     pub api: EventApi,
-    /// How many events may wait to be sent.
+    /// The number of events that may wait to be sent.
     pub capacity: usize,
-    /// How long sending what is left may take at the end.
+    /// How long sending the remaining events may take at the end.
     pub flush_deadline: Duration,
-    /// Where metrics are kept; the global registry unless this is set.
+    /// The registry for metrics; the global registry by default.
     pub registry: Option<Registry>,
 }
 
-/// An event on its way.
+/// An event in the queue.
 #[derive(Clone)]
 struct Recorded {
     regarding: ObjectReference,
@@ -110,27 +110,30 @@ struct Recorded {
 }
 
 impl EventRecorder {
-    /// A recorder, and what sends its events.
+    /// Creates a recorder, and the sink that sends its events.
+    #[doc(alias = "NewRecorder")]
+    #[doc(alias = "NewBroadcaster")]
     pub fn new(client: Client, options: EventOptions) -> (Self, EventSink) {
         let (queue, recorded) = mpsc::channel(options.capacity.max(1));
         let registry = options.registry.clone().unwrap_or_else(|| Registry::global().clone());
         let labels = &[("controller", options.controller.as_str())];
         let dropped = registry.counter(
             "klient_events_dropped_total",
-            "Events that were not sent: the queue was full, or there were too many about one object.",
+            "Events that were dropped: the queue was full, or there were too many about one object.",
             labels,
         );
         let recorder = Self { queue, dropped: dropped.clone() };
         (recorder, EventSink::new(client, options, recorded, dropped))
     }
 
-    /// Records what happened to an object. Never waits.
+    /// Records an event about an object. Never waits.
+    #[doc(alias = "publish")]
     #[doc(alias = "Eventf")]
     pub fn record<K: Resource>(&self, object: &K, event: Event) {
         self.record_ref(reference(object), event);
     }
 
-    /// Records what happened to an object that is not at hand. Never waits.
+    /// Records an event about a reference to an object. Never waits.
     pub fn record_ref(&self, regarding: ObjectReference, event: Event) {
         let recorded = Recorded { regarding, event, at: Timestamp::now() };
         if self.queue.try_send(recorded).is_err() {
@@ -138,24 +141,24 @@ impl EventRecorder {
         }
     }
 
-    /// How many events were not sent.
+    /// Returns the number of events that were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped.value()
     }
 }
 
 impl Event {
-    /// Something that should happen.
+    /// Creates an event for something expected.
     pub fn normal(reason: impl Into<String>, action: impl Into<String>, note: impl Into<String>) -> Self {
         Self { kind: EventKind::Normal, reason: reason.into(), action: action.into(), note: note.into(), related: None }
     }
 
-    /// Something that should not.
+    /// Creates an event for something that may need attention.
     pub fn warning(reason: impl Into<String>, action: impl Into<String>, note: impl Into<String>) -> Self {
         Self { kind: EventKind::Warning, ..Self::normal(reason, action, note) }
     }
 
-    /// Names another object that has to do with it.
+    /// Adds another object that the event is about.
     #[must_use]
     pub fn related<K: Resource>(mut self, object: &K) -> Self {
         self.related = Some(reference(object));
@@ -164,7 +167,7 @@ impl Event {
 }
 
 impl EventKind {
-    /// As it is written.
+    /// Returns the type as it is written in events: `Normal` or `Warning`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -174,7 +177,7 @@ impl EventKind {
 }
 
 impl EventOptions {
-    /// Events of that controller: a name like `shop.example.com/websites`.
+    /// Creates options for the events of a controller with a name like `shop.example.com/websites`.
     pub fn new(controller: impl Into<String>) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim();
@@ -188,35 +191,35 @@ impl EventOptions {
         }
     }
 
-    /// Sets which process reports.
+    /// Sets the name of the reporting process.
     #[must_use]
     pub fn instance(mut self, instance: impl Into<String>) -> Self {
         self.instance = instance.into();
         self
     }
 
-    /// Sets which form is written.
+    /// Sets the API group of the events that are written.
     #[must_use]
     pub fn api(mut self, api: EventApi) -> Self {
         self.api = api;
         self
     }
 
-    /// Sets how many events may wait to be sent.
+    /// Sets the number of events that may wait to be sent.
     #[must_use]
     pub fn capacity(mut self, capacity: usize) -> Self {
         self.capacity = capacity;
         self
     }
 
-    /// Sets how long sending what is left may take at the end.
+    /// Sets how long sending the remaining events may take at the end.
     #[must_use]
     pub fn flush_deadline(mut self, deadline: Duration) -> Self {
         self.flush_deadline = deadline;
         self
     }
 
-    /// Sets where metrics are kept.
+    /// Sets the registry for metrics.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
@@ -224,7 +227,7 @@ impl EventOptions {
     }
 }
 
-/// How an event names an object.
+/// Returns a reference to an object, for events.
 fn reference<K: Resource>(object: &K) -> ObjectReference {
     let types = GroupVersionKind::of_object(object).map(|gvk| TypeMeta::from(&gvk));
     let metadata = object.metadata();

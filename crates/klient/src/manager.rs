@@ -1,12 +1,13 @@
-//! Several controllers and informers as one process: one start, one end, one answer to "is it well?".
+//! Managers: several controllers and informers as one process, with one start, one shutdown and one health endpoint.
 //!
-//! Started in this order: health endpoints, informers, other tasks, leadership, controllers. Stopped in the opposite one: controllers end what they
-//! are at, the lease is given back, tasks end, informers stop, and the endpoints answer to the last. In controller-runtime:
-//! `pkg/manager`.
+//! The parts start in this order: HTTP endpoints, informers, other tasks, leader election, controllers. They stop in the opposite
+//! order: controllers finish their reconciles, the lease is released, tasks end, informers stop, and the endpoints respond
+//! until the end. In controller-runtime: `pkg/manager`.
 
 mod builder;
 mod health;
 mod part;
+mod route;
 mod serve;
 
 use std::{
@@ -22,11 +23,11 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 pub use self::{builder::ManagerBuilder, part::Stop};
 use self::{
     part::{AnyController, AnyElector, AnyInformer, Part, Task},
-    serve::Pages,
+    serve::Endpoints,
 };
-use crate::{Error, ErrorKind, controller::Permit};
+use crate::{Error, ErrorKind, controller::Permit, election::LeaderChanges};
 
-/// Runs controllers, informers and whatever else belongs to a process.
+/// A group of controllers, informers and tasks that run and stop together.
 ///
 /// ```no_run
 /// use klient::Client;
@@ -62,53 +63,74 @@ pub struct Manager {
     tasks: Vec<Task>,
     elector: Option<Arc<dyn AnyElector>>,
     listener: Option<TcpListener>,
-    pages: Arc<Pages>,
+    endpoints: Arc<Endpoints>,
     drain: Duration,
 }
 
 impl Manager {
-    /// A manager of nothing, to be set up.
+    /// Returns a builder of a manager.
+    #[doc(alias = "NewManager")]
     pub fn builder() -> ManagerBuilder {
         ManagerBuilder::default()
     }
 
-    /// Where health and metrics are served.
+    /// Returns the address of the HTTP server, if there is one.
     pub fn address(&self) -> Option<SocketAddr> {
         self.listener.as_ref()?.local_addr().ok()
     }
 
-    /// Runs until the process is asked to stop; see [`shutdown::signal`](crate::shutdown::signal) and [`run_until`](Self::run_until).
+    /// Returns a stream of leaders, if leaders are elected: the current one first, and then each new one.
+    ///
+    /// ```no_run
+    /// # fn log(manager: &klient::manager::Manager) {
+    /// if let Some(mut leaders) = manager.leader_changes() {
+    ///     tokio::spawn(async move {
+    ///         while let Some(leader) = leaders.next().await {
+    ///             println!("leader: {}", leader.as_deref().unwrap_or("none"));
+    ///         }
+    ///     });
+    /// }
+    /// # }
+    /// ```
+    #[doc(alias = "Elected")]
+    pub fn leader_changes(&self) -> Option<LeaderChanges> {
+        self.elector.as_ref().map(|elector| elector.leader_changes())
+    }
+
+    /// Runs until the process receives a shutdown signal; see [`shutdown::signal`](crate::shutdown::signal) and
+    /// [`run_until`](Self::run_until).
     ///
     /// # Errors
     ///
-    /// As [`run_until`](Self::run_until).
+    /// Returns the errors of [`run_until`](Self::run_until).
     pub async fn run(self) -> Result<(), Error> {
         self.run_until(crate::shutdown::signal()).await
     }
 
-    /// Runs until the signal comes, or a part fails; then everything else ends in an orderly way.
+    /// Runs until the signal is ready or a part fails, and then stops all parts in order.
     ///
     /// # Errors
     ///
-    /// If a part failed, leadership was lost, or something did not end in time and was dropped. The first of these is told, the others
-    /// are logged.
+    /// Returns an error if a part failed, leadership was lost, or a part did not stop in time and was dropped. The first of these
+    /// errors is returned, and the others are logged.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops all that it runs. A lease runs out then.
+    /// Dropping the future drops all parts. A lease is not released then, so that it has to expire.
+    #[doc(alias = "Start")]
     pub async fn run_until(self, signal: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        let Self { informers, controllers, tasks, elector, listener, pages, drain } = self;
+        let Self { informers, controllers, tasks, elector, listener, endpoints, drain } = self;
         let mut servers = JoinSet::new();
         if let Some(listener) = listener {
-            servers.spawn(serve::serve(listener, pages));
+            servers.spawn(serve::serve(listener, endpoints));
         }
         for informer in &informers {
             informer.start();
         }
-        let (ask, asked) = watch::channel(false);
+        let (stopping, requested) = watch::channel(false);
         let mut running = JoinSet::new();
         for task in tasks {
-            let stop = Stop { asked: asked.clone() };
+            let stop = Stop { requested: requested.clone() };
             running.spawn(async move { (task.name, (task.run)(stop).await) });
         }
 
@@ -123,17 +145,17 @@ impl Manager {
             control(&controllers, elector.as_deref(), Box::pin(signal)).await
         };
         let mut outcome = failure.into_inner().map_or(Ok(()), Err);
-        and_then(&mut outcome, controlled);
+        merge(&mut outcome, controlled);
 
-        ask.send_replace(true);
+        stopping.send_replace(true);
         let ended = timeout(drain, async {
-            while let Some(ended) = running.join_next().await {
-                and_then(&mut outcome, named(ended));
+            while let Some(joined) = running.join_next().await {
+                merge(&mut outcome, result_of(joined));
             }
         });
         if ended.await.is_err() {
-            let what = format!("{} tasks did not end within {drain:?} and were dropped", running.len());
-            and_then(&mut outcome, Err(Error::new(ErrorKind::Timeout, what)));
+            let message = format!("{} tasks did not stop within {drain:?} and were dropped", running.len());
+            merge(&mut outcome, Err(Error::new(ErrorKind::Timeout, message)));
             running.shutdown().await;
         }
         for informer in &informers {
@@ -144,7 +166,7 @@ impl Manager {
     }
 }
 
-/// Runs the controllers until the signal comes; while this process leads, if leaders are elected.
+/// Runs the controllers until the signal is ready; if leaders are elected, while this process leads.
 async fn control(
     controllers: &[Arc<dyn AnyController>],
     elector: Option<&dyn AnyElector>,
@@ -154,7 +176,7 @@ async fn control(
         None => run_controllers(controllers, signal, Permit::default()).await,
         Some(elector) => {
             let work = |leadership: crate::election::Leadership| -> part::BoxFuture<'_, Result<(), Error>> {
-                tracing::info!(token = ?leadership.token(), "this process leads");
+                tracing::info!(token = ?leadership.token(), "started leading");
                 Box::pin(async move {
                     let ended = leadership.clone();
                     run_controllers(controllers, Box::pin(async move { ended.ended().await }), Permit::of(leadership))
@@ -166,16 +188,16 @@ async fn control(
     }
 }
 
-/// Runs the controllers until the signal comes or one fails, and waits for all to end.
+/// Runs the controllers until the signal is ready or one fails, and waits for all of them to stop.
 async fn run_controllers(
     controllers: &[Arc<dyn AnyController>],
     signal: part::BoxFuture<'_, ()>,
     permit: Permit,
 ) -> Result<(), Error> {
-    let (ask, asked) = watch::channel(false);
+    let (stopping, requested) = watch::channel(false);
     let mut running = JoinSet::new();
     for controller in controllers {
-        let (stop, name) = (Stop { asked: asked.clone() }, controller.name());
+        let (stop, name) = (Stop { requested: requested.clone() }, controller.name());
         let run = Arc::clone(controller).run(stop, permit.clone());
         running.spawn(async move { (name, run.await.map_err(Into::into)) });
     }
@@ -184,41 +206,42 @@ async fn run_controllers(
         () = signal => {}
         error = first_failure(&mut running) => outcome = Err(error),
     }
-    ask.send_replace(true);
-    while let Some(ended) = running.join_next().await {
-        and_then(&mut outcome, named(ended));
+    stopping.send_replace(true);
+    while let Some(joined) = running.join_next().await {
+        merge(&mut outcome, result_of(joined));
     }
     outcome
 }
 
-type Ended = Result<(String, Result<(), crate::BoxError>), tokio::task::JoinError>;
+/// The result of a task: its name, and its error.
+type Joined = Result<(String, Result<(), crate::BoxError>), tokio::task::JoinError>;
 
-/// The first failure; never ready if all end well.
+/// Waits for the first failure. Never ready if all tasks succeed.
 async fn first_failure(running: &mut JoinSet<(String, Result<(), crate::BoxError>)>) -> Error {
-    while let Some(ended) = running.join_next().await {
-        if let Err(error) = named(ended) {
+    while let Some(joined) = running.join_next().await {
+        if let Err(error) = result_of(joined) {
             return error;
         }
     }
     pending().await
 }
 
-fn named(ended: Ended) -> Result<(), Error> {
-    match ended {
+fn result_of(joined: Joined) -> Result<(), Error> {
+    match joined {
         Ok((_, Ok(()))) => Ok(()),
         Ok((name, Err(error))) => match error.downcast::<Error>() {
             Ok(error) => Err(error.context(format!("{name} failed"))),
             Err(other) => Err(Error::new(ErrorKind::Canceled, format!("{name} failed")).with_source(other)),
         },
-        Err(error) => Err(Error::new(ErrorKind::Canceled, "a part panicked").with_source(error)),
+        Err(error) => Err(Error::new(ErrorKind::Canceled, "a part of the manager panicked").with_source(error)),
     }
 }
 
-/// Keeps the first failure; others are logged.
-fn and_then(outcome: &mut Result<(), Error>, next: Result<(), Error>) {
+/// Keeps the first failure, and logs others.
+fn merge(outcome: &mut Result<(), Error>, next: Result<(), Error>) {
     match (&outcome, next) {
         (Ok(()), next) => *outcome = next,
-        (Err(_), Err(error)) => tracing::error!(%error, "and another part failed"),
+        (Err(_), Err(error)) => tracing::error!(%error, "another part of the manager failed"),
         (Err(_), Ok(())) => {}
     }
 }

@@ -1,7 +1,7 @@
-//! Counters, gauges and histograms, and their text for Prometheus.
+//! Counters, gauges and histograms, and their Prometheus text format.
 //!
-//! Names and labels are client-go's where it has the same measure, so that dashboards go on working. A metric is a
-//! handle on an atomic: looked up once, cheap to use afterwards.
+//! Names and labels are client-go's where it has the same metric, so that existing dashboards work. A metric is a
+//! handle to an atomic: look it up once, and updates are cheap.
 
 mod histogram;
 mod text;
@@ -17,7 +17,9 @@ use std::{
 
 pub use self::histogram::Histogram;
 
-/// Where metrics are kept, until something reads them.
+/// A set of metrics. Clones refer to the same metrics.
+///
+/// All functions take the name first, then the help text, then the labels.
 ///
 /// ```
 /// use klient::metrics::Registry;
@@ -50,43 +52,44 @@ enum Metric {
     Observed(Observe),
 }
 
-/// Reads a value where it is kept; none when that is gone.
+/// A function that reads a value; `None` when its source no longer exists.
 type Observe = Arc<dyn Fn() -> Option<f64> + Send + Sync>;
 
-/// A number that only grows.
+/// A number that only increases.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
     value: Arc<AtomicU64>,
 }
 
-/// A number that goes up and down.
+/// A number that increases and decreases.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge {
     value: Arc<AtomicI64>,
 }
 
 impl Registry {
-    /// An empty one.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The one that everything uses which was given no other.
+    /// Returns the global registry, which everything uses that has no registry of its own.
+    #[doc(alias = "DefaultRegisterer")]
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Registry> = OnceLock::new();
         GLOBAL.get_or_init(Self::new)
     }
 
-    /// The counter of that name with these labels, made if it is not there.
+    /// Returns the counter with this name and these labels. Creates it if it does not exist.
     pub fn counter(&self, name: &'static str, help: &'static str, labels: &[(&'static str, &str)]) -> Counter {
         match self.metric(name, help, labels, || Metric::Counter(Counter::default())) {
             Metric::Counter(counter) => counter,
-            // The name is taken by something else: what is counted here is not shown.
+            // The name belongs to a metric of another type. This counter works, and is not rendered.
             _ => Counter::default(),
         }
     }
 
-    /// The gauge of that name with these labels, made if it is not there.
+    /// Returns the gauge with this name and these labels. Creates it if it does not exist.
     pub fn gauge(&self, name: &'static str, help: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
         match self.metric(name, help, labels, || Metric::Gauge(Gauge::default())) {
             Metric::Gauge(gauge) => gauge,
@@ -94,8 +97,9 @@ impl Registry {
         }
     }
 
-    /// Shows what `observe` says whenever metrics are read, and nothing once it says nothing: for what changes by itself, such
-    /// as an age. Takes the place of an earlier one of that name with these labels.
+    /// Adds a gauge whose value `observe` returns whenever metrics are rendered: for values that change by themselves, such as an
+    /// age. It is not rendered while `observe` returns `None`. It replaces an earlier one with the same name and labels.
+    #[doc(alias = "GaugeFunc")]
     pub fn observed_gauge(
         &self,
         name: &'static str,
@@ -109,13 +113,13 @@ impl Registry {
         family.metrics.insert(labels, Metric::Observed(Arc::new(observe)));
     }
 
-    /// The histogram of that name with these labels, made with these upper bounds if it is not there.
+    /// Returns the histogram with this name and these labels. Creates it with these upper bounds if it does not exist.
     pub fn histogram(
         &self,
         name: &'static str,
         help: &'static str,
-        bounds: &'static [f64],
         labels: &[(&'static str, &str)],
+        bounds: &'static [f64],
     ) -> Histogram {
         match self.metric(name, help, labels, || Metric::Histogram(Histogram::new(bounds))) {
             Metric::Histogram(histogram) => histogram,
@@ -123,7 +127,7 @@ impl Registry {
         }
     }
 
-    /// All metrics, as Prometheus reads them.
+    /// Returns all metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         let families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
@@ -138,44 +142,45 @@ impl Registry {
         name: &'static str,
         help: &'static str,
         labels: &[(&'static str, &str)],
-        make: impl FnOnce() -> Metric,
+        create: impl FnOnce() -> Metric,
     ) -> Metric {
         let labels: Labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let family = families.entry(name).or_insert_with(|| Family { help, metrics: BTreeMap::new() });
-        family.metrics.entry(labels).or_insert_with(make).clone()
+        family.metrics.entry(labels).or_insert_with(create).clone()
     }
 }
 
 impl Counter {
     /// Adds one.
+    #[doc(alias = "Inc")]
     pub fn increment(&self) {
         self.add(1);
     }
 
-    /// Adds so many.
+    /// Adds `count`.
     pub fn add(&self, count: u64) {
         self.value.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many so far.
+    /// Returns the count.
     pub fn value(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
 }
 
 impl Gauge {
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: i64) {
         self.value.store(value, Ordering::Relaxed);
     }
 
-    /// Adds so much, which may be negative.
+    /// Adds `change`, which may be negative.
     pub fn add(&self, change: i64) {
         self.value.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// What it is.
+    /// Returns the value.
     pub fn value(&self) -> i64 {
         self.value.load(Ordering::Relaxed)
     }
@@ -193,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_name_and_labels_are_the_same_metric() {
+    fn registry_returns_one_metric_per_name_and_labels() {
         let registry = Registry::new();
         registry.counter("a_total", "A.", &[("x", "1")]).increment();
         registry.clone().counter("a_total", "A.", &[("x", "1")]).increment();
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_goes_both_ways() {
+    fn gauge_increases_and_decreases() {
         let registry = Registry::new();
         let gauge = registry.gauge("depth", "Depth.", &[]);
         gauge.set(5);
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_by_another_sort_is_left_alone() {
+    fn registry_keeps_first_type_of_a_name() {
         let registry = Registry::new();
         registry.counter("n", "N.", &[]).increment();
         registry.gauge("n", "N.", &[]).set(9);
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observed_gauge_is_read_when_it_is_shown_and_vanishes_with_its_source() {
+    fn observed_gauge_is_rendered_while_its_source_exists() {
         let registry = Registry::new();
         let source = Arc::new(AtomicI64::new(3));
         let weak = Arc::downgrade(&source);
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_cannot_break_the_text() {
+    fn render_escapes_label_values() {
         let registry = Registry::new();
         registry.counter("n", "N.", &[("path", "a\"b\\c\nd")]).increment();
         assert!(registry.render().ends_with("n{path=\"a\\\"b\\\\c\\nd\"} 1\n"), "{}", registry.render());

@@ -1,24 +1,25 @@
-//! Doing something again until it works: on conflicts, or on any error that may pass.
+//! Retries: on conflicts, or on any error that the caller says may pass.
 //!
-//! What is tried must be safe to try again from its beginning: read, change, write. Dropping the future stops it, also
-//! while it waits. In client-go: `util/retry`.
+//! An attempt must be safe to repeat from its beginning: read, change, write. Dropping the future stops the retries, also
+//! during a delay. In client-go: `util/retry`.
 
 mod backoff;
+
+use std::future::Future;
 
 pub(crate) use backoff::random;
 pub use backoff::{Backoff, Delays};
 
 use crate::Error;
 
-/// Tries again while the outcome is a conflict; other errors end it at once. The last error is returned as it is.
+/// Runs `attempt` again while it fails with a conflict. Any other error is returned at once.
 ///
-/// The object must be read in every attempt: the version in hand is what the conflict was about.
+/// Each attempt must read the object again: a conflict means that the version in hand is outdated.
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use klient::{Api, Client};
 /// use klient::retry::{Backoff, retry_on_conflict};
-/// use klient::options::{GetOptions, UpdateOptions};
 ///
 /// # async fn scale() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");
@@ -34,26 +35,50 @@ use crate::Error;
 ///
 /// # Errors
 ///
-/// The first error that is no conflict, or the conflict of the last attempt.
+/// Returns the first error that is not a conflict, or the conflict of the last attempt.
 #[doc(alias = "RetryOnConflict")]
-pub async fn retry_on_conflict<T>(
-    backoff: Backoff,
-    attempt: impl AsyncFnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
+pub async fn retry_on_conflict<T, F>(backoff: Backoff, attempt: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
     retry_on_error(backoff, Error::is_conflict, attempt).await
 }
 
-/// Tries again while the outcome is an error that `retriable` says may pass.
+/// Runs `attempt` again while it fails with an error for which `retriable` returns true.
+///
+/// A closure that changes what it captured does so before its future begins:
+///
+/// ```
+/// use klient::retry::{Backoff, retry_on_error};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let mut attempts = 0;
+/// let outcome = retry_on_error(
+///     Backoff::default(),
+///     |error: &&str| *error == "busy",
+///     || {
+///         attempts += 1;
+///         let attempt = attempts;
+///         async move { if attempt < 3 { Err("busy") } else { Ok(attempt) } }
+///     },
+/// );
+/// assert_eq!(outcome.await, Ok(3));
+/// # }
+/// ```
 ///
 /// # Errors
 ///
-/// The first error that may not pass, or that of the last attempt.
+/// Returns the first error that is not retriable, or the error of the last attempt.
 #[doc(alias = "OnError")]
-pub async fn retry_on_error<T, E>(
+pub async fn retry_on_error<T, E, F>(
     backoff: Backoff,
     retriable: impl Fn(&E) -> bool,
-    mut attempt: impl AsyncFnMut() -> Result<T, E>,
-) -> Result<T, E> {
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
     let mut delays = backoff.delays();
     loop {
         let error = match attempt().await {
@@ -81,13 +106,22 @@ mod tests {
         Status::conflict(&GroupResource::from("pods"), "web", "changed").into()
     }
 
+    /// Counts the attempts, and fails each one.
+    fn failing(attempts: &mut u32) -> impl FnMut() -> std::future::Ready<Result<(), ()>> {
+        move || {
+            *attempts += 1;
+            std::future::ready(Err(()))
+        }
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn tries_again_until_there_is_no_conflict() {
+    async fn retry_on_conflict_ends_with_the_first_success() {
         let mut attempts = 0;
         let started = Instant::now();
-        let outcome = retry_on_conflict(Backoff::default(), async || {
+        let outcome = retry_on_conflict(Backoff::default(), || {
             attempts += 1;
-            if attempts < 3 { Err(conflict()) } else { Ok(attempts) }
+            let attempt = attempts;
+            async move { if attempt < 3 { Err(conflict()) } else { Ok(attempt) } }
         });
         assert_eq!(outcome.await.unwrap(), 3);
         let waited = started.elapsed();
@@ -95,61 +129,41 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn gives_up_after_the_last_step_with_the_last_error() {
+    async fn retry_on_conflict_returns_the_last_error_after_all_steps() {
         let mut attempts = 0;
-        let error = retry_on_conflict(Backoff::default(), async || {
+        let error = retry_on_conflict(Backoff::default(), || {
             attempts += 1;
-            Err::<(), _>(conflict().context(format!("attempt {attempts}")))
+            let context = format!("attempt {attempts}");
+            async move { Err::<(), _>(conflict().context(context)) }
         });
         assert_eq!(error.await.unwrap_err().to_string(), "attempt 5");
         assert_eq!(attempts, 5);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn any_other_error_ends_it_at_once() {
+    async fn retry_on_conflict_stops_at_any_other_error() {
         let mut attempts = 0;
-        let error = retry_on_conflict(Backoff::default(), async || {
+        let error = retry_on_conflict(Backoff::default(), || {
             attempts += 1;
-            Err::<(), _>(Error::new(ErrorKind::Forbidden, "no"))
+            async { Err::<(), _>(Error::new(ErrorKind::Forbidden, "no")) }
         });
         assert!(error.await.unwrap_err().is_forbidden());
         assert_eq!(attempts, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_backoff_of_no_steps_still_tries_once() {
+    async fn backoff_without_steps_makes_one_attempt() {
         let mut attempts = 0;
-        let error = retry_on_error(
-            Backoff::default().steps(0),
-            |_: &()| true,
-            async || {
-                attempts += 1;
-                Err::<(), _>(())
-            },
-        );
-        error.await.unwrap_err();
+        retry_on_error(Backoff::default().steps(0), |(): &()| true, failing(&mut attempts)).await.unwrap_err();
         assert_eq!(attempts, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn dropping_it_stops_it_while_it_waits() {
+    async fn retry_stops_when_dropped_during_a_delay() {
         let mut attempts = 0;
         let hours = Backoff::default().first(Duration::from_secs(3600));
-        let work = retry_on_error(
-            hours,
-            |_: &()| true,
-            async || {
-                attempts += 1;
-                Err::<(), _>(())
-            },
-        );
+        let work = retry_on_error(hours, |(): &()| true, failing(&mut attempts));
         assert!(tokio::time::timeout(Duration::from_secs(1), work).await.is_err());
         assert_eq!(attempts, 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn runs_on_a_task_of_its_own() {
-        let task = tokio::spawn(async { retry_on_conflict(Backoff::default(), async || Ok::<_, Error>(7)).await });
-        assert_eq!(task.await.unwrap().unwrap(), 7);
     }
 }

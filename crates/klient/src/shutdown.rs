@@ -1,10 +1,12 @@
-//! When a program is asked to stop.
+//! Shutdown signals of the process.
 
 use std::{future::pending, io, pin::Pin};
 
-/// Waits for SIGTERM or SIGINT, or Ctrl-C where there are no signals. A second one ends the process at once, with code 1.
+/// Waits for SIGTERM or SIGINT, or for Ctrl-C on platforms without signals. A second signal ends the process at once, with
+/// exit code 1.
 ///
-/// The listening begins when this is first polled, and from then on no signal ends the process by itself.
+/// The signal handler is installed when the future is first polled. From then on, these signals do not end the process by
+/// themselves.
 ///
 /// ```no_run
 /// # async fn run(controller: klient::controller::Controller<k8s_openapi::api::core::v1::Pod>) -> Result<(), klient::Error> {
@@ -14,26 +16,26 @@ use std::{future::pending, io, pin::Pin};
 /// ```
 #[doc(alias = "SetupSignalHandler")]
 pub async fn signal() {
-    let mut asked = match listen() {
-        Ok(asked) => asked,
+    let mut next_signal = match listen() {
+        Ok(next_signal) => next_signal,
         Err(error) => {
-            tracing::error!(%error, "signals cannot be heard: only a kill ends this process");
+            tracing::error!(%error, "failed to install signal handler, only SIGKILL stops this process");
             return pending().await;
         }
     };
-    asked().await;
-    tracing::info!("asked to stop; another signal ends the process at once");
+    next_signal().await;
+    tracing::info!("shutdown signal received, send another to exit at once");
     tokio::spawn(async move {
-        asked().await;
+        next_signal().await;
         std::process::exit(1);
     });
 }
 
-/// Waits for one signal each time that it is called.
-type Asked = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+/// A function that waits for one signal each time it is called.
+type NextSignal = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
 #[cfg(unix)]
-fn listen() -> io::Result<Asked> {
+fn listen() -> io::Result<NextSignal> {
     use std::sync::Arc;
 
     use tokio::{
@@ -56,6 +58,6 @@ fn listen() -> io::Result<Asked> {
 }
 
 #[cfg(not(unix))]
-fn listen() -> io::Result<Asked> {
+fn listen() -> io::Result<NextSignal> {
     Ok(Box::new(|| Box::pin(async { drop(tokio::signal::ctrl_c().await) })))
 }

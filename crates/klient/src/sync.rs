@@ -1,6 +1,6 @@
-//! The locks of the runtime half.
+//! The locks of informers and queues.
 //!
-//! `tests/schedules` compiles files that use these with shuttle's in their place, and explores how threads may interleave.
+//! `tests/schedules` compiles the files that use these locks with shuttle's instead, and explores how threads may interleave.
 
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use std::{
 use arc_swap::ArcSwap;
 pub(crate) use spin::mutex::SpinMutexGuard as BriefGuard;
 
-/// A value that one writer replaces whole while any number of readers look at it. Nobody waits for anybody.
+/// A value that one writer replaces while any number of readers use it. Neither side waits.
 pub(crate) struct Published<T>(ArcSwap<T>);
 
 impl<T> Published<T> {
@@ -25,12 +25,12 @@ impl<T> Published<T> {
         Self(ArcSwap::from_pointee(value))
     }
 
-    /// Looks at the newest value, without counting a reference to it.
+    /// Calls a function with the newest value, without a new reference to it.
     pub(crate) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.0.load())
     }
 
-    /// The newest value, for as long as the caller wants.
+    /// Returns the newest value.
     pub(crate) fn get(&self) -> Arc<T> {
         self.0.load_full()
     }
@@ -40,16 +40,15 @@ impl<T> Published<T> {
     }
 }
 
-/// A lock for what takes nanoseconds: nothing is waited for while it is held.
+/// A lock for critical sections of nanoseconds: its holder never waits.
 ///
-/// What costs under contention is neither the work nor the waiting but that everything behind the lock travels from one
-/// processor to the other each time. So whoever finds it taken tries again for a moment, and if that has happened often lately,
-/// sleeps instead, for long enough that others get a thousand turns undisturbed. Nobody needs to be woken, and so unlocking is
-/// a plain store.
+/// Under contention, neither the work nor the waiting is expensive, but moving the cache lines behind the lock from one
+/// processor to another. So a thread that finds the lock taken spins for a moment; after frequent contention it sleeps
+/// instead, so that other threads get about a thousand turns undisturbed. No thread has to be woken, so that unlocking
+/// is a plain store.
 pub(crate) struct BriefLock<T> {
     inner: spin::mutex::SpinMutex<T>,
-    /// Grows by [`CONTENDED`] with each turn that had to be waited for, and falls by one with each other. Only the holder of
-    /// the lock writes it.
+    /// Grows by [`CONTENDED`] with each contended lock, and falls by one with each other. Only the holder of the lock writes it.
     pressure: AtomicU32,
 }
 
@@ -95,15 +94,15 @@ impl<T> fmt::Debug for BriefLock<T> {
     }
 }
 
-/// With this, more than one turn in 17 that had to be waited for adds up.
+/// With this value, pressure grows if more than one lock in 17 is contended.
 const CONTENDED: u32 = 16;
-/// From here on, it is better to sleep.
+/// The pressure from which sleeping is better than spinning.
 const PRESSED: u32 = 64;
 const MOST_PRESSURE: u32 = 256;
-/// How often to try before it is clear that the holder does not run: some microseconds.
+/// The number of attempts after which the holder is probably not running: some microseconds.
 const TRIES: u32 = 200;
 const PAUSES: u32 = 4;
-/// The system makes some 70 microseconds of it.
+/// The operating system makes this about 70 microseconds.
 const UNDISTURBED: Duration = Duration::from_micros(20);
 
 #[cfg(test)]
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_brief_lock_lets_one_in_at_a_time() {
+    fn brief_lock_is_exclusive() {
         let lock = BriefLock::new((0_u64, 0_u64));
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -132,12 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn a_brief_lock_that_is_held_for_long_is_waited_for() {
+    fn brief_lock_waits_for_a_slow_holder() {
         let lock = BriefLock::new(0);
         let held = lock.lock();
         thread::scope(|scope| {
             let waiter = scope.spawn(|| *lock.lock() += 1);
-            // Longer than the waiter tries: it sleeps by now.
+            // Longer than the waiter spins: it sleeps by now.
             thread::sleep(Duration::from_millis(5));
             assert!(!waiter.is_finished());
             drop(held);
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_opens_a_brief_lock() {
+    fn brief_lock_is_unlocked_by_a_panic() {
         let lock = BriefLock::new(1);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let _guard = lock.lock();
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_grows_with_waiting_and_falls_without() {
+    fn pressure_grows_with_contention_and_falls_without() {
         let lock = BriefLock::new(());
         drop(lock.contend());
         for expected in (0..CONTENDED).rev() {

@@ -1,16 +1,17 @@
-//! A queue of keys: each is processed by one worker at a time, exactly as often as needed.
+//! A queue of keys: each key is processed by one worker at a time, exactly as often as needed.
 //!
 //! The contract, which is client-go's:
 //!
-//! - Keys come out in the order in which they went in, except for priorities and groups.
+//! - Keys are handed out in the order in which they were added, except for priorities and groups.
 //! - A key that is added many times before it is processed is processed once.
-//! - A key is never in process twice at once. If it is added meanwhile, it comes again exactly once, after that.
-//! - Any number of tasks add and get.
-//! - After a shutdown nothing is added; what is ready is still handed out, and then every `get` ends.
+//! - A key is never processed by two workers at once. If it is added during processing, it is handed out once more afterwards.
+//! - Any number of tasks may add and get.
+//! - After a shutdown, adds are ignored. Ready keys are still handed out, and then every `get` returns `None`.
 //!
-//! Beyond it: handed-out keys are guards, delayed keys can be seen and taken back, failures are remembered only as long as they
-//! matter, lower priorities never starve, groups of keys take turns, and `get` does not end while a key in process will come
-//! again. It knows nothing of Kubernetes. In client-go: `util/workqueue`; in controller-runtime: `pkg/controller/priorityqueue`.
+//! Beyond that contract: handed-out keys are guards, delayed keys can be inspected and cancelled, failures are forgotten when
+//! they no longer matter, low priorities never starve, groups of keys take turns, and `get` does not end while a key in process
+//! will be handed out again. The queue does not depend on Kubernetes types. In client-go: `util/workqueue`; in
+//! controller-runtime: `pkg/controller/priorityqueue`.
 
 mod core;
 mod get;
@@ -43,7 +44,7 @@ pub use self::{
     state::QueueStats,
 };
 
-/// A queue of keys that are to be processed. Clones are handles on the same queue.
+/// A rate-limited queue of keys. Clones are handles to the same queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -52,7 +53,7 @@ pub use self::{
 ///
 /// let queue = WorkQueue::new();
 /// queue.add("shop/web");
-/// queue.add("shop/web"); // once is enough
+/// queue.add("shop/web"); // Ignored: the key is ready already.
 ///
 /// let worker = tokio::spawn({
 ///     let queue = queue.clone();
@@ -60,7 +61,7 @@ pub use self::{
 ///         let mut processed = Vec::new();
 ///         while let Some(item) = queue.get().await {
 ///             processed.push(*item);
-///             item.forget(); // or retry()
+///             item.forget(); // or `retry()`
 ///         }
 ///         processed
 ///     }
@@ -70,11 +71,13 @@ pub use self::{
 /// # }
 /// ```
 #[doc(alias = "TypedRateLimitingInterface")]
+#[doc(alias = "RateLimitingInterface")]
 pub struct WorkQueue<T> {
-    shared: Arc<Shared<T>>,
+    inner: Arc<QueueInner<T>>,
 }
 
-struct Shared<T> {
+/// The shared part of a queue's handles.
+struct QueueInner<T> {
     core: Core<T>,
     limiter: Arc<dyn RateLimiter<T>>,
     group: Option<GroupOf<T>>,
@@ -82,100 +85,123 @@ struct Shared<T> {
 }
 
 impl<T: Send + 'static> WorkQueue<T> {
-    /// A queue without a name, and so without metrics, with the rate limits of a controller.
+    /// Creates a queue with the rate limits of a controller. It has no name, and so no metrics.
+    #[doc(alias = "NewTypedRateLimitingQueue")]
     pub fn new() -> Self {
         Self::with_options(QueueOptions::default())
     }
 
-    /// A queue that works like that.
+    /// Creates a queue with these options.
+    #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     pub fn with_options(options: QueueOptions<T>) -> Self {
         let QueueOptions { name, registry, limiter, group } = options;
         let registry = registry.as_ref().unwrap_or_else(|| crate::metrics::Registry::global());
         let metrics = name.as_deref().map(|name| Metrics::new(registry, name));
         let core = Core::new(metrics.is_some(), Instant::now);
-        let shared = Arc::new(Shared { core, limiter, group, metrics });
+        let inner = Arc::new(QueueInner { core, limiter, group, metrics });
         if let Some(name) = &name {
-            metrics::observe(registry, name, &Arc::downgrade(&shared));
+            metrics::observe(registry, name, &Arc::downgrade(&inner));
         }
-        Self { shared }
+        Self { inner }
     }
 }
 
 impl<T: Eq + Hash> WorkQueue<T> {
-    /// Adds a key: it will be processed once more, however often this is called before that begins.
+    /// Adds a key. It is handed out once, however often it is added before that.
     #[inline]
     pub fn add(&self, key: T) {
-        self.shared.add(key, 0);
+        self.add_with(key, AddOptions::default());
     }
 
-    /// Adds a key once this time has passed. If it is delayed already, the earlier time counts.
+    /// Adds a key after a delay. If the key is delayed already, the earlier time counts.
+    #[doc(alias = "AddAfter")]
     pub fn add_after(&self, key: T, delay: Duration) {
         self.add_with(key, AddOptions::default().after(delay));
     }
 
-    /// Adds a key when the rate limiter says, since it has failed. [`WorkItem::retry`] does the same and ends the turn.
+    /// Counts a failure of a key, and adds the key after the rate limiter's delay. [`WorkItem::retry`] does the same and ends the
+    /// turn.
+    #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, key: T) {
         self.add_with(key, AddOptions::default().rate_limited());
     }
 
-    /// Adds a key in any of these ways, or several.
+    /// Adds a key with a priority, a delay or both.
     ///
     /// If the key is ready or delayed already, the highest of its priorities and the earliest of its times count.
+    #[inline]
     #[doc(alias = "AddWithOpts")]
     pub fn add_with(&self, key: T, options: AddOptions) {
-        let AddOptions { priority, after, rate_limited } = options;
-        let shared = &self.shared;
-        if !rate_limited && after.is_none() {
-            shared.add(key, priority);
-            return;
+        if options.rate_limited || options.after.is_some() {
+            return self.add_delayed(key, options);
         }
-        shared.count_retry();
-        if rate_limited {
-            shared.add_limited(key, priority);
-        } else {
-            shared.add_later(key, after.unwrap_or_default(), priority, false, false);
-        }
+        let inner = &*self.inner;
+        let group = inner.group.as_ref().map(|group| group(&key));
+        let added = inner.core.add(key, group, options.priority);
+        inner.count_adds(usize::from(added));
     }
 
-    /// Adds a key once this time has passed, whatever other time it was delayed to.
+    /// Adds a key after a delay. Replaces any other delay of the key.
     pub fn reschedule(&self, key: T, delay: Duration) {
-        self.shared.count_retry();
-        self.shared.add_later(key, delay, 0, false, true);
+        let inner = &*self.inner;
+        inner.count_retry();
+        if delay.is_zero() {
+            inner.core.cancel(&key);
+            return self.add(key);
+        }
+        let group = inner.group.as_ref().map(|group| group(&key));
+        let delay = Delay { deadline: inner.deadline(delay), priority: 0, backoff: false, replace: true };
+        inner.core.delay(key, group, delay);
     }
 
-    /// Takes back a delay; says whether there was one. A key that is ready stays so.
+    /// Cancels the delay of a key. Returns whether there was one. A key that is ready stays ready.
     pub fn cancel(&self, key: &T) -> bool {
-        self.shared.core.cancel(key)
+        self.inner.core.cancel(key)
     }
 
-    /// Forgets the failures of a key, and the delay that is due to one.
+    /// Forgets the failures of a key, and cancels a delay that is due to one.
     #[doc(alias = "Forget")]
     pub fn forget(&self, key: &T) {
-        self.shared.core.forget(key);
+        self.inner.core.forget(key);
     }
 
-    /// How often a key has failed since it was forgotten.
+    /// Returns the number of failures of a key since it was last forgotten.
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self, key: &T) -> u32 {
-        self.shared.core.failures(key)
+        self.inner.core.failures(key)
+    }
+
+    // Kept out of `add_with`, so that an add without a delay stays small.
+    #[inline(never)]
+    fn add_delayed(&self, key: T, options: AddOptions) {
+        let inner = &*self.inner;
+        inner.count_retry();
+        let AddOptions { priority, after, rate_limited } = options;
+        let delay = match after.filter(|_| !rate_limited) {
+            Some(delay) if delay.is_zero() => return self.add_with(key, AddOptions::default().priority(priority)),
+            Some(delay) => delay,
+            // The limiter is called without a lock: it is the user's code.
+            None => inner.limiter.delay(&key, inner.core.failures(&key)),
+        };
+        let group = inner.group.as_ref().map(|group| group(&key));
+        let delay = Delay { deadline: inner.deadline(delay), priority, backoff: rate_limited, replace: false };
+        inner.core.delay(key, group, delay);
     }
 }
 
 impl<T: Clone> WorkQueue<T> {
-    /// Waits for the next key; none when the queue is shut down and nothing is left.
+    /// Waits for the next key. Returns `None` when the queue is shut down and no key is left.
     #[inline]
+    #[doc(alias = "Get")]
     pub fn get(&self) -> Get<'_, T> {
         Get::new(self)
     }
 
-    /// The next key, if one is ready.
+    /// Returns the next key, if one is ready.
     pub fn try_get(&self) -> Option<WorkItem<T, &Self>> {
         let hand_out = |item, promoted| self.hand_out(item, promoted);
-        match self
-            .shared
-            .core
-            .look(&mut Getter::default(), None, hand_out, |_, promoted| self.shared.count_adds(promoted))
-        {
+        let core = &self.inner.core;
+        match core.look(&mut Getter::default(), None, hand_out, |_, promoted| self.inner.count_adds(promoted)) {
             Poll::Ready(item) => item,
             Poll::Pending => None,
         }
@@ -184,69 +210,69 @@ impl<T: Clone> WorkQueue<T> {
     #[inline]
     fn hand_out(&self, item: Handed<T>, promoted: usize) -> WorkItem<T, &Self> {
         let Handed { key, slot, priority, failures, queued_for } = item;
-        self.shared.count_adds(promoted);
-        if let (Some(metrics), Some(queued_for)) = (&self.shared.metrics, queued_for) {
+        self.inner.count_adds(promoted);
+        if let (Some(metrics), Some(queued_for)) = (&self.inner.metrics, queued_for) {
             metrics.handed_out(queued_for);
         }
         WorkItem::new(self, key, slot, priority, failures)
     }
 
-    /// The key that is ready next of those that are delayed, and when.
+    /// Returns the delayed key that becomes ready first, and when.
     pub fn next_delayed(&self) -> Option<(T, Instant)> {
-        self.shared.core.next_delayed()
+        self.inner.core.next_delayed()
     }
 }
 
 impl<T> WorkQueue<T> {
-    /// How many keys are ready.
+    /// Returns the number of ready keys.
     pub fn len(&self) -> usize {
-        self.shared.ready()
+        self.inner.ready()
     }
 
-    /// Whether no key is ready.
+    /// Returns whether no key is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many keys wait for their time.
+    /// Returns the number of delayed keys.
     pub fn delayed(&self) -> usize {
-        self.shared.core.delayed()
+        self.inner.core.delayed()
     }
 
-    /// How many keys were handed out and are not done.
+    /// Returns the number of keys that were handed out and are not done.
     pub fn in_process(&self) -> usize {
-        self.shared.core.in_process()
+        self.inner.core.in_process()
     }
 
-    /// How much there is of everything. Takes longer the more keys there are.
+    /// Returns the number of keys in each state, and ages. The cost grows with the number of keys.
     pub fn stats(&self) -> QueueStats {
-        self.shared.ready();
-        self.shared.core.stats()
+        self.inner.ready();
+        self.inner.core.stats()
     }
 
-    /// Ends the intake: adds are ignored and delayed keys dropped, what is ready is still handed out.
+    /// Shuts the queue down: adds are ignored and delayed keys dropped. Ready keys are still handed out.
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&self) {
-        self.shared.core.shut_down();
+        self.inner.core.shut_down();
     }
 
-    /// Ends the intake as soon as it is called; ready when nothing is ready nor in process any more.
+    /// Shuts the queue down at once. The returned future is ready when no key is ready or in process.
     ///
-    /// It takes workers that go on getting; [`shut_down`](Self::shut_down) ends the waiting early.
+    /// Workers have to go on getting keys. [`shut_down`](Self::shut_down) ends the wait early.
     #[doc(alias = "ShutDownWithDrain")]
     pub fn shut_down_and_drain(&self) -> Drain<'_, T> {
-        Drain::new(&self.shared)
+        Drain::new(&self.inner)
     }
 
-    /// Whether the intake has ended.
+    /// Returns whether the queue was shut down.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shutting_down(&self) -> bool {
-        self.shared.core.is_shutting_down()
+        self.inner.core.is_shutting_down()
     }
 }
 
-impl<T> Shared<T> {
-    /// How many keys are ready; notes which have become so.
+impl<T> QueueInner<T> {
+    /// Returns the number of ready keys, after promoting delayed keys whose time has come.
     fn ready(&self) -> usize {
         let (ready, promoted) = self.core.ready();
         self.count_adds(promoted);
@@ -255,11 +281,11 @@ impl<T> Shared<T> {
 
     #[inline(never)]
     fn end_turn(&self, slot: u32) {
-        self.note_work(self.core.done(slot));
+        self.observe_work(self.core.done(slot));
     }
 
     #[inline]
-    fn note_work(&self, took: Option<Duration>) {
+    fn observe_work(&self, took: Option<Duration>) {
         if let (Some(metrics), Some(took)) = (&self.metrics, took) {
             metrics.done(took);
         }
@@ -278,45 +304,16 @@ impl<T> Shared<T> {
         }
     }
 
-    /// So long from now; what no clock can hold is as good as never.
+    /// Returns the end of a delay from now. A delay too long to represent as an `Instant` becomes 30 years.
     fn deadline(&self, delay: Duration) -> Instant {
         let now = self.core.now();
-        now.checked_add(delay).unwrap_or_else(|| now + NEVER)
-    }
-}
-
-impl<T: Eq + Hash> Shared<T> {
-    #[inline]
-    fn add(&self, key: T, priority: i8) {
-        let group = self.group.as_ref().map(|group| group(&key));
-        let added = self.core.add(key, group, priority);
-        self.count_adds(usize::from(added));
-    }
-
-    fn add_later(&self, key: T, delay: Duration, priority: i8, backoff: bool, replace: bool) {
-        if delay.is_zero() {
-            if replace {
-                self.core.cancel(&key);
-            }
-            return self.add(key, priority);
-        }
-        let group = self.group.as_ref().map(|group| group(&key));
-        let delay = Delay { deadline: self.deadline(delay), priority, backoff, replace };
-        self.core.delay(key, group, delay);
-    }
-
-    fn add_limited(&self, key: T, priority: i8) {
-        let group = self.group.as_ref().map(|group| group(&key));
-        // The limiter is not asked while anything is locked: it is somebody else's code.
-        let delay = self.limiter.delay(&key, self.core.failures(&key));
-        let delay = Delay { deadline: self.deadline(delay), priority, backoff: true, replace: false };
-        self.core.fail_and_delay(key, group, delay);
+        now.checked_add(delay).unwrap_or_else(|| now + THIRTY_YEARS)
     }
 }
 
 impl<T> Clone for WorkQueue<T> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { inner: Arc::clone(&self.inner) }
     }
 }
 
@@ -335,4 +332,4 @@ impl<T> fmt::Debug for WorkQueue<T> {
     }
 }
 
-const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

@@ -1,7 +1,7 @@
-//! What one task wrote to the server, for whoever has to wait until a cache shows it.
+//! A log of the writes of one task, so that a controller can wait until its caches show them.
 //!
-//! The client notes each write that succeeded, if somebody asked for that around the task that wrote; otherwise it costs one
-//! look. Nothing is noted by tasks that the task spawned.
+//! The client logs each successful write if the task runs inside [`WriteLog::scope`]. Otherwise, logging costs one lookup.
+//! Writes of tasks that the task spawned are not logged.
 
 use std::{
     future::Future,
@@ -14,40 +14,40 @@ tokio::task_local! {
     static LOG: WriteLog;
 }
 
-/// The writes of one task.
+/// A log of the writes of one task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteLog {
     writes: Arc<Mutex<Vec<Write>>>,
 }
 
-/// A write that succeeded, as far as a cache can show it.
+/// A successful write, as far as a cache can show it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Write {
     pub(crate) resource: GroupResource,
     pub(crate) key: ObjectKey,
-    pub(crate) left: Left,
+    pub(crate) effect: WriteEffect,
 }
 
-/// What a write left behind.
+/// The effect of a write on an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Left {
-    /// An object of that version.
-    Version(ResourceVersion),
-    /// Nothing of the object with that UID, if it is known.
-    Nothing { uid: Option<String> },
+pub(crate) enum WriteEffect {
+    /// The object was stored with this version.
+    Stored(ResourceVersion),
+    /// The object was deleted; its UID, if it is known.
+    Deleted { uid: Option<String> },
 }
 
 impl WriteLog {
-    /// Does some work, and notes what it writes.
+    /// Runs `work`, and logs its writes.
     pub(crate) async fn scope<F: Future>(&self, work: F) -> F::Output {
         LOG.scope(self.clone(), work).await
     }
 
-    /// Notes a write. Of several to one resource, the last one tells enough, except for deletions.
+    /// Logs a write. Of several writes to one resource, the newest version is enough, except for deletions.
     pub(crate) fn push(&self, write: Write) {
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let covers = |old: &Write| match (&old.left, &write.left) {
-            (Left::Version(old_version), Left::Version(version)) => {
+        let covers = |old: &Write| match (&old.effect, &write.effect) {
+            (WriteEffect::Stored(old_version), WriteEffect::Stored(version)) => {
                 old.resource == write.resource && version.is_newer_than(old_version)
             }
             _ => old.resource == write.resource && old.key == write.key,
@@ -56,16 +56,16 @@ impl WriteLog {
         writes.push(write);
     }
 
-    /// What was noted so far.
+    /// Removes and returns the logged writes.
     pub(crate) fn take(&self) -> Vec<Write> {
         std::mem::take(&mut self.writes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Notes a write, if somebody around this task wants to know.
+/// Logs a write, if this task runs inside [`WriteLog::scope`].
 #[cfg(feature = "client")]
 pub(crate) fn note(write: impl FnOnce() -> Option<Write>) {
-    // No log is no failure: nobody asked.
+    // Logging is optional, so a missing log is not an error.
     let _ = LOG.try_with(|log| {
         if let Some(write) = write() {
             log.push(write);
@@ -78,15 +78,15 @@ mod tests {
     use super::*;
 
     fn write(resource: &'static str, name: &str, version: &str) -> Write {
-        let left = match version {
-            "" => Left::Nothing { uid: None },
-            version => Left::Version(version.into()),
+        let effect = match version {
+            "" => WriteEffect::Deleted { uid: None },
+            version => WriteEffect::Stored(version.into()),
         };
-        Write { resource: GroupResource::new("apps", resource), key: ObjectKey::namespaced("shop", name), left }
+        Write { resource: GroupResource::new("apps", resource), key: ObjectKey::namespaced("shop", name), effect }
     }
 
     #[test]
-    fn the_newest_version_of_a_resource_stands_for_the_older_ones() {
+    fn write_log_keeps_newest_version_of_each_resource() {
         let log = WriteLog::default();
         log.push(write("deployments", "a", "9"));
         log.push(write("deployments", "b", "10"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_kept_beside_writes_to_other_objects_and_replaces_those_to_its_own() {
+    fn write_log_replaces_writes_of_a_deleted_object() {
         let log = WriteLog::default();
         log.push(write("deployments", "a", "9"));
         log.push(write("deployments", "a", ""));
@@ -106,7 +106,7 @@ mod tests {
 
     #[cfg(feature = "client")]
     #[tokio::test]
-    async fn only_writes_of_the_task_itself_are_noted() {
+    async fn write_log_ignores_writes_of_spawned_tasks() {
         let log = WriteLog::default();
         log.scope(async {
             note(|| Some(write("deployments", "a", "9")));

@@ -18,7 +18,7 @@ const STAGES: &[(&str, &str)] = &[
     ("klient::informer::reflector", "reflector"),
     ("klient::informer::delta_fifo", "fifo"),
     ("klient::informer::store", "cache"),
-    ("klient::controller::intake", "queue"),
+    ("klient::controller::key_queue", "queue"),
     ("klient::controller", "reconcile"),
     ("sample_controller", "sample"),
 ];

@@ -13,7 +13,7 @@ use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 use crate::client::{Client, Deleted, ListStream, Watch, http::body::Body, http::response, http::response::Form};
 use crate::{
     Error, ErrorKind,
-    writes::{self, Left, Write},
+    writes::{self, Write, WriteEffect},
 };
 
 /// A request that is ready to be sent, and what it is about.
@@ -252,7 +252,7 @@ impl About {
             let (resource, key) = self.object.clone()?;
             let key = if key.name().is_empty() { ObjectKey::of(object) } else { key };
             let version = object.metadata().resource_version.as_deref()?;
-            Some(Write { resource, key, left: Left::Version(version.into()) })
+            Some(Write { resource, key, effect: WriteEffect::Stored(version.into()) })
         });
     }
 
@@ -260,7 +260,7 @@ impl About {
         writes::note(|| {
             let (resource, key) = self.object.clone()?;
             let uid = status.details.as_ref().map(|details| details.uid.clone()).filter(|uid| !uid.is_empty());
-            Some(Write { resource, key, left: Left::Nothing { uid } })
+            Some(Write { resource, key, effect: WriteEffect::Deleted { uid } })
         });
     }
 }

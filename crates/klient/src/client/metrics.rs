@@ -60,7 +60,7 @@ impl ClientMetrics {
         let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
         let histogram = durations.entry(verb).or_insert_with(|| {
             let labels = [("verb", verb), ("host", self.host.as_str())];
-            self.registry.histogram("rest_client_request_duration_seconds", help, LATENCY, &labels)
+            self.registry.histogram("rest_client_request_duration_seconds", help, &labels, LATENCY)
         });
         histogram.observe_duration(time);
     }
@@ -72,7 +72,7 @@ impl ClientMetrics {
         let mut throttled = self.throttled.lock().unwrap_or_else(PoisonError::into_inner);
         let histogram = throttled.entry(verb).or_insert_with(|| {
             let labels = [("verb", verb), ("host", self.host.as_str())];
-            self.registry.histogram("rest_client_rate_limiter_duration_seconds", help, LATENCY, &labels)
+            self.registry.histogram("rest_client_rate_limiter_duration_seconds", help, &labels, LATENCY)
         });
         histogram.observe_duration(time);
     }

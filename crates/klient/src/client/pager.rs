@@ -146,13 +146,17 @@ impl<K: Resource> Pager<K> {
         Ok(Some(end))
     }
 
-    /// Gives every object that is left to `each`, which is waited for before the next.
+    /// Calls `each` with every remaining object, one after the other.
     ///
     /// # Errors
     ///
-    /// As [`next_page`](Self::next_page), and whatever `each` fails with.
+    /// Returns the errors of [`next_page`](Self::next_page), and the first error of `each`.
     #[doc(alias = "EachListItem")]
-    pub async fn for_each<E: From<Error>>(mut self, mut each: impl AsyncFnMut(K) -> Result<(), E>) -> Result<(), E> {
+    pub async fn for_each<E, F>(mut self, mut each: impl FnMut(K) -> F) -> Result<(), E>
+    where
+        E: From<Error>,
+        F: Future<Output = Result<(), E>>,
+    {
         while let Some(page) = self.next_page().await? {
             for object in page.items {
                 each(object).await?;

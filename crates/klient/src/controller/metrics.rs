@@ -1,4 +1,4 @@
-//! What a controller tells about itself, under controller-runtime's names.
+//! The metrics of a controller, under controller-runtime's names.
 
 use crate::metrics::{Counter, Gauge, Histogram, Registry};
 
@@ -23,10 +23,9 @@ impl Metrics {
         let counter = |name, help| registry.counter(name, help, labels);
         let result = |result| {
             let labels = &[("controller", controller), ("result", result)];
-            registry.counter("controller_runtime_reconcile_total", "Reconciles, by how they ended.", labels)
+            registry.counter("controller_runtime_reconcile_total", "Reconciles, by result.", labels)
         };
-        let concurrent =
-            registry.gauge("controller_runtime_max_concurrent_reconciles", "How many workers there are.", labels);
+        let concurrent = registry.gauge("controller_runtime_max_concurrent_reconciles", "Number of workers.", labels);
         concurrent.set(i64::try_from(workers).unwrap_or(i64::MAX));
         Self {
             success: result("success"),
@@ -35,22 +34,22 @@ impl Metrics {
             errors: counter("controller_runtime_reconcile_errors_total", "Reconciles that failed."),
             terminal: counter(
                 "controller_runtime_terminal_reconcile_errors_total",
-                "Reconciles that failed in a way that another try would not mend.",
+                "Reconciles that failed with a terminal error, and are not retried.",
             ),
             panics: counter("controller_runtime_reconcile_panics_total", "Reconciles that panicked."),
-            timeouts: counter("controller_runtime_reconcile_timeouts_total", "Reconciles that took too long."),
+            timeouts: counter("controller_runtime_reconcile_timeouts_total", "Reconciles that timed out."),
             stale: counter(
                 "klient_controller_stale_reads_total",
-                "Reconciles that began before the cache showed the last write of the same key: it took too long.",
+                "Reconciles that began before the cache showed the last write of the same key.",
             ),
-            filtered: counter("klient_controller_filtered_events_total", "Events that predicates kept out."),
+            filtered: counter("klient_controller_filtered_events_total", "Events that predicates ignored."),
             time: registry.histogram(
                 "controller_runtime_reconcile_time_seconds",
-                "How long reconciles took.",
-                BOUNDS,
+                "Duration of reconciles.",
                 labels,
+                BOUNDS,
             ),
-            active: registry.gauge("controller_runtime_active_workers", "Workers that reconcile just now.", labels),
+            active: registry.gauge("controller_runtime_active_workers", "Workers that are reconciling.", labels),
         }
     }
 }

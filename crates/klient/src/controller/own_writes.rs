@@ -1,7 +1,8 @@
-//! A key's next reconcile sees what its last one wrote.
+//! Waiting until the caches show the writes of a key's last reconcile.
 //!
-//! What a reconcile wrote is kept until the same key comes again, which then waits until the caches show it. If that takes too
-//! long, it begins anyway: a reconciler has to cope with old state in any case, and a watch that stalls must not stop it.
+//! The writes of a reconcile are stored until the next reconcile of the same key, which waits until the caches show them. If that
+//! takes too long, the reconcile begins anyway: reconcilers have to cope with stale reads, and a stalled watch must not stop
+//! them.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use std::{
 use klient_core::ObjectKey;
 use tokio::time::Instant;
 
-use super::source::Connected;
+use super::source::AnySource;
 use crate::writes::Write;
 
 pub(super) struct OwnWrites {
@@ -23,7 +24,7 @@ pub(super) struct OwnWrites {
 
 struct Pending {
     by_key: HashMap<ObjectKey, Vec<Write>, foldhash::fast::RandomState>,
-    /// At this many keys, those are left out that need not wait any more: not every key comes again.
+    /// The number of keys at which writes that the caches show are removed: not every key is reconciled again.
     sweep_at: usize,
 }
 
@@ -32,9 +33,9 @@ impl OwnWrites {
         Self { pending: Mutex::new(Pending { by_key: HashMap::default(), sweep_at: SWEEP_AT }) }
     }
 
-    /// Keeps what a reconcile wrote, as far as a cache of this controller will show it.
-    pub(super) fn keep(&self, key: &ObjectKey, mut writes: Vec<Write>, sources: &[Box<dyn Connected>]) {
-        writes.retain(|write| of(sources, write).next().is_some());
+    /// Stores the writes of a reconcile that a cache of this controller will show.
+    pub(super) fn store(&self, key: &ObjectKey, mut writes: Vec<Write>, sources: &[Box<dyn AnySource>]) {
+        writes.retain(|write| sources_of(sources, write).next().is_some());
         if writes.is_empty() {
             return;
         }
@@ -46,15 +47,15 @@ impl OwnWrites {
         }
     }
 
-    /// Waits until the caches show what the last reconcile of a key wrote; says whether they did in time.
-    pub(super) async fn shown(&self, key: &ObjectKey, sources: &[Box<dyn Connected>], limit: Duration) -> bool {
+    /// Waits until the caches show the writes of a key's last reconcile. Returns whether they did within the limit.
+    pub(super) async fn wait(&self, key: &ObjectKey, sources: &[Box<dyn AnySource>], limit: Duration) -> bool {
         let Some(writes) = self.lock().by_key.remove(key) else { return true };
         let deadline = Instant::now() + limit;
         for write in &writes {
-            for source in of(sources, write) {
-                match tokio::time::timeout_at(deadline, source.shows(write)).await {
+            for source in sources_of(sources, write) {
+                match tokio::time::timeout_at(deadline, source.wait_for_write(write)).await {
                     Ok(Ok(())) => {}
-                    // An informer that has stopped shows nothing new any more.
+                    // A stopped informer never shows the write.
                     Ok(Err(_)) | Err(_) => return false,
                 }
             }
@@ -67,15 +68,16 @@ impl OwnWrites {
     }
 }
 
-/// The sources that will show a write.
-fn of<'a>(sources: &'a [Box<dyn Connected>], write: &Write) -> impl Iterator<Item = &'a dyn Connected> {
+/// Returns the sources that will show a write.
+fn sources_of<'a>(sources: &'a [Box<dyn AnySource>], write: &Write) -> impl Iterator<Item = &'a dyn AnySource> {
     let resource = write.resource.to_string();
     sources.iter().map(|source| &**source).filter(move |source| source.resource() == resource)
 }
 
-fn is_shown(sources: &[Box<dyn Connected>], write: &Write) -> bool {
+fn is_shown(sources: &[Box<dyn AnySource>], write: &Write) -> bool {
     let mut context = Context::from_waker(Waker::noop());
-    of(sources, write).all(|source| !matches!(pin!(source.shows(write)).poll(&mut context), Poll::Pending))
+    sources_of(sources, write)
+        .all(|source| !matches!(pin!(source.wait_for_write(write)).poll(&mut context), Poll::Pending))
 }
 
 const SWEEP_AT: usize = 1024;

@@ -1,9 +1,9 @@
-//! Whether a controller may act: always, or while this process leads.
+//! The permission of a controller to act: always, or while this process leads.
 
 #[cfg(feature = "client")]
 use crate::election::Leadership;
 
-/// Leave to act.
+/// A permission to act.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permit {
     #[cfg(feature = "client")]
@@ -11,7 +11,7 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// Leave to act while this process leads.
+    /// Creates a permission that is valid while this process leads.
     #[cfg(feature = "client")]
     pub(crate) fn of(leadership: Leadership) -> Self {
         Self { leadership: Some(leadership) }
@@ -22,12 +22,12 @@ impl Permit {
         self.leadership.as_ref()
     }
 
-    /// Whether it holds still.
-    pub(super) fn holds(&self) -> bool {
+    /// Returns whether the permission is still valid.
+    pub(super) fn is_valid(&self) -> bool {
         #[cfg(feature = "client")]
-        let holds = self.leadership.as_ref().is_none_or(Leadership::may_run);
+        let is_valid = self.leadership.as_ref().is_none_or(Leadership::may_run);
         #[cfg(not(feature = "client"))]
-        let holds = true;
-        holds
+        let is_valid = true;
+        is_valid
     }
 }

@@ -1,7 +1,7 @@
-//! Which events matter.
+//! Predicates: which events a controller handles.
 //!
-//! A predicate looks at an event before it becomes a key. Most need only metadata, which is read from the bytes: nothing is
-//! decoded for them.
+//! A predicate is evaluated before an event becomes a key. Most predicates need only metadata, which is read from the bytes
+//! without decoding the object.
 
 use std::{fmt, sync::Arc};
 
@@ -9,13 +9,13 @@ use klient_core::{LabelSelector, Resource};
 
 use crate::informer::{CachedObject, Event};
 
-/// Says which events matter. Any closure over an [`Event`] can be one.
+/// A filter for events. Any function of an [`Event`] can be one.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use klient::controller::Predicate;
 ///
-/// let matters = Predicate::<Deployment>::generation_changed()
+/// let predicate = Predicate::<Deployment>::generation_changed()
 ///     .or(Predicate::labels_changed())
 ///     .and(Predicate::new(|event| event.key().namespace() != Some("kube-system")));
 /// ```
@@ -26,38 +26,37 @@ pub struct Predicate<K> {
 type Holds<K> = Arc<dyn Fn(&Event<K>) -> bool + Send + Sync>;
 
 impl<K: Resource> Predicate<K> {
-    /// A predicate of one's own.
+    /// Creates a predicate from a function.
     pub fn new(holds: impl Fn(&Event<K>) -> bool + Send + Sync + 'static) -> Self {
         Self { holds: Arc::new(holds) }
     }
 
-    /// Updates that changed `metadata.generation`, which changes of the status do not; and whatever is no update.
-    ///
-    /// Resyncs do not matter to it.
+    /// Creates a predicate that ignores updates that did not change `metadata.generation`, such as those of the status.
+    /// Resyncs are ignored as well; other events are not.
     #[doc(alias = "GenerationChangedPredicate")]
     pub fn generation_changed() -> Self {
         Self::on_update(|old, new| old.generation() != new.generation())
     }
 
-    /// Updates that changed anything; and whatever is no update.
+    /// Creates a predicate that ignores resyncs: updates that changed nothing.
     #[doc(alias = "ResourceVersionChangedPredicate")]
     pub fn version_changed() -> Self {
         Self::on_update(|old, new| !old.is_same_state(new))
     }
 
-    /// Updates that changed a label; and whatever is no update.
+    /// Creates a predicate that ignores updates that changed no label.
     #[doc(alias = "LabelChangedPredicate")]
     pub fn labels_changed() -> Self {
         Self::on_update(|old, new| old.labels() != new.labels())
     }
 
-    /// Updates that changed an annotation; and whatever is no update.
+    /// Creates a predicate that ignores updates that changed no annotation.
     #[doc(alias = "AnnotationChangedPredicate")]
     pub fn annotations_changed() -> Self {
         Self::on_update(|old, new| old.annotations() != new.annotations())
     }
 
-    /// Objects whose labels are what a selector asks for, before or after the change.
+    /// Creates a predicate that ignores objects that a selector matches neither before nor after the change.
     #[doc(alias = "LabelSelectorPredicate")]
     pub fn selects(selector: LabelSelector) -> Self {
         Self::new(move |event| match event {
@@ -66,7 +65,7 @@ impl<K: Resource> Predicate<K> {
         })
     }
 
-    /// Updates of which this holds; and whatever is no update.
+    /// Creates a predicate that ignores updates for which a function of the old and new object returns false.
     pub fn on_update(holds: impl Fn(&CachedObject<K>, &CachedObject<K>) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |event| match event {
             Event::Updated { old, new } => holds(old, new),
@@ -74,25 +73,26 @@ impl<K: Resource> Predicate<K> {
         })
     }
 
-    /// Both hold.
+    /// Creates a predicate that holds if both hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |event| self.holds(event) && other.holds(event))
     }
 
-    /// One of both holds.
+    /// Creates a predicate that holds if one of both holds.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::new(move |event| self.holds(event) || other.holds(event))
     }
 
-    /// This does not hold.
+    /// Creates a predicate that holds if this one does not.
+    #[doc(alias = "Not")]
     #[must_use]
     pub fn negated(self) -> Self {
         Self::new(move |event| !self.holds(event))
     }
 
-    /// Whether an event matters.
+    /// Returns whether the predicate holds for an event.
     pub fn holds(&self, event: &Event<K>) -> bool {
         (self.holds)(event)
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_predicate_sees_its_own_change_and_no_other() {
+    fn predicates_hold_for_their_own_change_only() {
         let base = json!({ "name": "web", "resourceVersion": "1", "uid": "u", "generation": 1 });
         let with = |field: &str, value: Value| {
             let mut changed = base.clone();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_matters_to_objects_that_leave_it() {
+    fn selector_predicate_holds_for_objects_that_stop_matching() {
         let selector: LabelSelector = "app=web".parse().unwrap();
         let predicate = Predicate::selects(selector);
         let (inside, outside) = (json!({ "name": "a", "labels": { "app": "web" } }), json!({ "name": "a" }));

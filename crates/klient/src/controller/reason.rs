@@ -1,128 +1,152 @@
-//! Why a key is reconciled.
+//! The reasons to reconcile a key.
 
 use std::{fmt, sync::Arc};
 
 use klient_core::ObjectKey;
 
-/// One reason for a reconcile.
+/// One reason to reconcile a key.
+///
+/// ```
+/// use klient::controller::{Reason, ReasonKind};
+///
+/// assert_eq!(Reason::new(ReasonKind::Requeued).to_string(), "requeued");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reason {
-    /// What happened.
-    pub cause: Cause,
-    /// To what: which resource and which object of it, such as `deployments.apps` and `shop/web`. Nothing for what
-    /// did not happen to an object.
-    pub object: Option<(Arc<str>, ObjectKey)>,
-    /// The version of that object, if it is a number.
+    /// The kind of event.
+    pub kind: ReasonKind,
+    /// The source of the event: a resource such as `deployments.apps`, or the name of a
+    /// [stream of keys](super::ControllerBuilder::keys_from).
+    pub source: Option<Arc<str>>,
+    /// The object that changed, if the event is about one.
+    pub object: Option<ObjectKey>,
+    /// The resource version of that object, if it is a number.
     pub resource_version: Option<u64>,
 }
 
-/// What makes a reconcile necessary.
+/// The kind of event that makes a reconcile necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Cause {
-    /// An object was there when the controller began.
+pub enum ReasonKind {
+    /// An object existed when the controller started.
     Initial,
-    /// An object was made.
+    /// An object was created.
     Added,
     /// An object changed.
     Updated,
-    /// An object is gone.
+    /// An object was deleted.
     Deleted,
-    /// An object is shown again, unchanged.
+    /// A periodic resync of an unchanged object.
     Resync,
     /// The last reconcile failed.
     Retry,
-    /// The last reconcile asked for it.
+    /// The last reconcile asked for another one after some time.
     Requeued,
-    /// Somebody asked the controller for it.
+    /// The program called [`Controller::request`](super::Controller::request).
     Requested,
+    /// A [stream of keys](super::ControllerBuilder::keys_from) returned the key.
+    External,
 }
 
-/// The reasons for one reconcile: everything that happened since the last one began.
+/// The reasons for one reconcile: all events since the last one began.
 ///
-/// A few are kept, the others counted. It is empty if what asked for this reconcile was told to the one before, which had
-/// already begun.
+/// The first [`LIMIT`](Self::LIMIT) reasons are stored, and the others are counted. There are no reasons if the event that queued
+/// this reconcile was already among the reasons of the one before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reasons {
-    // Nearly always there is one, which needs no memory of its own.
+    // Nearly always there is one reason, which needs no allocation of its own.
     first: Option<Reason>,
     others: Vec<Reason>,
-    left_out: usize,
+    not_stored: usize,
 }
 
 impl Reason {
-    pub(super) fn of(cause: Cause) -> Self {
-        Self { cause, object: None, resource_version: None }
+    /// Creates a reason without a source or an object.
+    pub fn new(kind: ReasonKind) -> Self {
+        Self { kind, source: None, object: None, resource_version: None }
     }
 }
 
 impl Reasons {
-    /// How many reasons are kept at most.
+    /// The number of reasons that are stored at most.
     pub const LIMIT: usize = 8;
 
-    /// The reasons, the oldest first.
+    /// Returns the stored reasons, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Reason> {
         self.first.iter().chain(&self.others)
     }
 
-    /// How many there were, those included that are not kept.
+    /// Returns the number of reasons, including those that are not stored.
     pub fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.others.len() + self.left_out
+        usize::from(self.first.is_some()) + self.others.len() + self.not_stored
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no reasons.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// Whether one of those that are kept has this cause.
-    pub fn has(&self, cause: Cause) -> bool {
-        self.iter().any(|reason| reason.cause == cause)
+    /// Returns whether one of the stored reasons is of this kind.
+    pub fn has(&self, kind: ReasonKind) -> bool {
+        self.iter().any(|reason| reason.kind == kind)
     }
 
-    /// Adds one. Of the same cause and object, the newest state is kept.
+    /// Adds a reason. It replaces an older one of the same kind and object.
     pub(super) fn add(&mut self, reason: Reason) {
         let mut known = self.first.iter_mut().chain(&mut self.others);
-        if let Some(known) = known.find(|known| known.cause == reason.cause && known.object == reason.object) {
+        let is_same = |known: &Reason| {
+            known.kind == reason.kind && known.object == reason.object && known.source == reason.source
+        };
+        if let Some(known) = known.find(|known| is_same(known)) {
             *known = reason;
         } else if self.first.is_none() {
             self.first = Some(reason);
         } else if self.others.len() + 1 < Self::LIMIT {
             self.others.push(reason);
         } else {
-            self.left_out += 1;
+            self.not_stored += 1;
         }
+    }
+}
+
+impl From<Reason> for Reasons {
+    fn from(reason: Reason) -> Self {
+        Self { first: Some(reason), ..Self::default() }
     }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cause = match self.cause {
-            Cause::Initial => "found",
-            Cause::Added => "added",
-            Cause::Updated => "changed",
-            Cause::Deleted => "deleted",
-            Cause::Resync => "resync",
-            Cause::Retry => "retry",
-            Cause::Requeued => "requeued",
-            Cause::Requested => "requested",
+        let kind = match self.kind {
+            ReasonKind::Initial => "found",
+            ReasonKind::Added => "added",
+            ReasonKind::Updated => "changed",
+            ReasonKind::Deleted => "deleted",
+            ReasonKind::Resync => "resync",
+            ReasonKind::Retry => "retry",
+            ReasonKind::Requeued => "requeued",
+            ReasonKind::Requested => "requested",
+            ReasonKind::External => "event",
         };
-        match &self.object {
-            Some((resource, key)) => write!(f, "{resource} {key} {cause}"),
-            None => f.write_str(cause),
+        if let Some(source) = &self.source {
+            write!(f, "{source} ")?;
         }
+        if let Some(object) = &self.object {
+            write!(f, "{object} ")?;
+        }
+        f.write_str(kind)
     }
 }
 
-/// In a line, for logs.
+/// Writes the reasons in one line, for logs.
 impl fmt::Display for Reasons {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, reason) in self.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
+        for (index, reason) in self.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}{reason}")?;
         }
-        match self.left_out {
+        match self.not_stored {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
@@ -134,12 +158,16 @@ mod tests {
     use super::*;
 
     fn changed(name: &str, version: u64) -> Reason {
-        let object = Some(("pods".into(), ObjectKey::namespaced("shop", name)));
-        Reason { cause: Cause::Updated, object, resource_version: Some(version) }
+        Reason {
+            kind: ReasonKind::Updated,
+            source: Some("pods".into()),
+            object: Some(ObjectKey::namespaced("shop", name)),
+            resource_version: Some(version),
+        }
     }
 
     #[test]
-    fn a_change_of_the_same_object_is_the_same_reason_with_a_newer_version() {
+    fn reasons_keep_the_newest_version_of_each_object() {
         let mut reasons = Reasons::default();
         reasons.add(changed("a", 1));
         reasons.add(changed("b", 2));
@@ -149,12 +177,18 @@ mod tests {
     }
 
     #[test]
-    fn a_few_reasons_are_kept_and_the_others_counted() {
+    fn reasons_count_those_beyond_the_limit() {
         let mut reasons = Reasons::default();
         for number in 0..20 {
             reasons.add(changed(&format!("pod-{number}"), number));
         }
         assert_eq!((reasons.iter().count(), reasons.len()), (Reasons::LIMIT, 20));
         assert!(reasons.to_string().ends_with("pods shop/pod-7 changed and 12 more"), "{reasons}");
+    }
+
+    #[test]
+    fn reason_of_a_stream_names_its_source() {
+        let reason = Reason { source: Some("webhook".into()), ..Reason::new(ReasonKind::External) };
+        assert_eq!(reason.to_string(), "webhook event");
     }
 }

@@ -1,4 +1,4 @@
-//! What users write: from a request to an outcome.
+//! The user's part of a controller: a function from a request to an outcome.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -6,20 +6,42 @@ use klient_core::{ApiResource, ObjectKey, Resource, StaticScope};
 
 use super::reason::Reasons;
 use crate::{
-    BoxError, Error,
+    BoxError, Error, ErrorKind,
     informer::{CachedObject, Lister},
-    writes::{Left, Write, WriteLog},
+    writes::{Write, WriteEffect, WriteLog},
 };
 
-/// Makes the world as an object says it should be.
+/// A function that brings the world to the state that an object describes.
 ///
-/// It is called for one key at a time, by any number of workers for different keys. It has to work from the state it finds, not
-/// from what happened: events are merged, repeated and late. Any function from a [`Request`] to a future is one.
+/// It is called for one key at a time, and by several workers for different keys. It has to work from the current state and not
+/// from events: events are merged, repeated and late. Any function from a [`Request`] to a future is a reconciler; so is a
+/// type that implements this trait:
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use klient::controller::{Outcome, Reconciler, Request};
+///
+/// struct Counter {
+///     limit: usize,
+/// }
+///
+/// impl Reconciler<ConfigMap> for Counter {
+///     type Error = klient::Error;
+///
+///     async fn reconcile(&self, request: Request<ConfigMap>) -> Result<Outcome, klient::Error> {
+///         let entries = request.object()?.and_then(|map| map.data.as_ref().map(|data| data.len())).unwrap_or(0);
+///         if entries > self.limit {
+///             println!("{} has {entries} entries", request.key());
+///         }
+///         Ok(Outcome::Done)
+///     }
+/// }
+/// ```
 pub trait Reconciler<K: Resource>: Send + Sync + 'static {
-    /// Why it could not. With a [`Terminal`] in it, it is not tried again.
+    /// The error of a failed reconcile. If it is or contains a [`Terminal`] error, the key is not retried.
     type Error: Into<BoxError> + Send;
 
-    /// Does it.
+    /// Reconciles one key.
     fn reconcile(&self, request: Request<K>) -> impl Future<Output = Result<Outcome, Self::Error>> + Send;
 }
 
@@ -37,42 +59,82 @@ where
     }
 }
 
-/// What is left to do after a reconcile.
+/// The outcome of a successful reconcile: when to reconcile the key again.
+///
+/// ```
+/// use std::time::Duration;
+/// use klient::controller::Outcome;
+///
+/// assert_eq!(Outcome::done(), Outcome::Done);
+/// assert_eq!(Outcome::requeue_after(Duration::from_secs(60)), Outcome::RequeueAfter(Duration::from_secs(60)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "Action")]
+#[doc(alias = "Result")]
 pub enum Outcome {
-    /// Nothing, until something changes.
+    /// When something changes.
     #[default]
+    #[doc(alias = "await_change")]
     Done,
-    /// The same key again after this time, or earlier if something changes.
+    /// After this time, or earlier if something changes.
     RequeueAfter(Duration),
 }
 
-/// An error that another try would not mend: the key waits until something changes.
+impl Outcome {
+    /// Returns [`Outcome::Done`]: the key is reconciled again when something changes.
+    #[doc(alias = "await_change")]
+    pub const fn done() -> Self {
+        Self::Done
+    }
+
+    /// Returns [`Outcome::RequeueAfter`]: the key is reconciled again after `delay`, or earlier if something changes.
+    #[doc(alias = "requeue")]
+    pub const fn requeue_after(delay: Duration) -> Self {
+        Self::RequeueAfter(delay)
+    }
+}
+
+/// The decision when to retry a key whose reconcile failed; see [`on_error`](super::ControllerBuilder::on_error).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[doc(alias = "error_policy")]
+pub enum Retry {
+    /// After the delay of the [rate limiter](super::ControllerBuilder::rate_limiter): longer with each failure.
+    #[default]
+    Backoff,
+    /// After this time.
+    After(Duration),
+    /// Not before something changes, as after a [`Terminal`] error.
+    Never,
+}
+
+/// An error that a retry would not fix: the key waits until something changes.
 ///
 /// ```
 /// use klient::controller::Terminal;
 ///
-/// fn check(replicas: i32) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// fn check(replicas: i32) -> Result<(), klient::Error> {
 ///     if replicas < 0 {
-///         return Err(Terminal::new("there cannot be fewer than no replicas").into());
+///         return Err(Terminal::new("spec.replicas must not be negative").into());
 ///     }
 ///     Ok(())
 /// }
-/// assert!(check(-1).unwrap_err().is::<Terminal>());
+/// assert!(Terminal::is_in(&check(-1).unwrap_err()));
 /// ```
 #[derive(Debug)]
+#[doc(alias = "TerminalError")]
 pub struct Terminal {
     source: BoxError,
 }
 
 impl Terminal {
-    /// An error that is terminal for this reason.
+    /// Creates a terminal error from another error or a message.
     pub fn new(error: impl Into<BoxError>) -> Self {
         Self { source: error.into() }
     }
 
-    /// Whether an error is terminal, or due to one that is.
+    /// Returns whether an error is terminal, or one of its sources is.
     pub fn is_in(error: &(dyn std::error::Error + 'static)) -> bool {
         std::iter::successors(Some(error), |error| error.source()).any(<dyn std::error::Error>::is::<Self>)
     }
@@ -86,19 +148,27 @@ impl fmt::Display for Terminal {
 
 impl std::error::Error for Terminal {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // Its text is this one's text.
+        // The text of the wrapped error is already this error's text.
         self.source.source()
     }
 }
 
-/// One key to reconcile, why, and the cache.
+/// Wraps a terminal error, so that `?` works in functions that return a [`klient::Error`](Error). The error stays terminal.
+impl From<Terminal> for Error {
+    fn from(terminal: Terminal) -> Self {
+        let kind = terminal.source.downcast_ref::<Self>().map_or(ErrorKind::Invalid, Self::kind);
+        Self::new(kind, terminal.to_string()).with_source(terminal)
+    }
+}
+
+/// A request to reconcile one key: the key, the reasons, and the cache.
 pub struct Request<K: Resource> {
     turn: Turn,
     lister: Lister<K>,
     log: WriteLog,
 }
 
-/// What a request says of its key.
+/// The part of a request that does not depend on the kind.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) key: ObjectKey,
@@ -113,70 +183,125 @@ impl<K: Resource> Request<K> {
         Self { turn, lister, log }
     }
 
-    /// Namespace and name.
+    /// Creates a request for a unit test of a reconciler. Its cache has exactly these objects.
+    ///
+    /// The request has no reasons, no failures and no leadership; see [`with_reason`](Self::with_reason) and
+    /// [`with_failures`](Self::with_failures).
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use klient::ObjectKey;
+    /// use klient::controller::{Outcome, Request};
+    ///
+    /// async fn reconcile(request: Request<ConfigMap>) -> Result<Outcome, klient::Error> {
+    ///     let Some(map) = request.object()? else { return Ok(Outcome::done()) };
+    ///     assert!(map.data.is_none());
+    ///     Ok(Outcome::done())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let mut map = ConfigMap::default();
+    /// map.metadata.name = Some("web".to_owned());
+    /// map.metadata.namespace = Some("shop".to_owned());
+    /// let request = Request::for_test(ObjectKey::of(&map), [map]);
+    /// assert_eq!(reconcile(request).await.unwrap(), Outcome::Done);
+    /// # }
+    /// ```
+    pub fn for_test(key: ObjectKey, objects: impl IntoIterator<Item = K>) -> Self {
+        let turn = Turn {
+            key,
+            reasons: Reasons::default(),
+            failures: 0,
+            #[cfg(feature = "client")]
+            permit: super::permit::Permit::default(),
+        };
+        Self::new(turn, super::test_cache::lister_of(objects), WriteLog::default())
+    }
+
+    /// Adds a reason, for tests.
+    #[must_use]
+    pub fn with_reason(mut self, reason: super::Reason) -> Self {
+        self.turn.reasons.add(reason);
+        self
+    }
+
+    /// Sets the number of failures, for tests.
+    #[must_use]
+    pub fn with_failures(mut self, failures: u32) -> Self {
+        self.turn.failures = failures;
+        self
+    }
+
+    /// Returns the key: namespace and name.
+    #[doc(alias = "NamespacedName")]
     pub fn key(&self) -> &ObjectKey {
         &self.turn.key
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         self.turn.key.name()
     }
 
-    /// The namespace; empty if the object lives in none.
+    /// Returns the namespace. Empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.turn.key.namespace().unwrap_or_default()
     }
 
-    /// Why it is reconciled.
+    /// Returns the reasons for this reconcile.
     pub fn reasons(&self) -> &Reasons {
         &self.turn.reasons
     }
 
-    /// How often it has failed since it last succeeded.
+    /// Returns the number of failures of this key since its last success.
     pub fn failures(&self) -> u32 {
         self.turn.failures
     }
 
-    /// The object, as the cache has it now; nothing if it is gone.
+    /// Returns the object as it is in the cache now, without decoding it. `None` if it was deleted.
     pub fn cached(&self) -> Option<CachedObject<K>> {
         self.lister.get(&self.turn.key)
     }
 
-    /// The object, decoded; nothing if it is gone.
+    /// Returns the object as it is in the cache now. `None` if it was deleted.
     ///
     /// # Errors
     ///
-    /// If it is not what its kind says: terminal until it is changed, so wrap the error in [`Terminal`] if you like.
+    /// Returns an error if the object cannot be decoded as its kind. A retry does not help until the object is changed: wrap the
+    /// error in [`Terminal`] to avoid retries.
     pub fn object(&self) -> Result<Option<Arc<K>>, Error> {
         self.cached().map(|object| object.decode()).transpose()
     }
 
-    /// Reads the cache.
+    /// Returns the cache of the controller's own kind.
     pub fn lister(&self) -> &Lister<K> {
         &self.lister
     }
 
-    /// The leadership under which this runs, if leaders are elected: what it [is called](crate::election::Leadership::token) can be
-    /// written along, and it says when to stop.
+    /// Returns the leadership under which this reconcile runs, if leaders are elected. Its
+    /// [token](crate::election::Leadership::token) can be written along with changes, and it says when to stop.
     #[cfg(feature = "client")]
     pub fn leadership(&self) -> Option<&crate::election::Leadership> {
         self.turn.permit.leadership()
     }
 
-    /// Notes a write of this reconcile, so that the next one of this key waits until the cache shows it.
+    /// Notes a write of this reconcile, so that the next reconcile of this key waits until the cache shows it.
     ///
-    /// Writes through a [`Client`](crate::client::Client) are noted by themselves; this is for those of tasks that the reconciler spawned.
+    /// Writes through a [`Client`](crate::Client) are noted automatically, except those of tasks that the reconciler spawned.
     pub fn wrote<O: Resource<Scope: StaticScope>>(&self, object: &O) {
         let version = object.metadata().resource_version.as_deref().unwrap_or_default();
-        let resource = ApiResource::of::<O>().group_resource();
-        self.log.push(Write { resource, key: ObjectKey::of(object), left: Left::Version(version.into()) });
+        self.note_write(object, WriteEffect::Stored(version.into()));
     }
 
-    /// Notes a deletion of this reconcile, as [`wrote`](Self::wrote) does a write.
+    /// Notes a deletion of this reconcile, as [`wrote`](Self::wrote) notes a write.
     pub fn deleted<O: Resource<Scope: StaticScope>>(&self, object: &O) {
-        let left = Left::Nothing { uid: object.metadata().uid.clone() };
-        self.log.push(Write { resource: ApiResource::of::<O>().group_resource(), key: ObjectKey::of(object), left });
+        self.note_write(object, WriteEffect::Deleted { uid: object.metadata().uid.clone() });
+    }
+
+    fn note_write<O: Resource<Scope: StaticScope>>(&self, object: &O, effect: WriteEffect) {
+        let resource = ApiResource::of::<O>().group_resource();
+        self.log.push(Write { resource, key: ObjectKey::of(object), effect });
     }
 }
 
@@ -192,17 +317,44 @@ impl<K: Resource> fmt::Debug for Request<K> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
     use super::*;
-    use crate::ErrorKind;
+    use crate::controller::{Reason, ReasonKind};
 
     #[test]
-    fn a_terminal_error_is_found_below_others_and_shows_its_text_once() {
-        let inner = Terminal::new("the image is not a name");
+    fn terminal_error_is_found_below_other_errors() {
+        let inner = Terminal::new("invalid image name");
         let outer = Error::new(ErrorKind::Invalid, "shop/web").with_source(inner);
         assert!(Terminal::is_in(&outer));
         assert!(!Terminal::is_in(&Error::new(ErrorKind::Invalid, "shop/web")));
         let terminal = Terminal::new(Error::new(ErrorKind::Timeout, "slow"));
         assert_eq!(terminal.to_string(), Error::new(ErrorKind::Timeout, "slow").to_string());
         assert!(std::error::Error::source(&terminal).is_none());
+    }
+
+    #[test]
+    fn terminal_error_stays_terminal_as_klient_error() {
+        let error = Error::from(Terminal::new(Error::new(ErrorKind::Timeout, "slow")));
+        assert!(Terminal::is_in(&error));
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Timeout, "slow"));
+        assert_eq!(Error::from(Terminal::new("no image")).kind(), ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn test_request_has_the_given_objects_and_reasons() {
+        let map = |name: &str| {
+            let mut map = ConfigMap::default();
+            (map.metadata.namespace, map.metadata.name) = (Some("shop".to_owned()), Some(name.to_owned()));
+            map
+        };
+        let request = Request::for_test(ObjectKey::namespaced("shop", "b"), [map("a"), map("b")])
+            .with_reason(Reason::new(ReasonKind::Retry))
+            .with_failures(2);
+        assert_eq!((request.lister().len(), request.failures()), (2, 2));
+        assert_eq!(request.object().unwrap().unwrap().metadata.name.as_deref(), Some("b"));
+        assert_eq!(request.reasons().to_string(), "retry");
+        let deleted = Request::for_test(ObjectKey::namespaced("shop", "c"), [map("a")]);
+        assert!(deleted.object().unwrap().is_none());
     }
 }

@@ -1,32 +1,39 @@
-//! Where a controller hears of changes: an informer, and what of its events matters.
+//! The sources of a controller's events: informers with predicates, and streams of keys.
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
+use futures_core::Stream;
 use klient_core::{ObjectKey, Resource};
 
 use super::{
-    intake::Intake,
+    key_queue::KeyQueue,
     predicate::Predicate,
-    reason::{Cause, Reason},
+    reason::{Reason, ReasonKind},
+    trigger::Mapping,
 };
 use crate::{
     Error,
     informer::{Event, HandlerOptions, InformerStatus, Registration, SharedInformer},
-    writes::{Left, Write},
+    metrics::Counter,
+    workqueue::AddOptions,
+    writes::{Write, WriteEffect},
 };
 
-/// An informer, and what of its events matters to a controller.
+/// An informer, and which of its events a controller handles.
+///
+/// A [`SharedInformer`] and an [`Api`](crate::Api) convert into a source. From an `Api`, the source creates an informer of
+/// its own; controllers that share a cache use a [`SharedInformer`] or an
+/// [`InformerFactory`](crate::informer::InformerFactory).
 ///
 /// ```no_run
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use klient::{Api, Client};
 /// use klient::controller::{Predicate, Source};
-/// use klient::informer::SharedInformer;
 ///
 /// # fn source() -> Result<(), klient::Error> {
-/// let deployments = SharedInformer::new(Api::<Deployment>::all(Client::infer()?));
-/// let source = Source::new(deployments).only(Predicate::generation_changed()).resync(Duration::from_secs(600));
+/// let deployments: Api<Deployment> = Api::all(Client::infer()?);
+/// let source = Source::from(deployments).only(Predicate::generation_changed()).resync(Duration::from_secs(600));
 /// # Ok(())
 /// # }
 /// ```
@@ -37,29 +44,41 @@ pub struct Source<K: Resource> {
     priority: i8,
 }
 
-/// From an event to keys.
-pub(super) type Mapping<K> = Arc<dyn Fn(&Event<K>, &mut Keys<'_>) + Send + Sync>;
-
-/// The keys that a change leads to.
+/// The keys to reconcile because of one event.
+///
+/// The function of [`watches`](super::ControllerBuilder::watches) adds keys to it.
 pub struct Keys<'a> {
-    add: &'a mut dyn FnMut(ObjectKey),
+    queue: &'a KeyQueue,
+    kind: ReasonKind,
+    source: &'a Arc<str>,
+    object: &'a ObjectKey,
+    resource_version: Option<u64>,
+    options: AddOptions,
 }
 
 impl Keys<'_> {
-    /// Has the object with this key reconciled.
+    /// Queues the object with this key.
     pub fn add(&mut self, key: ObjectKey) {
-        (self.add)(key);
+        let reason = Reason {
+            kind: self.kind,
+            source: Some(Arc::clone(self.source)),
+            object: Some(self.object.clone()),
+            resource_version: self.resource_version,
+        };
+        self.queue.add(key, reason, self.options);
     }
 }
 
 impl<K: Resource> Source<K> {
-    /// All events of an informer.
+    /// Creates a source of all events of an informer.
     pub fn new(informer: SharedInformer<K>) -> Self {
         Self { informer, predicate: None, resync: None, priority: 0 }
     }
 
-    /// Only events of which this holds, too.
+    /// Ignores events for which the predicate does not hold. With several predicates, all of them have to hold.
     #[must_use]
+    #[doc(alias = "WithEventFilter")]
+    #[doc(alias = "WithPredicates")]
     pub fn only(mut self, predicate: Predicate<K>) -> Self {
         self.predicate = Some(match self.predicate {
             None => predicate,
@@ -68,26 +87,27 @@ impl<K: Resource> Source<K> {
         self
     }
 
-    /// Shows all objects again from time to time, whether they changed or not.
+    /// Sets a period after which all objects are reconciled again, whether they changed or not.
     #[must_use]
+    #[doc(alias = "SyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// Has its keys go before or after those of other sources; 0 unless this is called.
+    /// Sets the priority of this source's keys; 0 by default.
     ///
-    /// What was there at the beginning, and what is shown again unchanged, has a lower priority than changes in any case.
+    /// Objects of the initial list and resyncs always have a lower priority than changes.
     #[must_use]
     pub fn priority(mut self, priority: i8) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Forgets the type.
-    pub(super) fn connect(self, map: Mapping<K>) -> Box<dyn Connected> {
+    /// Erases the type.
+    pub(super) fn connect(self, map: Mapping<K>) -> Box<dyn AnySource> {
         let resource = self.informer.status().resource.into();
-        Box::new(Connection { source: self, map, resource })
+        Box::new(MappedSource { source: self, map, resource })
     }
 }
 
@@ -97,37 +117,48 @@ impl<K: Resource> From<SharedInformer<K>> for Source<K> {
     }
 }
 
-/// A source of any kind, with where its events lead.
-pub(super) trait Connected: Send + Sync {
-    /// Which resource it shows, as `deployments.apps`.
+/// Creates an informer for the objects of this `Api`.
+#[cfg(feature = "client")]
+impl<K: Resource> From<crate::client::Api<K>> for Source<K> {
+    fn from(api: crate::client::Api<K>) -> Self {
+        Self::new(SharedInformer::new(api))
+    }
+}
+
+/// A source of any kind, with its mapping from events to keys.
+pub(super) trait AnySource: Send + Sync {
+    /// Returns the name of the resource, such as `deployments.apps`.
     fn resource(&self) -> &str;
 
     fn start(&self);
 
     fn status(&self) -> InformerStatus;
 
-    /// Puts events into the queue from now on, until the outcome is dropped.
-    fn listen(&self, intake: Arc<Intake>) -> Box<dyn Listening>;
+    /// Adds keys to the queue from now on, until the output is dropped. Counts events that predicates ignored.
+    fn listen(&self, queue: Arc<KeyQueue>, filtered: Counter) -> Box<dyn Listening>;
+
+    /// Waits until the cache has its first list.
+    fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Waits until the cache shows a write.
-    fn shows<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>>;
+    fn wait_for_write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>>;
 }
 
-/// A source that puts events into the queue.
+/// A source that adds keys to the queue.
 pub(super) trait Listening: Send + Sync {
-    /// Waits until all objects of the first list are in the queue.
+    /// Waits until the keys of all objects of the first list are in the queue.
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-struct Connection<K: Resource> {
+struct MappedSource<K: Resource> {
     source: Source<K>,
     map: Mapping<K>,
     resource: Arc<str>,
 }
 
-impl<K: Resource> Connected for Connection<K> {
+impl<K: Resource> AnySource for MappedSource<K> {
     fn resource(&self) -> &str {
         &self.resource
     }
@@ -140,37 +171,44 @@ impl<K: Resource> Connected for Connection<K> {
         self.source.informer.status()
     }
 
-    fn listen(&self, intake: Arc<Intake>) -> Box<dyn Listening> {
+    fn listen(&self, queue: Arc<KeyQueue>, filtered: Counter) -> Box<dyn Listening> {
         let (map, predicate) = (Arc::clone(&self.map), self.source.predicate.clone());
         let (resource, priority) = (Arc::clone(&self.resource), self.source.priority);
         let handler = move |event: &Event<K>| {
             if predicate.as_ref().is_some_and(|predicate| !predicate.holds(event)) {
-                intake.dropped();
+                filtered.increment();
                 return;
             }
-            let cause = cause_of(event);
-            let priority = match cause {
-                Cause::Initial | Cause::Resync => priority.saturating_add(UNCHANGED),
+            let kind = kind_of(event);
+            let priority = match kind {
+                ReasonKind::Initial | ReasonKind::Resync => priority.saturating_add(UNCHANGED),
                 _ => priority,
             };
             let object = event.object();
-            let resource_version = object.resource_version().as_str().parse().ok();
-            let mut add = |key: ObjectKey| {
-                let object = Some((Arc::clone(&resource), object.key().clone()));
-                intake.add(key, Reason { cause, object, resource_version }, priority);
+            let mut keys = Keys {
+                queue: &queue,
+                kind,
+                source: &resource,
+                object: object.key(),
+                resource_version: object.resource_version().as_str().parse().ok(),
+                options: AddOptions::default().priority(priority),
             };
-            map(event, &mut Keys { add: &mut add });
+            map(event, &mut keys);
         };
         let options = HandlerOptions { resync: self.source.resync };
         Box::new(self.source.informer.add_handler_with(options, handler))
     }
 
-    fn shows<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>> {
+    fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.source.informer.wait_for_sync())
+    }
+
+    fn wait_for_write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>> {
         let informer = &self.source.informer;
         Box::pin(async move {
-            match &write.left {
-                Left::Version(version) => informer.wait_until_seen(version).await,
-                Left::Nothing { uid } => informer.wait_until_deleted(&write.key, uid.as_deref()).await,
+            match &write.effect {
+                WriteEffect::Stored(version) => informer.wait_until_seen(version).await,
+                WriteEffect::Deleted { uid } => informer.wait_until_deleted(&write.key, uid.as_deref()).await,
             }
         })
     }
@@ -182,13 +220,34 @@ impl<K: Resource> Listening for Registration<K> {
     }
 }
 
-fn cause_of<K: Resource>(event: &Event<K>) -> Cause {
+/// A stream of keys, with a name for reasons and logs.
+pub(super) struct KeyStream {
+    name: Arc<str>,
+    keys: Pin<Box<dyn Stream<Item = ObjectKey> + Send>>,
+}
+
+impl KeyStream {
+    pub(super) fn new(name: &str, keys: impl Stream<Item = ObjectKey> + Send + 'static) -> Self {
+        Self { name: name.into(), keys: Box::pin(keys) }
+    }
+
+    /// Adds the keys of the stream to the queue until the stream ends.
+    pub(super) async fn run(&mut self, queue: &KeyQueue) {
+        while let Some(key) = std::future::poll_fn(|context| self.keys.as_mut().poll_next(context)).await {
+            let reason = Reason { source: Some(Arc::clone(&self.name)), ..Reason::new(ReasonKind::External) };
+            queue.add(key, reason, AddOptions::default());
+        }
+        tracing::info!(source = &*self.name, "stream of keys ended");
+    }
+}
+
+fn kind_of<K: Resource>(event: &Event<K>) -> ReasonKind {
     match event {
-        Event::Added { in_initial_list: true, .. } => Cause::Initial,
-        Event::Added { .. } => Cause::Added,
-        Event::Updated { .. } if event.is_resync() => Cause::Resync,
-        Event::Updated { .. } => Cause::Updated,
-        Event::Deleted(_) => Cause::Deleted,
+        Event::Added { in_initial_list: true, .. } => ReasonKind::Initial,
+        Event::Added { .. } => ReasonKind::Added,
+        Event::Updated { .. } if event.is_resync() => ReasonKind::Resync,
+        Event::Updated { .. } => ReasonKind::Updated,
+        Event::Deleted(_) => ReasonKind::Deleted,
     }
 }
 
@@ -200,9 +259,9 @@ impl<K: Resource> fmt::Debug for Source<K> {
 
 impl fmt::Debug for Keys<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
+        f.debug_struct("Keys").field("kind", &self.kind).field("object", &self.object).finish_non_exhaustive()
     }
 }
 
-/// How much lower what has not changed is than what has.
+/// How much lower the priority of unchanged objects is than that of changes.
 const UNCHANGED: i8 = -50;

@@ -1,23 +1,26 @@
-//! From a change to the keys that have to be reconciled. Step 6 of an object's way.
+//! Mappings from an event to the keys to reconcile. Step 6 of an object's way.
 
 use std::{any::TypeId, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use klient_core::{ClusterScope, GroupKind, GroupVersionKind, ObjectKey, Resource, Scope, is_owner_of_kind};
 
-use super::source::{Keys, Mapping};
+use super::source::Keys;
 use crate::informer::{CachedObject, Event};
 
-/// Which owners an object belongs to.
+/// A function from an event to keys.
+pub(super) type Mapping<K> = Arc<dyn Fn(&Event<K>, &mut Keys<'_>) + Send + Sync>;
+
+/// The owners of an object to reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owners {
-    /// The one that controls it.
+    /// The controlling owner.
     Controller,
-    /// All of them.
+    /// All owners.
     All,
 }
 
-/// A kind of owners: what references must say to mean it, and where its objects live.
+/// The group, kind and scope of owners, to match owner references.
 #[derive(Clone, Debug)]
 pub(super) struct OwnerKind {
     pub(super) kind: GroupKind,
@@ -25,7 +28,7 @@ pub(super) struct OwnerKind {
 }
 
 impl OwnerKind {
-    /// The kind of a type; for types known at run time it has to be told.
+    /// Returns the kind of a type. For dynamic types, [`owner_kind`](super::ControllerBuilder::owner_kind) sets it.
     pub(super) fn of<K: Resource>() -> Self {
         let cluster = TypeId::of::<K::Scope>() == TypeId::of::<ClusterScope>();
         let scope = if cluster { Scope::Cluster } else { Scope::Namespaced };
@@ -38,26 +41,26 @@ impl OwnerKind {
         }
         Some(match (self.scope, namespace) {
             (Scope::Namespaced, Some(namespace)) => ObjectKey::namespaced(namespace, &owner.name),
-            // An owner in a namespace owns nothing outside of it.
+            // A namespaced owner owns no cluster-scoped objects.
             (Scope::Namespaced, None) => return None,
             (Scope::Cluster, _) => ObjectKey::cluster(&owner.name),
         })
     }
 }
 
-/// The object itself.
+/// Maps an event to the key of its object.
 pub(super) fn itself<K: Resource>() -> Mapping<K> {
     Arc::new(|event, keys| keys.add(event.key().clone()))
 }
 
-/// The owners of an object, before and after the change.
+/// Maps an event to the owners of its object, before and after the change.
 pub(super) fn owners<O: Resource>(owner: OwnerKind, which: Owners) -> Mapping<O> {
     Arc::new(move |event, keys| {
-        let mut each = |object: &CachedObject<O>, known: Option<&CachedObject<O>>| {
-            let before = known.map(CachedObject::owner_references).unwrap_or_default();
+        let mut add_owners = |object: &CachedObject<O>, handled: Option<&CachedObject<O>>| {
+            let handled = handled.map(CachedObject::owner_references).unwrap_or_default();
             for reference in object.owner_references() {
                 let counts = which == Owners::All || reference.controller == Some(true);
-                if !counts || before.contains(&reference) {
+                if !counts || handled.contains(&reference) {
                     continue;
                 }
                 if let Some(key) = owner.key(&reference, object.key().namespace()) {
@@ -67,18 +70,13 @@ pub(super) fn owners<O: Resource>(owner: OwnerKind, which: Owners) -> Mapping<O>
         };
         match event {
             Event::Updated { old, new } => {
-                each(new, None);
+                add_owners(new, None);
                 if !old.is_same_state(new) {
-                    // Whoever lost it.
-                    each(old, Some(new));
+                    // The owners that the object had before, and has no more.
+                    add_owners(old, Some(new));
                 }
             }
-            other => each(other.object(), None),
+            other => add_owners(other.object(), None),
         }
     })
-}
-
-/// What a function makes of the event.
-pub(super) fn mapped<O: Resource>(map: impl Fn(&Event<O>, &mut Keys<'_>) + Send + Sync + 'static) -> Mapping<O> {
-    Arc::new(map)
 }

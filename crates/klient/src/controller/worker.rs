@@ -1,6 +1,7 @@
-//! The workers: each takes a key, has it reconciled, and says what becomes of it. Step 7 of an object's way.
+//! The workers: each takes a key, reconciles it, and decides when the key is reconciled again. Step 7 of an object's way.
 //!
-//! A turn always ends: "done" is the guard's, a panic is an error like others, and what takes too long is dropped.
+//! A turn always ends: the queue's guard marks the key as done, a panic counts as a failure, and a reconcile that takes too
+//! long is dropped.
 
 use std::{
     future::poll_fn,
@@ -11,22 +12,22 @@ use std::{
 };
 
 use klient_core::{ObjectKey, Resource};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 use tracing::Instrument;
 
 use super::{
-    Shared,
+    ControllerInner,
     permit::Permit,
-    reason::{Cause, Reason, Reasons},
-    reconcile::{Outcome, Reconciler, Request, Terminal, Turn},
+    reason::{Reason, ReasonKind, Reasons},
+    reconcile::{Outcome, Reconciler, Request, Retry, Terminal, Turn},
 };
 use crate::{
-    BoxError,
+    BoxError, Error, ErrorKind,
     workqueue::{WorkItem, WorkQueue},
     writes::WriteLog,
 };
 
-/// A key whose turn it is.
+/// A key in process.
 type Item<'q> = WorkItem<ObjectKey, &'q WorkQueue<ObjectKey>>;
 
 /// A reconciler of any type.
@@ -42,154 +43,213 @@ impl<K: Resource, R: Reconciler<K>> AnyReconciler<K> for R {
     }
 }
 
-/// How a turn ended.
-enum Ended {
-    Well(Outcome),
+/// The result of a turn.
+enum TurnResult {
+    Succeeded(Outcome),
     Failed(BoxError),
     Panicked(String),
-    TookTooLong,
-    /// This process leads no more: another one may be about to reconcile the same key.
-    NotAllowed,
+    TimedOut,
+    /// This process does not lead any more: another one may be about to reconcile the same key.
+    LeadershipLost,
 }
 
-/// Reconciles keys until the queue is shut down and nothing is left.
-pub(super) async fn work<K: Resource>(shared: Arc<Shared<K>>, permit: Permit) {
-    while let Some(item) = shared.intake.queue.get().await {
-        let active = Active::new(&shared);
-        turn(&shared, item, &permit).await;
+/// Reconciles keys until the queue is shut down and empty.
+pub(super) async fn work<K: Resource>(controller: Arc<ControllerInner<K>>, permit: Permit) {
+    while let Some(item) = controller.keys.queue.get().await {
+        let active = ActiveWorker::new(&controller);
+        let result = turn(&controller, item.key(), item.failures(), None, &permit).await;
+        finish(&controller, item, result);
         drop(active);
-        // Reconciles that are always ready must not keep the thread from others.
+        // Reconciles that are always ready must not starve other tasks on this thread.
         tokio::task::consume_budget().await;
     }
 }
 
-async fn turn<K: Resource>(shared: &Shared<K>, item: Item<'_>, permit: &Permit) {
-    let key = item.key().clone();
-    if !shared.own_writes.shown(&key, &shared.sources, shared.options.own_writes).await {
-        shared.metrics.stale.increment();
-        tracing::warn!(controller = &*shared.name, %key, "reconciles although the cache does not show the last write");
+/// Reconciles one key outside the queue.
+pub(super) async fn reconcile_once<K: Resource>(
+    controller: &ControllerInner<K>,
+    key: &ObjectKey,
+) -> Result<Outcome, BoxError> {
+    let reasons = Reasons::from(Reason::new(ReasonKind::Requested));
+    match turn(controller, key, 0, Some(reasons), &Permit::default()).await {
+        TurnResult::Succeeded(outcome) => Ok(outcome),
+        TurnResult::Failed(error) => Err(error),
+        TurnResult::Panicked(message) => {
+            Err(Error::new(ErrorKind::Canceled, format!("reconcile of {key} panicked: {message}")).into())
+        }
+        TurnResult::TimedOut => {
+            let limit = controller.options.timeout.unwrap_or_default();
+            Err(Error::new(ErrorKind::Timeout, format!("reconcile of {key} did not end within {limit:?}")).into())
+        }
+        TurnResult::LeadershipLost => Err(Error::new(ErrorKind::Canceled, "this process does not lead").into()),
     }
-    // As late as possible: whatever has happened until now is a reason of this turn.
-    let reasons = shared.intake.take(&key);
-    tracing::debug!(controller = &*shared.name, %key, %reasons, failures = item.failures(), "reconciles");
-    let span = tracing::debug_span!("reconcile", controller = &*shared.name, %key, %reasons);
-    let started = Instant::now();
-    let log = WriteLog::default();
-    let ended = log.scope(attempt(shared, &item, reasons, log.clone(), permit)).instrument(span).await;
-    shared.metrics.time.observe_duration(started.elapsed());
-    if let Ended::Well(outcome) = &ended {
-        tracing::debug!(controller = &*shared.name, %key, ?outcome, took = ?started.elapsed(), "reconciled");
-    }
-    if !shared.options.own_writes.is_zero() {
-        shared.own_writes.keep(&key, log.take(), &shared.sources);
-    }
-    settle(shared, item, ended);
 }
 
-async fn attempt<K: Resource>(
-    shared: &Shared<K>,
-    item: &Item<'_>,
-    reasons: Reasons,
-    log: WriteLog,
+/// Reconciles a key. Without `reasons`, those of the queue are used.
+async fn turn<K: Resource>(
+    controller: &ControllerInner<K>,
+    key: &ObjectKey,
+    failures: u32,
+    reasons: Option<Reasons>,
     permit: &Permit,
-) -> Ended {
-    if !permit.holds() {
-        return Ended::NotAllowed;
+) -> TurnResult {
+    let (name, own_writes) = (&*controller.name, controller.options.own_writes);
+    if !controller.own_writes.wait(key, &controller.sources, own_writes).await {
+        controller.metrics.stale.increment();
+        tracing::warn!(controller = name, %key, "cache does not show the last write of this key, reconciling anyway");
     }
+    // As late as possible, so that all events until now are reasons of this turn.
+    let reasons = reasons.unwrap_or_else(|| controller.keys.take_reasons(key));
+    tracing::debug!(controller = name, %key, %reasons, failures, "reconciling");
+    let span = tracing::debug_span!("reconcile", controller = name, %key, %reasons);
+    let started = Instant::now();
+    let log = WriteLog::default();
     let turn = Turn {
-        key: item.key().clone(),
+        key: key.clone(),
         reasons,
-        failures: item.failures(),
+        failures,
         #[cfg(feature = "client")]
         permit: permit.clone(),
     };
-    let request = Request::new(turn, shared.lister.clone(), log);
-    // A function may panic before there is a future.
-    let future = match catch_unwind(AssertUnwindSafe(|| shared.reconciler.call(request))) {
+    let request = Request::new(turn, controller.lister.clone(), log.clone());
+    let result = log.scope(attempt(controller, request, permit)).instrument(span).await;
+    controller.metrics.time.observe_duration(started.elapsed());
+    if let TurnResult::Succeeded(outcome) = &result {
+        tracing::debug!(controller = name, %key, ?outcome, took = ?started.elapsed(), "reconciled");
+    }
+    if !own_writes.is_zero() {
+        controller.own_writes.store(key, log.take(), &controller.sources);
+    }
+    result
+}
+
+/// Calls the reconciler. Catches panics, and stops at the timeout and when leadership is lost.
+async fn attempt<K: Resource>(controller: &ControllerInner<K>, request: Request<K>, permit: &Permit) -> TurnResult {
+    if !permit.is_valid() {
+        return TurnResult::LeadershipLost;
+    }
+    // A function may panic before it returns a future.
+    let future = match catch_unwind(AssertUnwindSafe(|| controller.reconciler.call(request))) {
         Ok(future) => future,
-        Err(panic) => return Ended::Panicked(text_of(&*panic)),
+        Err(panic) => return TurnResult::Panicked(message_of(&*panic)),
     };
     let mut future = pin!(future);
     let caught = poll_fn(|context| {
-        if !permit.holds() {
-            return Poll::Ready(Ended::NotAllowed);
+        if !permit.is_valid() {
+            return Poll::Ready(TurnResult::LeadershipLost);
         }
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll.map(|result| result.map_or_else(Ended::Failed, Ended::Well)),
-            // It is not polled again.
-            Err(panic) => Poll::Ready(Ended::Panicked(text_of(&*panic))),
+            Ok(poll) => poll.map(|result| result.map_or_else(TurnResult::Failed, TurnResult::Succeeded)),
+            // A future that panicked is not polled again.
+            Err(panic) => Poll::Ready(TurnResult::Panicked(message_of(&*panic))),
         }
     });
-    match shared.options.timeout {
-        Some(limit) => tokio::time::timeout(limit, caught).await.unwrap_or(Ended::TookTooLong),
+    match controller.options.timeout {
+        Some(limit) => tokio::time::timeout(limit, caught).await.unwrap_or(TurnResult::TimedOut),
         None => caught.await,
     }
 }
 
-fn settle<K: Resource>(shared: &Shared<K>, item: Item<'_>, ended: Ended) {
-    let (metrics, controller, key) = (&shared.metrics, &*shared.name, item.key().clone());
-    let retry = |item: Item<'_>| {
-        metrics.errors.increment();
-        metrics.error.increment();
-        shared.intake.note(key.clone(), Reason::of(Cause::Retry));
-        item.retry();
-    };
-    match ended {
-        Ended::Well(Outcome::Done) => {
+/// Ends the turn of a key in the queue.
+fn finish<K: Resource>(controller: &ControllerInner<K>, item: Item<'_>, result: TurnResult) {
+    let (metrics, name, key) = (&controller.metrics, &*controller.name, item.key().clone());
+    match result {
+        TurnResult::Succeeded(Outcome::Done) => {
             metrics.success.increment();
+            succeed(controller, &item);
             item.forget();
         }
-        Ended::Well(Outcome::RequeueAfter(delay)) => {
+        TurnResult::Succeeded(Outcome::RequeueAfter(delay)) => {
             metrics.requeue_after.increment();
-            shared.intake.note(key.clone(), Reason::of(Cause::Requeued));
-            item.retry_after(delay);
+            succeed(controller, &item);
+            controller.keys.add_delayed_reason(key, Reason::new(ReasonKind::Requeued), delay);
+            item.requeue_after(delay);
         }
-        Ended::Failed(error) if Terminal::is_in(&*error) => {
+        TurnResult::Failed(error) => {
             metrics.errors.increment();
-            metrics.terminal.increment();
-            tracing::error!(controller, %key, error = &*error, "reconcile failed for good: it waits for a change");
-            item.forget();
+            let failures = item.failures().saturating_add(1);
+            match decide(controller, &*error, failures) {
+                Retry::Never => {
+                    metrics.terminal.increment();
+                    tracing::error!(controller = name, %key, error = &*error, "reconcile failed, waiting for a change");
+                    succeed(controller, &item);
+                    item.forget();
+                }
+                Retry::Backoff => {
+                    let delay = retry(controller, item, None);
+                    tracing::warn!(controller = name, %key, failures, ?delay, error = &*error, "reconcile failed, retrying");
+                }
+                Retry::After(delay) => {
+                    retry(controller, item, Some(delay));
+                    tracing::warn!(controller = name, %key, failures, ?delay, error = &*error, "reconcile failed, retrying");
+                }
+            }
         }
-        Ended::Failed(error) => {
-            let failures = item.failures() + 1;
-            tracing::warn!(controller, %key, failures, error = &*error, "reconcile failed: it will be tried again");
-            retry(item);
-        }
-        Ended::Panicked(text) => {
+        TurnResult::Panicked(panic) => {
+            metrics.errors.increment();
             metrics.panics.increment();
-            tracing::error!(controller, %key, panic = text, "reconcile panicked: it will be tried again");
-            retry(item);
+            let delay = retry(controller, item, None);
+            tracing::error!(controller = name, %key, panic, ?delay, "reconcile panicked, retrying");
         }
-        Ended::TookTooLong => {
+        TurnResult::TimedOut => {
+            metrics.errors.increment();
             metrics.timeouts.increment();
-            let limit = shared.options.timeout.unwrap_or_default();
-            tracing::error!(controller, %key, ?limit, "reconcile took too long: it was dropped and will be tried again");
-            retry(item);
+            let limit = controller.options.timeout.unwrap_or_default();
+            let delay = retry(controller, item, None);
+            tracing::error!(controller = name, %key, ?limit, ?delay, "reconcile timed out, retrying");
         }
-        Ended::NotAllowed => {
-            tracing::warn!(controller, %key, "reconcile was dropped: this process does not lead any more");
+        TurnResult::LeadershipLost => {
+            tracing::warn!(controller = name, %key, "reconcile dropped, this process does not lead any more");
             drop(item);
         }
     }
 }
 
-/// What a panic says, if it says it in words.
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
+/// Decides whether a failed key is retried.
+fn decide<K: Resource>(
+    controller: &ControllerInner<K>,
+    error: &(dyn std::error::Error + Send + Sync + 'static),
+    failures: u32,
+) -> Retry {
+    if Terminal::is_in(error) {
+        return Retry::Never;
+    }
+    controller.on_error.as_ref().map_or(Retry::Backoff, |on_error| on_error(error, failures))
 }
 
-/// Counts a worker as busy while it lives, however that ends.
-struct Active<'a, K: Resource>(&'a Shared<K>);
-
-impl<'a, K: Resource> Active<'a, K> {
-    fn new(shared: &'a Shared<K>) -> Self {
-        shared.metrics.active.add(1);
-        Self(shared)
+/// Removes the reason of a retry that the end of this turn cancels.
+fn succeed<K: Resource>(controller: &ControllerInner<K>, item: &Item<'_>) {
+    if item.failures() > 0 {
+        controller.keys.cancel_retry(item.key());
     }
 }
 
-impl<K: Resource> Drop for Active<'_, K> {
+/// Retries a key after `delay`, or after the rate limiter's delay. Returns the delay.
+fn retry<K: Resource>(controller: &ControllerInner<K>, item: Item<'_>, delay: Option<Duration>) -> Duration {
+    controller.metrics.error.increment();
+    let delay = delay.unwrap_or_else(|| item.limiter_delay());
+    controller.keys.add_delayed_reason(item.key().clone(), Reason::new(ReasonKind::Retry), delay);
+    item.retry_after(delay);
+    delay
+}
+
+/// Returns the message of a panic, if it has one.
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+/// Counts a worker as active until it is dropped.
+struct ActiveWorker<'a, K: Resource>(&'a ControllerInner<K>);
+
+impl<'a, K: Resource> ActiveWorker<'a, K> {
+    fn new(controller: &'a ControllerInner<K>) -> Self {
+        controller.metrics.active.add(1);
+        Self(controller)
+    }
+}
+
+impl<K: Resource> Drop for ActiveWorker<'_, K> {
     fn drop(&mut self) {
         self.0.metrics.active.add(-1);
     }

@@ -1,6 +1,6 @@
-//! Leadership as a value: what work asks before it acts.
+//! Leadership as a value, which work checks before it acts.
 //!
-//! What must hold: it ends by the clock, at the renew deadline, whether or not anybody got round to saying so.
+//! Invariant: leadership ends by the clock, at the renew deadline, even if no task ran to announce it.
 
 use std::sync::Arc;
 
@@ -9,34 +9,43 @@ use tokio::{
     time::{Duration, Instant, sleep_until},
 };
 
-/// That this process leads, until it does not any more. Clones are the same leadership.
+/// The leadership of this process, until it ends. Clones refer to the same leadership.
 ///
-/// Work stops when [`ended`](Self::ended) is ready. Work that does not is dropped before another process can lead.
+/// Work should stop when [`ended`](Self::ended) is ready. Work that does not stop is dropped before another process can lead.
+///
+/// ```no_run
+/// # async fn sync_one() {}
+/// async fn work(leadership: klient::election::Leadership) {
+///     while leadership.is_valid() {
+///         sync_one().await;
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Leadership {
     token: Arc<FencingToken>,
     term: watch::Receiver<Term>,
 }
 
-/// A number for each leadership, higher than those of all before it.
+/// A token that identifies a leadership. Each leadership has a higher one than all before it.
 ///
-/// What is written with it can be refused by whoever has seen a higher one: a late write of a former leader.
+/// A system that stores the highest token it has seen can reject late writes of former leaders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FencingToken {
-    /// How often another process has begun to lead.
+    /// How often the leader has changed.
     pub transitions: i32,
-    /// The version of the lease with which this leadership began.
+    /// The version of the lease when this leadership began.
     pub version: String,
 }
 
-/// How long a leadership is sure to last.
+/// The time for which a leadership is certain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub(super) deadline: Instant,
-    /// Until when work may run at all.
+    /// The time after which work must not run.
     pub(super) last_moment: Instant,
-    /// Whether it was told to stop.
+    /// Whether work was told to stop.
     pub(super) ended: bool,
 }
 
@@ -45,19 +54,19 @@ impl Leadership {
         Self { token: Arc::new(token), term }
     }
 
-    /// Whether this process leads.
+    /// Returns whether this process leads.
     pub fn is_valid(&self) -> bool {
         !self.remaining().is_zero()
     }
 
-    /// How long this process leads at least, if nothing is renewed any more: zero when it is over.
+    /// Returns how long this process leads if the lease is not renewed again. Zero after leadership has ended.
     pub fn remaining(&self) -> Duration {
         let term = *self.term.borrow();
         let left = term.deadline.saturating_duration_since(Instant::now());
         if term.ended { Duration::ZERO } else { left }
     }
 
-    /// Ready when work has to stop: leadership is lost, or the process shuts down.
+    /// Waits until work has to stop: leadership was lost, or the process shuts down.
     pub async fn ended(&self) {
         let mut changes = self.term.clone();
         loop {
@@ -72,12 +81,12 @@ impl Leadership {
         }
     }
 
-    /// Whether work may run at all, to come to an end at least: until shortly before another process can lead.
+    /// Returns whether work may still run, if only to finish: true until shortly before another process can lead.
     pub fn may_run(&self) -> bool {
         Instant::now() < self.term.borrow().last_moment
     }
 
-    /// Tells this leadership from all others.
+    /// Returns the token of this leadership.
     pub fn token(&self) -> &FencingToken {
         &self.token
     }

@@ -1,4 +1,4 @@
-//! The record in a Lease.
+//! A leader lock in a Lease object.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +12,13 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
-use super::{Held, LeaderLock, LeaderRecord};
+use super::{LeaderLock, LeaderRecord, VersionedRecord};
 use crate::{
     Error, ErrorKind,
     client::{Api, Client},
 };
 
-/// Keeps the record in a Lease, as client-go does: candidates of both libraries can compete for one.
+/// A leader lock in a Lease, in client-go's format: candidates of both libraries can compete for one Lease.
 ///
 /// ```no_run
 /// use klient::Client;
@@ -35,12 +35,12 @@ pub struct LeaseLock {
     namespace: String,
     name: String,
     labels: BTreeMap<String, String>,
-    /// As it was last seen: what others have written to it stays there.
+    /// The Lease as it was last read or written: fields of other writers are kept in updates.
     seen: Mutex<Option<Lease>>,
 }
 
 impl LeaseLock {
-    /// The Lease of that name, which need not exist.
+    /// Creates a lock on the Lease with this name. The Lease is created when it is first acquired.
     pub fn new(client: Client, namespace: &str, name: &str) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
@@ -51,20 +51,20 @@ impl LeaseLock {
         }
     }
 
-    /// Gives the Lease a label.
+    /// Adds a label to the Lease.
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self
     }
 
-    fn seen(&self, lease: Lease) -> Held {
-        let held = held(&lease);
+    fn seen(&self, lease: Lease) -> VersionedRecord {
+        let record = versioned_record(&lease);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
-        held
+        record
     }
 
-    /// The Lease as it was seen in that version, with another record.
+    /// Returns the Lease of this version with another record, if that is the version that was last seen.
     fn changed(&self, version: &str, record: &LeaderRecord) -> Option<Lease> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut lease = seen.filter(|lease| lease.metadata.resource_version.as_deref() == Some(version))?;
@@ -90,21 +90,21 @@ impl LeaseLock {
 }
 
 impl LeaderLock for LeaseLock {
-    async fn get(&self) -> Result<Option<Held>, Error> {
+    async fn get(&self) -> Result<Option<VersionedRecord>, Error> {
         let lease = self.api.get_opt(&self.name).await?;
         Ok(lease.map(|lease| self.seen(lease)))
     }
 
-    async fn create(&self, record: &LeaderRecord) -> Result<Held, Error> {
+    async fn create(&self, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
         let mut lease = Lease::default();
         lease.metadata.name = Some(self.name.clone());
         self.write(&mut lease, record);
         Ok(self.seen(self.api.create(&lease).await?))
     }
 
-    async fn update(&self, version: &str, record: &LeaderRecord) -> Result<Held, Error> {
+    async fn update(&self, version: &str, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
         let lease = self.changed(version, record);
-        let lease = lease.ok_or_else(|| Error::new(ErrorKind::Conflict, "the lease was seen in another version"))?;
+        let lease = lease.ok_or_else(|| Error::new(ErrorKind::Conflict, "lease has changed since it was last read"))?;
         Ok(self.seen(self.api.update(&lease).await?))
     }
 
@@ -113,11 +113,11 @@ impl LeaderLock for LeaseLock {
     }
 }
 
-/// What a Lease says; what it does not say is as if nobody led.
-fn held(lease: &Lease) -> Held {
+/// Returns the record in a Lease. A Lease without a holder counts as released.
+fn versioned_record(lease: &Lease) -> VersionedRecord {
     let spec = lease.spec.clone().unwrap_or_default();
     let time = |time: Option<MicroTime>| time.map_or(Timestamp::UNIX_EPOCH, |time| time.0);
-    Held {
+    VersionedRecord {
         record: LeaderRecord {
             holder: spec.holder_identity.unwrap_or_default(),
             lease_duration: Duration::from_secs(u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0)),

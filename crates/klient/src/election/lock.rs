@@ -1,6 +1,6 @@
-//! What candidates compete for: a record that one of them writes at a time.
+//! The lock that candidates compete for: a record that one of them holds at a time.
 //!
-//! What must hold for an implementation: a write succeeds only if the record is still the one of that version.
+//! Invariant of an implementation: a write succeeds only if the record still has the given version.
 
 use std::{future::Future, time::Duration};
 
@@ -8,44 +8,50 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::Error;
 
-/// Where the record is kept.
+/// A store for the record of an election.
 ///
-/// [`LeaseLock`](super::LeaseLock) keeps it in a Lease. Dropping a future may leave a write done or not done.
+/// [`LeaseLock`](super::LeaseLock) stores the record in a Lease. After a future was dropped, its write may or may not be stored.
 #[doc(alias = "resourcelock.Interface")]
 pub trait LeaderLock: Send + Sync {
-    /// Reads the record, if there is one.
-    fn get(&self) -> impl Future<Output = Result<Option<Held>, Error>> + Send;
+    /// Returns the record, if it exists.
+    fn get(&self) -> impl Future<Output = Result<Option<VersionedRecord>, Error>> + Send;
 
-    /// Writes the first record; fails if there is one.
-    fn create(&self, record: &LeaderRecord) -> impl Future<Output = Result<Held, Error>> + Send;
+    /// Creates the record. Fails if one exists.
+    fn create(&self, record: &LeaderRecord) -> impl Future<Output = Result<VersionedRecord, Error>> + Send;
 
-    /// Replaces the record of that version; fails if it is another one by now.
-    fn update(&self, version: &str, record: &LeaderRecord) -> impl Future<Output = Result<Held, Error>> + Send;
+    /// Replaces the record. Fails with a conflict if its version is not `version` any more.
+    fn update(
+        &self,
+        version: &str,
+        record: &LeaderRecord,
+    ) -> impl Future<Output = Result<VersionedRecord, Error>> + Send;
 
-    /// What it is called, in logs and metrics.
+    /// Returns the name of the lock, for logs and metrics.
+    #[doc(alias = "Describe")]
     fn name(&self) -> String;
 }
 
 /// A record, and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// What was written.
+pub struct VersionedRecord {
+    /// The record.
     pub record: LeaderRecord,
-    /// Which write it is from.
+    /// The version of the record: it changes with every write.
     pub version: String,
 }
 
-/// Who leads.
+/// The record of an election: its leader, and when it was last renewed.
+#[doc(alias = "LeaderElectionRecord")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderRecord {
-    /// The leader; empty if it has left.
+    /// The identity of the leader. Empty if the lease was released.
     pub holder: String,
-    /// How long others wait after the last change that they have seen.
+    /// How long other candidates wait after the last change that they have seen.
     pub lease_duration: Duration,
-    /// When this leader began, by its own clock. For people only.
+    /// When this leader acquired the lease, by its own clock. Informational only.
     pub acquired: Timestamp,
-    /// When it was last written, by the leader's clock. For people only.
+    /// When the leader last renewed the lease, by its own clock. Informational only.
     pub renewed: Timestamp,
-    /// How often another one has begun to lead.
+    /// How often the leader has changed.
     pub transitions: i32,
 }

@@ -1,10 +1,10 @@
-//! How long everything takes.
+//! The timings of an election.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{Error, ErrorKind, metrics::Registry, retry::random};
 
-/// The times of an election. Those that are not set are client-go's.
+/// The options of a leader election. The default timings are client-go's.
 ///
 /// ```
 /// use std::time::Duration;
@@ -17,59 +17,63 @@ use crate::{Error, ErrorKind, metrics::Registry, retry::random};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ElectionOptions {
-    /// How long others wait after the last sign of a leader: 15 s.
+    /// How long other candidates wait after they last saw the lease renewed: 15 s by default.
     pub lease_duration: Duration,
-    /// How long a leader goes on without having renewed: 10 s. Then its work is told to stop.
+    /// How long a leader goes on without renewing its lease: 10 s by default. Then its leadership ends.
     pub renew_deadline: Duration,
-    /// How often a leader renews, and the longest time between two looks of a candidate: 2 s.
+    /// The time between two renewals, and the longest time between two attempts of a candidate: 2 s by default.
     pub retry_period: Duration,
-    /// Whether the lease is given back when the work has ended, so that another one can begin at once.
+    /// Whether the lease is released when the work has ended, so that another candidate can lead at once.
     pub release: bool,
-    /// Where metrics are kept; the global registry unless this is set.
+    /// The registry for metrics; the global registry by default.
     pub registry: Option<Registry>,
     pub(super) random: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
 impl ElectionOptions {
-    /// Sets how long others wait after the last sign of a leader.
+    /// Sets how long other candidates wait after they last saw the lease renewed.
+    #[doc(alias = "LeaseDuration")]
     #[must_use]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;
         self
     }
 
-    /// Sets how long a leader goes on without having renewed.
+    /// Sets how long a leader goes on without renewing its lease.
+    #[doc(alias = "RenewDeadline")]
     #[must_use]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
         self
     }
 
-    /// Sets how often a leader renews.
+    /// Sets the time between two renewals.
+    #[doc(alias = "RetryPeriod")]
     #[must_use]
     pub fn retry_period(mut self, period: Duration) -> Self {
         self.retry_period = period;
         self
     }
 
-    /// Leaves the lease to run out when the work has ended.
+    /// Lets the lease expire when the work has ended, instead of releasing it.
+    #[doc(alias = "ReleaseOnCancel")]
     #[must_use]
     pub fn keep_lease(mut self) -> Self {
         self.release = false;
         self
     }
 
-    /// Sets where metrics are kept.
+    /// Sets the registry for metrics.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
         self
     }
 
-    /// Fails if the times do not leave room for each other.
+    /// Checks that the timings leave room for each other.
     pub(super) fn check(&self, identity: &str) -> Result<(), Error> {
         let problem = if identity.is_empty() {
-            "a candidate needs an identity"
+            "the identity must not be empty"
         } else if self.retry_period.is_zero() {
             "the retry period must not be zero"
         } else if self.renew_deadline <= self.retry_period.mul_f64(JITTER) {
@@ -84,17 +88,18 @@ impl ElectionOptions {
         Err(Error::new(ErrorKind::Config, problem))
     }
 
-    /// When a candidate looks again: never later than the retry period, and not all candidates at once.
+    /// Returns the time until a candidate's next attempt: at most the retry period, with jitter so that candidates spread out.
     pub(super) fn pause(&self) -> Duration {
         self.retry_period.div_f64(1.0 + JITTER * (self.random)())
     }
 
-    /// How long one request may take: a second one fits before the deadline.
+    /// Returns the timeout of one request: a second request fits before the deadline.
     pub(super) fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 
-    /// How long after a renewal began work may still run at all: half-way between its deadline and what others wait.
+    /// Returns how long after a renewal began its work may still run: half-way between the renew deadline and the end of the
+    /// lease.
     pub(super) fn last_moment(&self) -> Duration {
         self.renew_deadline + (self.lease_duration - self.renew_deadline) / 2
     }

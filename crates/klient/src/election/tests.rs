@@ -1,4 +1,4 @@
-//! One elector by itself, and several of them in a simulated world.
+//! One elector alone, and several of them in a simulated world.
 
 mod rules;
 mod simulation;

@@ -1,6 +1,6 @@
-//! What becomes of an event: a new one, one more of a series, or nothing.
+//! Correlation of events: whether an event is created, counted in a series, or dropped.
 //!
-//! The numbers are client-go's. What is remembered is bounded, and forgotten when it is old.
+//! The limits are client-go's. The number of stored series is bounded, and old ones are removed.
 
 use std::hash::Hash;
 
@@ -10,15 +10,15 @@ use tokio::time::{Duration, Instant};
 
 use super::{EventApi, EventKind, Recorded};
 
-/// What was said so far.
+/// The events so far, for correlation with new ones.
 pub(super) struct Correlator {
     api: EventApi,
     spam: Bounded<Object, Tokens>,
     similar: Bounded<Similar, Notes>,
-    series: Bounded<Series, Said>,
+    series: Bounded<Series, StoredEvent>,
 }
 
-/// Who an event is about.
+/// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Object {
     api_version: Option<String>,
@@ -28,7 +28,7 @@ struct Object {
     uid: Option<String>,
 }
 
-/// Events that differ only in their notes.
+/// The common part of events that differ only in their notes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Similar {
     regarding: Object,
@@ -38,11 +38,11 @@ pub(super) struct Similar {
     action: String,
 }
 
-/// Events that are one, said several times.
+/// The common part of events that count as one series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Series {
     similar: Similar,
-    /// Only the older form tells notes apart.
+    /// The note, if it distinguishes series: only in `v1`.
     note: Option<String>,
 }
 
@@ -56,9 +56,9 @@ struct Notes {
     since: Instant,
 }
 
-/// An event that was written.
+/// An event that was written to the server.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct StoredEvent {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) count: i32,
@@ -68,16 +68,16 @@ pub(super) struct Said {
     written_count: i32,
 }
 
-/// What is to be written.
+/// The decision about an event.
 #[derive(Clone, Debug)]
 pub(super) enum Verdict {
-    /// A new event.
+    /// Create a new event.
     Create(Series),
-    /// That one was said again; its count is to be written.
-    Repeat(Series, Said),
-    /// That one was said again; it is enough to remember that for now.
-    Remember,
-    /// Too much was said about the object.
+    /// Write the new count of an existing event.
+    Repeat(Series, StoredEvent),
+    /// Write the new count of an existing event later.
+    Defer,
+    /// Drop the event: there are too many about the object.
     Drop,
 }
 
@@ -86,65 +86,66 @@ impl Correlator {
         Self { api, spam: Bounded::default(), similar: Bounded::default(), series: Bounded::default() }
     }
 
-    /// Decides; may change the note to one that stands for several.
+    /// Decides what to write. May change the note to one that stands for several events.
     pub(super) fn judge(&mut self, recorded: &mut Recorded) -> Verdict {
         let now = Instant::now();
         let similar = Similar::of(recorded);
-        if self.api == EventApi::Core && !self.may_speak(&similar.regarding, now) {
+        if self.api == EventApi::Core && !self.take_token(&similar.regarding, now) {
             return Verdict::Drop;
         }
-        if self.api == EventApi::Core && self.is_one_of_many(&similar, &recorded.event.note, now) {
+        if self.api == EventApi::Core && self.is_combined(&similar, &recorded.event.note, now) {
             recorded.event.note = format!("{COMBINED}{}", recorded.event.note);
         }
         let combined = recorded.event.note.starts_with(COMBINED);
         let note = (self.api == EventApi::Core && !combined).then(|| recorded.event.note.clone());
         let series = Series { similar, note };
         let is_core = self.api == EventApi::Core;
-        let going_on = |said: &&mut Said| is_core || now - said.last_seen <= SERIES_IDLE;
-        if let Some(said) = self.series.get(&series, now).filter(going_on) {
-            said.count = said.count.saturating_add(1);
-            (said.last, said.last_seen) = (recorded.at, now);
-            if !is_core && said.count != 2 && now - said.written < SERIES_REFRESH {
-                return Verdict::Remember;
+        let going_on = |stored: &&mut StoredEvent| is_core || now - stored.last_seen <= SERIES_IDLE;
+        if let Some(stored) = self.series.get(&series, now).filter(going_on) {
+            stored.count = stored.count.saturating_add(1);
+            (stored.last, stored.last_seen) = (recorded.at, now);
+            if !is_core && stored.count != 2 && now - stored.written < SERIES_REFRESH {
+                return Verdict::Defer;
             }
-            (said.written, said.written_count) = (now, said.count);
-            return Verdict::Repeat(series, said.clone());
+            (stored.written, stored.written_count) = (now, stored.count);
+            return Verdict::Repeat(series, stored.clone());
         }
-        if is_core || self.may_speak(&series.similar.regarding, now) { Verdict::Create(series) } else { Verdict::Drop }
+        if is_core || self.take_token(&series.similar.regarding, now) { Verdict::Create(series) } else { Verdict::Drop }
     }
 
-    /// Notes that an event was written.
-    pub(super) fn said(&mut self, series: Series, namespace: String, name: String, at: Timestamp) {
+    /// Stores that an event was written.
+    pub(super) fn stored(&mut self, series: Series, namespace: String, name: String, at: Timestamp) {
         let now = Instant::now();
-        let said = Said { namespace, name, count: 1, last: at, last_seen: now, written: now, written_count: 1 };
-        self.series.insert(series, said, now);
+        let stored =
+            StoredEvent { namespace, name, count: 1, last: at, last_seen: now, written: now, written_count: 1 };
+        self.series.insert(series, stored, now);
     }
 
-    /// Forgets a series: its event is gone.
+    /// Removes a series whose event does not exist any more.
     pub(super) fn forget(&mut self, series: &Series) {
         self.series.entries.remove(series);
     }
 
-    /// When the next count has to be written, of those that are only remembered.
+    /// Returns when the next deferred count has to be written.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let unwritten = self.series.entries.values().filter(|(said, _)| said.count > said.written_count);
-        unwritten.map(|(said, _)| said.due()).min()
+        let unwritten = self.series.entries.values().filter(|(stored, _)| stored.count > stored.written_count);
+        unwritten.map(|(stored, _)| stored.due()).min()
     }
 
-    /// The counts that have to be written now; all that are not, at the end.
-    pub(super) fn due(&mut self, at_end: bool) -> Vec<Said> {
+    /// Returns the deferred counts that have to be written now; at the end, all of them.
+    pub(super) fn due(&mut self, at_end: bool) -> Vec<StoredEvent> {
         let now = Instant::now();
         let mut due = Vec::new();
-        for (said, _) in self.series.entries.values_mut() {
-            if said.count > said.written_count && (at_end || said.due() <= now) {
-                (said.written, said.written_count) = (now, said.count);
-                due.push(said.clone());
+        for (stored, _) in self.series.entries.values_mut() {
+            if stored.count > stored.written_count && (at_end || stored.due() <= now) {
+                (stored.written, stored.written_count) = (now, stored.count);
+                due.push(stored.clone());
             }
         }
         due
     }
 
-    fn may_speak(&mut self, object: &Object, now: Instant) -> bool {
+    fn take_token(&mut self, object: &Object, now: Instant) -> bool {
         if self.spam.get(object, now).is_none() {
             self.spam.insert(object.clone(), Tokens { left: SPAM_BURST, at: now }, now);
         }
@@ -156,8 +157,8 @@ impl Correlator {
         may
     }
 
-    /// Whether so many different notes were said lately that one stands for all.
-    fn is_one_of_many(&mut self, similar: &Similar, note: &str, now: Instant) -> bool {
+    /// Returns whether there were so many different notes lately that they are combined into one event.
+    fn is_combined(&mut self, similar: &Similar, note: &str, now: Instant) -> bool {
         let is_old = |notes: &Notes| now - notes.since > SIMILAR_WITHIN;
         if self.similar.get(similar, now).is_none_or(|notes| is_old(notes)) {
             self.similar.insert(similar.clone(), Notes { seen: Vec::new(), since: now }, now);
@@ -170,8 +171,8 @@ impl Correlator {
     }
 }
 
-impl Said {
-    /// When a count that is only remembered is written: when the series seems over, or every half hour.
+impl StoredEvent {
+    /// Returns when a deferred count is written: when the series is idle, or every half hour.
     fn due(&self) -> Instant {
         (self.last_seen + SERIES_IDLE).min(self.written + SERIES_REFRESH)
     }
@@ -197,7 +198,7 @@ impl Object {
     }
 }
 
-/// A map that forgets what was not used for longest when there is too much.
+/// A map with a bounded size that removes the least recently used entries.
 struct Bounded<K, V> {
     entries: HashMap<K, (V, Instant), foldhash::fast::RandomState>,
 }
@@ -210,9 +211,9 @@ impl<K: Eq + Hash, V> Bounded<K, V> {
     }
 
     fn insert(&mut self, key: K, value: V, now: Instant) {
-        if self.entries.len() >= REMEMBERED {
+        if self.entries.len() >= CAPACITY {
             let mut times: Vec<Instant> = self.entries.values().map(|(_, used)| *used).collect();
-            let (_, middle, _) = times.select_nth_unstable(REMEMBERED / 4);
+            let (_, middle, _) = times.select_nth_unstable(CAPACITY / 4);
             let oldest = *middle;
             self.entries.retain(|_, (_, used)| *used > oldest);
         }
@@ -226,15 +227,15 @@ impl<K, V> Default for Bounded<K, V> {
     }
 }
 
-/// How many events about one object are sent at once, and how long until there may be one more.
+/// The burst of events about one object, and the time after which one more is allowed.
 const SPAM_BURST: f64 = 25.0;
 const SPAM_REFILL: Duration = Duration::from_secs(5 * 60);
-/// So many different notes within that time are one event.
+/// This number of different notes within this time is combined into one event.
 const SIMILAR_NOTES: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_secs(10 * 60);
 const COMBINED: &str = "(combined from similar events): ";
-/// A series is over when nothing was said for so long; until then, its count is written this often.
+/// A series ends when it was idle for this time. Until then, its count is written this often.
 const SERIES_IDLE: Duration = Duration::from_secs(6 * 60);
 const SERIES_REFRESH: Duration = Duration::from_secs(30 * 60);
-/// How many objects, notes and series are remembered.
-const REMEMBERED: usize = 4096;
+/// The number of objects, notes and series that are stored.
+const CAPACITY: usize = 4096;

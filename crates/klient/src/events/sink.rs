@@ -1,4 +1,4 @@
-//! The one future that sends events, and tries again.
+//! The future that sends events, with retries.
 
 use std::{fmt, future::Future, pin::pin};
 
@@ -10,12 +10,12 @@ use tracing::{debug, warn};
 
 use super::{
     EventOptions, Recorded,
-    correlate::{Correlator, Said, Series, Verdict},
+    correlate::{Correlator, Series, StoredEvent, Verdict},
     write,
 };
 use crate::{Error, client::Client, metrics::Counter, retry::random};
 
-/// Sends what recorders recorded. Nothing is sent unless this runs.
+/// The sender of recorded events. Events are sent only while [`run`](Self::run) or [`run_until`](Self::run_until) runs.
 #[must_use = "events are not sent unless this runs"]
 pub struct EventSink {
     client: Client,
@@ -23,7 +23,7 @@ pub struct EventSink {
     recorded: mpsc::Receiver<Recorded>,
     dropped: Counter,
     correlator: Correlator,
-    /// What is being sent: an end must not lose it.
+    /// The event that is being sent: a shutdown must not lose it.
     current: Option<(Recorded, Verdict)>,
 }
 
@@ -38,17 +38,17 @@ impl EventSink {
         Self { client, options, recorded, dropped, correlator, current: None }
     }
 
-    /// Sends events until all recorders are gone, and then what is left.
+    /// Sends events until all recorders are dropped, and then the remaining ones.
     pub async fn run(self) {
         self.run_until(std::future::pending()).await;
     }
 
-    /// Sends events until the signal or until all recorders are gone, and then what is left, within
-    /// [`flush_deadline`](EventOptions::flush_deadline). What is recorded after that is dropped and counted.
+    /// Sends events until the signal is ready or all recorders are dropped, and then the remaining ones within
+    /// [`flush_deadline`](EventOptions::flush_deadline). Events that are recorded after that are dropped and counted.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops what was not sent.
+    /// Dropping the future drops the events that were not sent.
     pub async fn run_until(mut self, signal: impl Future<Output = ()>) {
         let mut signal = pin!(signal);
         tokio::select! {
@@ -64,26 +64,26 @@ impl EventSink {
                 left += 1;
             }
             self.dropped.add(left);
-            warn!(left, "events were not sent before the deadline");
+            warn!(dropped = left, "flush deadline exceeded, dropped events");
         }
     }
 
-    /// Sends until all recorders are gone.
+    /// Sends events until all recorders are dropped.
     async fn forward(&mut self) {
         loop {
             let due = self.correlator.next_due();
             tokio::select! {
                 biased;
                 recorded = self.recorded.recv() => match recorded {
-                    Some(recorded) => self.take(recorded, TRIES).await,
+                    Some(recorded) => self.take(recorded, ATTEMPTS).await,
                     None => return,
                 },
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.refresh(false, TRIES).await,
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.refresh(false, ATTEMPTS).await,
             }
         }
     }
 
-    /// Sends what is left, each once: what was being sent when the end came, and what was to come.
+    /// Sends the remaining events, with one attempt each: the one that was being sent, and the queued ones.
     async fn flush(&mut self) {
         self.send_current(1).await;
         while let Ok(recorded) = self.recorded.try_recv() {
@@ -92,70 +92,71 @@ impl EventSink {
         self.refresh(true, 1).await;
     }
 
-    async fn take(&mut self, mut recorded: Recorded, tries: u32) {
+    async fn take(&mut self, mut recorded: Recorded, attempts: u32) {
         let verdict = self.correlator.judge(&mut recorded);
         self.current = Some((recorded, verdict));
-        self.send_current(tries).await;
+        self.send_current(attempts).await;
     }
 
-    async fn send_current(&mut self, tries: u32) {
-        // It stays there until it is sent: this future may be dropped at any await.
+    async fn send_current(&mut self, attempts: u32) {
+        // The event stays in `current` until it is sent: this future may be dropped at any await.
         let Some((recorded, verdict)) = self.current.clone() else { return };
         match verdict {
-            Verdict::Create(series) => self.create(series, &recorded, tries).await,
-            Verdict::Repeat(series, said) => {
+            Verdict::Create(series) => self.create(series, &recorded, attempts).await,
+            Verdict::Repeat(series, stored) => {
                 let note = Some(recorded.event.note.as_str());
-                let outcome = self.send(tries, || write::repeat(&self.client, self.options.api, &said, note)).await;
+                let outcome =
+                    self.send(attempts, || write::repeat(&self.client, self.options.api, &stored, note)).await;
                 if outcome.is_err_and(|error| error.is_not_found()) {
-                    // It has outlived its time on the server.
+                    // The event has expired on the server.
                     self.correlator.forget(&series);
-                    self.create(series, &recorded, tries).await;
+                    self.create(series, &recorded, attempts).await;
                 }
             }
-            Verdict::Remember => {}
+            Verdict::Defer => {}
             Verdict::Drop => self.dropped.increment(),
         }
         self.current = None;
     }
 
-    async fn create(&mut self, series: Series, recorded: &Recorded, tries: u32) {
-        let (namespace, name) = write::place(recorded);
-        let place = (namespace.as_str(), name.as_str());
-        let outcome = self.send(tries, || write::create(&self.client, &self.options, recorded, place)).await;
+    async fn create(&mut self, series: Series, recorded: &Recorded, attempts: u32) {
+        let (namespace, name) = write::location(recorded);
+        let location = (namespace.as_str(), name.as_str());
+        let outcome = self.send(attempts, || write::create(&self.client, &self.options, recorded, location)).await;
         match outcome {
-            // It is there: an earlier try came through.
+            // `AlreadyExists` means that an earlier attempt was stored.
             Err(error) if !error.is_already_exists() => self.dropped.increment(),
-            _ => self.correlator.said(series, namespace, name, recorded.at),
+            _ => self.correlator.stored(series, namespace, name, recorded.at),
         }
     }
 
-    /// Writes the counts of series that were only remembered.
-    async fn refresh(&mut self, at_end: bool, tries: u32) {
-        let due: Vec<Said> = self.correlator.due(at_end);
-        for said in due {
-            // Nobody misses the count of an event that is gone.
-            let _ = self.send(tries, || write::repeat(&self.client, self.options.api, &said, None)).await;
+    /// Writes the counts of series that are not on the server yet.
+    async fn refresh(&mut self, at_end: bool, attempts: u32) {
+        let due: Vec<StoredEvent> = self.correlator.due(at_end);
+        for stored in due {
+            // The event may have expired on the server. Its count is not needed then.
+            let _ = self.send(attempts, || write::repeat(&self.client, self.options.api, &stored, None)).await;
         }
     }
 
-    /// Tries to send, and again unless the server has refused.
-    async fn send<F>(&self, tries: u32, request: impl Fn() -> F) -> Result<(), Error>
+    /// Sends a request, and retries unless the server has responded with an error.
+    async fn send<F>(&self, limit: u32, request: impl Fn() -> F) -> Result<(), Error>
     where
         F: Future<Output = Result<(), Error>>,
     {
-        let mut tried = 0;
+        let mut attempts = 0;
         loop {
             let error = match request().await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            tried += 1;
-            if error.status().is_some() || tried >= tries {
-                debug!(%error, tried, "an event was not sent");
+            attempts += 1;
+            if error.status().is_some() || attempts >= limit {
+                debug!(%error, attempts, "failed to send event");
                 return Err(error);
             }
-            // Not all programs at once when a server comes back.
-            sleep(if tried == 1 { PAUSE.mul_f64(random()) } else { PAUSE }).await;
+            // The first delay is random, so that programs do not retry all at once when a server recovers.
+            sleep(if attempts == 1 { PAUSE.mul_f64(random()) } else { PAUSE }).await;
         }
     }
 }
@@ -166,6 +167,6 @@ impl fmt::Debug for EventSink {
     }
 }
 
-/// How often an event is sent if nobody answers, and how long to wait in between.
-const TRIES: u32 = 12;
+/// The number of attempts without a response, and the delay between them.
+const ATTEMPTS: u32 = 12;
 const PAUSE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Events as objects, in both forms.
+//! Events as objects, in both API groups.
 
 use k8s_openapi::{
     api::{
@@ -10,24 +10,23 @@ use k8s_openapi::{
 };
 use serde_json::{Value, json};
 
-use super::{EventApi, EventOptions, Recorded, correlate::Said};
+use super::{EventApi, EventOptions, Recorded, correlate::StoredEvent};
 use crate::{
     Error, Patch,
     client::{Api, Client},
-    options::{CreateOptions, PatchOptions},
 };
 
-/// Where a new event goes, and what it is called.
-pub(super) fn place(recorded: &Recorded) -> (String, String) {
+/// Returns the namespace and name of a new event.
+pub(super) fn location(recorded: &Recorded) -> (String, String) {
     let object = recorded.regarding.name.as_deref().unwrap_or("unknown");
-    // The rest of what a name may hold is for the time.
+    // The rest of the longest allowed name is for the time.
     let object = truncated(object, 236);
-    // Events about objects without a namespace are in this one.
+    // Events about cluster-scoped objects are in the namespace `default`.
     let namespace = recorded.regarding.namespace.clone().filter(|namespace| !namespace.is_empty());
     (namespace.unwrap_or_else(|| "default".to_owned()), format!("{object}.{:x}", recorded.at.as_nanosecond()))
 }
 
-/// Writes a new event.
+/// Creates an event.
 pub(super) async fn create(
     client: &Client,
     options: &EventOptions,
@@ -36,50 +35,45 @@ pub(super) async fn create(
 ) -> Result<(), Error> {
     let metadata =
         ObjectMeta { namespace: Some(namespace.to_owned()), name: Some(name.to_owned()), ..ObjectMeta::default() };
-    let create = CreateOptions::default();
     match options.api {
         EventApi::Events => {
             let event = new_event(options, recorded, metadata);
-            Api::<NewEvent>::namespaced(client.clone(), namespace)
-                .create(&event)
-                .options(create.clone())
-                .await
-                .map(drop)
+            Api::<NewEvent>::namespaced(client.clone(), namespace).create(&event).await.map(drop)
         }
         EventApi::Core => {
             let event = core_event(options, recorded, metadata);
-            Api::<CoreEvent>::namespaced(client.clone(), namespace)
-                .create(&event)
-                .options(create.clone())
-                .await
-                .map(drop)
+            Api::<CoreEvent>::namespaced(client.clone(), namespace).create(&event).await.map(drop)
         }
     }
 }
 
-/// Writes how often an event was said.
-pub(super) async fn repeat(client: &Client, api: EventApi, said: &Said, note: Option<&str>) -> Result<(), Error> {
-    let patch = Patch::merge(change(api, said, note));
-    let options = PatchOptions::default();
+/// Writes the count of an event.
+pub(super) async fn repeat(
+    client: &Client,
+    api: EventApi,
+    stored: &StoredEvent,
+    note: Option<&str>,
+) -> Result<(), Error> {
+    let patch = Patch::merge(change(api, stored, note));
     match api {
         EventApi::Events => {
-            let events: Api<NewEvent> = Api::namespaced(client.clone(), &said.namespace);
-            events.patch(&said.name, patch.clone()).options(options.clone()).await.map(drop)
+            let events: Api<NewEvent> = Api::namespaced(client.clone(), &stored.namespace);
+            events.patch(&stored.name, patch).await.map(drop)
         }
         EventApi::Core => {
-            let events: Api<CoreEvent> = Api::namespaced(client.clone(), &said.namespace);
-            events.patch(&said.name, patch.clone()).options(options.clone()).await.map(drop)
+            let events: Api<CoreEvent> = Api::namespaced(client.clone(), &stored.namespace);
+            events.patch(&stored.name, patch).await.map(drop)
         }
     }
 }
 
-fn change(api: EventApi, said: &Said, note: Option<&str>) -> Value {
+fn change(api: EventApi, stored: &StoredEvent, note: Option<&str>) -> Value {
     match api {
         EventApi::Events => {
-            json!({"series": {"count": said.count, "lastObservedTime": MicroTime(said.last)}})
+            json!({"series": {"count": stored.count, "lastObservedTime": MicroTime(stored.last)}})
         }
         EventApi::Core => {
-            let mut change = json!({"count": said.count, "lastTimestamp": Time(said.last)});
+            let mut change = json!({"count": stored.count, "lastTimestamp": Time(stored.last)});
             if let Some(note) = note {
                 change["message"] = truncated(note, 1024).into();
             }
@@ -123,7 +117,7 @@ fn core_event(options: &EventOptions, recorded: &Recorded, metadata: ObjectMeta)
     }
 }
 
-/// At most so many bytes of a text, whole characters only.
+/// Returns at most `bytes` bytes of a text, in whole characters.
 fn truncated(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -35,8 +35,8 @@ impl InformerMetrics {
             latency: registry.histogram(
                 "informer_processing_latency_seconds",
                 "Time to apply a batch to the store and hand its events to the handlers.",
-                LATENCY,
                 labels,
+                LATENCY,
             ),
             store_version: gauge(
                 "informer_store_resource_version",

@@ -1,7 +1,9 @@
-//! How a manager is set up.
+//! The builder of a manager.
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use http::{Request, Response};
 use klient_core::Resource;
 use tokio::net::TcpListener;
 
@@ -9,7 +11,8 @@ use super::{
     Manager, Stop,
     health::{self, Check, Limits},
     part::{AnyController, AnyElector, AnyInformer, Part, Task},
-    serve::Pages,
+    route::Route,
+    serve::Endpoints,
 };
 use crate::{
     BoxError, Error, ErrorKind,
@@ -19,7 +22,7 @@ use crate::{
     metrics::Registry,
 };
 
-/// Sets up a [`Manager`].
+/// A builder of a [`Manager`]; see [`Manager::builder`].
 pub struct ManagerBuilder {
     informers: Vec<Arc<dyn AnyInformer>>,
     controllers: Vec<Arc<dyn AnyController>>,
@@ -28,6 +31,7 @@ pub struct ManagerBuilder {
     liveness: Vec<Check>,
     readiness: Vec<Check>,
     address: Option<SocketAddr>,
+    routes: Vec<Route>,
     registry: Option<Registry>,
     limits: Limits,
     drain: Duration,
@@ -43,6 +47,7 @@ impl Default for ManagerBuilder {
             liveness: Vec::new(),
             readiness: Vec::new(),
             address: None,
+            routes: Vec::new(),
             registry: None,
             limits: Limits { stale: Duration::from_secs(90), queue_age: Duration::from_secs(300), stuck: None },
             drain: Duration::from_secs(30),
@@ -51,22 +56,24 @@ impl Default for ManagerBuilder {
 }
 
 impl ManagerBuilder {
-    /// Runs a controller; with those of its informers that nobody else has started.
+    /// Adds a controller. Its informers are started with it, if they are not running yet.
+    #[doc(alias = "Add")]
     #[must_use]
     pub fn controller<K: Resource>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(Arc::new(controller));
         self
     }
 
-    /// Starts an informer before anything else, so that its cache is warm when this process begins to lead, and stops it after everything else.
+    /// Adds an informer. It starts before all controllers, so that its cache is complete when this process begins to lead, and
+    /// stops after them.
     #[must_use]
     pub fn informer<K: Resource>(mut self, informer: &SharedInformer<K>) -> Self {
         self.informers.push(Arc::new(informer.clone()));
         self
     }
 
-    /// Runs something else, whether this process leads or not, until it is asked to stop: what sends events, say. If it fails,
-    /// everything ends.
+    /// Adds a task that runs whether this process leads or not, until it has to stop: an event sink, for example. If it fails,
+    /// the manager stops.
     ///
     /// ```no_run
     /// use klient::Client;
@@ -76,12 +83,13 @@ impl ManagerBuilder {
     /// # fn set_up(client: Client) {
     /// let (recorder, sink) = EventRecorder::new(client, EventOptions::new("shop.example.com/websites"));
     /// let builder = Manager::builder().task("events", async move |stop| {
-    ///     sink.run_until(stop.asked()).await;
+    ///     sink.run_until(stop.requested()).await;
     ///     Ok::<(), klient::Error>(())
     /// });
     /// # }
     /// ```
     #[must_use]
+    #[doc(alias = "Runnable")]
     pub fn task<R, E>(mut self, name: impl Into<String>, run: impl FnOnce(Stop) -> R + Send + Sync + 'static) -> Self
     where
         R: Future<Output = Result<(), E>> + Send + 'static,
@@ -97,27 +105,65 @@ impl ManagerBuilder {
 
     /// Runs controllers only while this process leads.
     #[must_use]
+    #[doc(alias = "LeaderElection")]
     pub fn elected_by<L: LeaderLock + 'static>(mut self, elector: LeaderElector<L>) -> Self {
         self.elector = Some(Arc::new(elector));
         self
     }
 
-    /// Serves `/healthz`, `/readyz` and `/metrics` over HTTP. Without it nothing is served.
+    /// Serves `/healthz`, `/readyz` and `/metrics` over HTTP on this address. By default, nothing is served.
     #[must_use]
+    #[doc(alias = "HealthProbeBindAddress")]
+    #[doc(alias = "BindAddress")]
     pub fn serve(mut self, address: impl Into<SocketAddr>) -> Self {
         self.address = Some(address.into());
         self
     }
 
-    /// Sets which metrics are served; the global registry's unless this is called.
+    /// Serves a path of the program's own on the same address, for all HTTP methods.
+    ///
+    /// A path that ends with a slash matches all paths below it. Of several routes that match, the longest path wins. Bodies of
+    /// requests are limited to 4 MiB.
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use klient::manager::Manager;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), klient::Error> {
+    /// let manager = Manager::builder()
+    ///     .serve(([127, 0, 0, 1], 0))
+    ///     .route("/version", |request: Request<_>| async move { Response::new(format!("1.2.3 {}", request.method())) })
+    ///     .build()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias = "AddMetricsServerExtraHandler")]
+    pub fn route<R, B>(
+        mut self,
+        path: impl Into<String>,
+        handler: impl Fn(Request<Bytes>) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Response<B>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        self.routes.push(Route::new(path.into(), handler));
+        self
+    }
+
+    /// Sets the registry of the metrics that are served; the global registry by default.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
         self
     }
 
-    /// Adds a check of one's own to `/readyz`: its outcome says what is wrong.
+    /// Adds a check to `/readyz`. Its error says what is wrong.
     #[must_use]
+    #[doc(alias = "AddReadyzCheck")]
     pub fn ready_if(
         mut self,
         name: impl Into<String>,
@@ -127,8 +173,9 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds a check of one's own to `/healthz`: its outcome says what only another process can mend.
+    /// Adds a check to `/healthz`. Its error says what only a restart of the process can fix.
     #[must_use]
+    #[doc(alias = "AddHealthzCheck")]
     pub fn alive_if(
         mut self,
         name: impl Into<String>,
@@ -138,52 +185,54 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets how long a cache may not hear from the server before the process is not ready; 90 s unless this is called.
+    /// Sets how long a cache may be without contact to the server before the process is not ready; 90 s by default.
     #[must_use]
     pub fn max_stale(mut self, limit: Duration) -> Self {
         self.limits.stale = limit;
         self
     }
 
-    /// Sets how long a key may wait for a worker before the process is not ready; 5 min unless this is called.
+    /// Sets how long a key may wait for a worker before the process is not ready; 5 min by default.
     #[must_use]
     pub fn max_queue_age(mut self, limit: Duration) -> Self {
         self.limits.queue_age = limit;
         self
     }
 
-    /// Sets how long a reconcile may take before the process is not alive; for ever unless this is called.
+    /// Sets how long a reconcile may run before the process is not alive; no limit by default.
     #[must_use]
     pub fn max_reconcile(mut self, limit: Duration) -> Self {
         self.limits.stuck = Some(limit);
         self
     }
 
-    /// Sets how long tasks may take to end; 30 s unless this is called. Controllers have limits of their own.
+    /// Sets how long tasks may take to stop; 30 s by default. Controllers have their own limits.
     #[must_use]
+    #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_for(mut self, limit: Duration) -> Self {
         self.drain = limit;
         self
     }
 
-    /// The manager. Ports are taken now, nothing runs yet.
+    /// Builds the manager. It listens on its address from now on, and runs nothing yet.
     ///
     /// # Errors
     ///
-    /// If the address cannot be listened on, or two parts have one name.
+    /// Returns an error if the manager cannot listen on the address, if two parts have the same name, or if a route is invalid.
     pub async fn build(mut self) -> Result<Manager, Error> {
+        Route::check(&self.routes, self.address.is_some())?;
         let listener = match self.address {
             None => None,
             Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
-                Error::new(ErrorKind::Transport, format!("health and metrics cannot be served on {address}"))
+                Error::new(ErrorKind::Transport, format!("cannot listen on {address} for health and metrics"))
                     .with_source(error)
             })?),
         };
         for part in &self.informers {
             let mut check = health::readiness(&(Arc::clone(part) as Arc<dyn Part>), self.limits);
-            // There may be several of one kind: of two namespaces, say.
-            let alike = |name: &str| self.readiness.iter().filter(|check| check.name.starts_with(name)).count();
-            match alike(&check.name) {
+            // Several informers may have the same resource, of different namespaces for example.
+            let same_name = |name: &str| self.readiness.iter().filter(|check| check.name.starts_with(name)).count();
+            match same_name(&check.name) {
                 0 => {}
                 others => check.name = format!("{}-{}", check.name, others + 1),
             }
@@ -202,24 +251,24 @@ impl ManagerBuilder {
         unique(&self.readiness)?;
         unique(&self.liveness)?;
         let registry = self.registry.unwrap_or_else(|| Registry::global().clone());
-        let pages = Pages { liveness: self.liveness, readiness: self.readiness, registry };
+        let endpoints = Endpoints { liveness: self.liveness, readiness: self.readiness, registry, routes: self.routes };
         Ok(Manager {
             informers: self.informers,
             controllers: self.controllers,
             tasks: self.tasks,
             elector: self.elector,
             listener,
-            pages: Arc::new(pages),
+            endpoints: Arc::new(endpoints),
             drain: self.drain,
         })
     }
 }
 
 fn unique(checks: &[Check]) -> Result<(), Error> {
-    for (place, check) in checks.iter().enumerate() {
-        if checks[..place].iter().any(|other| other.name == check.name) {
-            let what = format!("two parts of the manager are called {:?}", check.name);
-            return Err(Error::new(ErrorKind::Invalid, what));
+    for (index, check) in checks.iter().enumerate() {
+        if checks[..index].iter().any(|other| other.name == check.name) {
+            let message = format!("two parts of the manager are named {:?}: use different names", check.name);
+            return Err(Error::new(ErrorKind::Invalid, message));
         }
     }
     Ok(())

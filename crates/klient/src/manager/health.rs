@@ -1,27 +1,27 @@
-//! Named checks: whether a process is ready, and whether it is alive.
+//! Named health checks: whether a process is ready, and whether it is alive.
 //!
-//! Ready means that the caches show what the server has and that work does not pile up. Alive means that nothing hangs that only
-//! another process can mend. An API server that is gone makes a process unready, and does not have it killed.
+//! A process is ready if its caches are current and its queues are not stuck. It is alive if nothing hangs that only a
+//! restart can fix. An API server that is down makes a process unready, and does not get it killed.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::Part;
 use crate::informer::{InformerState, InformerStatus};
 
-/// One check: its name, and what is wrong if it fails.
+/// A named check. Its error says what is wrong.
 pub(super) struct Check {
     pub(super) name: String,
     run: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
-/// When work is late.
+/// The limits of the built-in checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How long a cache may not have heard from the server.
+    /// How long a cache may be without contact to the server.
     pub(super) stale: Duration,
-    /// How long a key may be ready without a worker that takes it.
+    /// How long a key may wait for a worker.
     pub(super) queue_age: Duration,
-    /// How long a reconcile may take before the process counts as hung.
+    /// How long a reconcile may run before the process counts as hung.
     pub(super) stuck: Option<Duration>,
 }
 
@@ -31,13 +31,13 @@ impl Check {
     }
 }
 
-/// How checks ended: each name, and what is wrong.
+/// The results of checks, by name.
 pub(super) struct Report {
     pub(super) lines: Vec<(String, Result<(), String>)>,
 }
 
 impl Report {
-    /// Runs all checks but some.
+    /// Runs all checks, except the excluded ones.
     pub(super) fn of(checks: &[Check], excluded: &[&str]) -> Self {
         let chosen = checks.iter().filter(|check| !excluded.contains(&check.name.as_str()));
         Self { lines: chosen.map(|check| (check.name.clone(), (check.run)())).collect() }
@@ -48,7 +48,7 @@ impl Report {
     }
 }
 
-/// As kube-apiserver prints its own.
+/// The format of kube-apiserver's verbose health checks.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, outcome) in &self.lines {
@@ -61,22 +61,22 @@ impl fmt::Display for Report {
     }
 }
 
-/// What has to hold of a part for the process to be ready.
+/// Returns the readiness check of a part.
 pub(super) fn readiness(part: &Arc<dyn Part>, limits: Limits) -> Check {
     let weak = Arc::downgrade(part);
     Check::new(part.name(), move || {
-        let Some(part) = weak.upgrade() else { return Err("it has ended".to_owned()) };
+        let Some(part) = weak.upgrade() else { return Err("stopped".to_owned()) };
         for informer in part.informers() {
-            current(&informer, limits.stale)?;
+            check_cache(&informer, limits.stale)?;
         }
         match part.queue().and_then(|queue| queue.oldest) {
-            Some(age) if age > limits.queue_age => Err(format!("a key has been waiting for a worker for {age:.0?}")),
+            Some(age) if age > limits.queue_age => Err(format!("a key has waited {age:.0?} for a worker")),
             _ => Ok(()),
         }
     })
 }
 
-/// What has to hold of a part for the process to be alive.
+/// Returns the liveness check of a part, if there is a limit.
 pub(super) fn liveness(part: &Arc<dyn Part>, limits: Limits) -> Option<Check> {
     let (weak, limit) = (Arc::downgrade(part), limits.stuck?);
     Some(Check::new(part.name(), move || {
@@ -88,18 +88,20 @@ pub(super) fn liveness(part: &Arc<dyn Part>, limits: Limits) -> Option<Check> {
     }))
 }
 
-/// Whether a cache shows what the server has, or did so a short time ago.
-fn current(informer: &InformerStatus, limit: Duration) -> Result<(), String> {
+/// Checks that a cache is current, or was a short time ago.
+fn check_cache(informer: &InformerStatus, limit: Duration) -> Result<(), String> {
     let because = informer.last_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     let resource = &informer.resource;
     match informer.state {
         InformerState::Synced => Ok(()),
         InformerState::Stale { since } if since.elapsed() < limit => Ok(()),
-        InformerState::Stale { since } => Err(format!("no news of {resource} for {:.0?}{because}", since.elapsed())),
-        InformerState::Denied => Err(format!("the server refuses to show {resource}{because}")),
-        InformerState::NotServed => Err(format!("the server has no {resource}{because}")),
-        InformerState::Idle => Err(format!("the informer of {resource} is not started")),
-        InformerState::Stopped => Err(format!("the informer of {resource} is stopped")),
-        InformerState::Syncing => Err(format!("the first list of {resource} is not complete{because}")),
+        InformerState::Stale { since } => {
+            Err(format!("cache of {resource} is stale for {:.0?}{because}", since.elapsed()))
+        }
+        InformerState::Denied => Err(format!("the server denies access to {resource}{because}")),
+        InformerState::NotServed => Err(format!("the server does not serve {resource}{because}")),
+        InformerState::Idle => Err(format!("informer of {resource} is not started")),
+        InformerState::Stopped => Err(format!("informer of {resource} is stopped")),
+        InformerState::Syncing => Err(format!("first list of {resource} is not complete{because}")),
     }
 }

@@ -1,4 +1,4 @@
-//! What a manager runs, whatever its type.
+//! The parts that a manager runs, of any type.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -8,28 +8,29 @@ use tokio::sync::watch;
 use crate::{
     BoxError, Error,
     controller::{Controller, Permit},
-    election::{LeaderElector, LeaderLock, Leadership},
+    election::{LeaderChanges, LeaderElector, LeaderLock, Leadership},
     informer::{InformerStatus, SharedInformer},
     workqueue::QueueStats,
 };
 
 pub(super) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// When a part has to stop. Clones are about the same stop.
+/// The shutdown request of a manager to a task. Clones refer to the same request.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    pub(super) asked: watch::Receiver<bool>,
+    pub(super) requested: watch::Receiver<bool>,
 }
 
 impl Stop {
-    /// Ready when the part has to stop.
-    pub async fn asked(mut self) {
-        // A manager that is gone asks for nothing more clearly.
-        let _ = self.asked.wait_for(|asked| *asked).await;
+    /// Waits until the task has to stop.
+    #[doc(alias = "Done")]
+    pub async fn requested(mut self) {
+        // An error means that the manager was dropped: the task has to stop as well.
+        let _ = self.requested.wait_for(|requested| *requested).await;
     }
 }
 
-/// Something with a cache or a queue.
+/// A part with caches or a queue.
 pub(super) trait Part: Send + Sync {
     fn name(&self) -> String;
     fn informers(&self) -> Vec<InformerStatus>;
@@ -47,11 +48,13 @@ pub(super) trait AnyController: Part {
     fn run(self: Arc<Self>, stop: Stop, permit: Permit) -> BoxFuture<'static, Result<(), Error>>;
 }
 
-/// A candidate.
+/// A candidate in a leader election.
 pub(super) trait AnyElector: Send + Sync {
     fn check(&self) -> Result<(), Error>;
 
-    /// Does the work while this process leads.
+    fn leader_changes(&self) -> LeaderChanges;
+
+    /// Runs the work while this process leads.
     fn lead<'a>(
         &'a self,
         signal: BoxFuture<'a, ()>,
@@ -59,7 +62,7 @@ pub(super) trait AnyElector: Send + Sync {
     ) -> BoxFuture<'a, Result<(), Error>>;
 }
 
-/// Something else, which runs whether this process leads or not.
+/// A task that runs whether this process leads or not.
 pub(super) struct Task {
     pub(super) name: String,
     pub(super) run: Box<dyn FnOnce(Stop) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>,
@@ -105,13 +108,17 @@ impl<K: Resource> Part for Controller<K> {
 
 impl<K: Resource> AnyController for Controller<K> {
     fn run(self: Arc<Self>, stop: Stop, permit: Permit) -> BoxFuture<'static, Result<(), Error>> {
-        Box::pin(async move { self.run_permitted(stop.asked(), permit).await })
+        Box::pin(async move { self.run_permitted(stop.requested(), permit).await })
     }
 }
 
 impl<L: LeaderLock> AnyElector for LeaderElector<L> {
     fn check(&self) -> Result<(), Error> {
-        LeaderElector::check(self, LATE)
+        LeaderElector::check(self, TOLERANCE)
+    }
+
+    fn leader_changes(&self) -> LeaderChanges {
+        LeaderElector::leader_changes(self)
     }
 
     fn lead<'a>(
@@ -120,14 +127,14 @@ impl<L: LeaderLock> AnyElector for LeaderElector<L> {
         work: Box<dyn FnOnce(Leadership) -> BoxFuture<'a, Result<(), Error>> + Send + 'a>,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            match self.run_until(signal, async move |leadership| work(leadership).await).await? {
+            match self.run_until(signal, work).await? {
                 Some(outcome) => outcome,
-                // Asked to stop before it led.
+                // The signal came before this process led.
                 None => Ok(()),
             }
         })
     }
 }
 
-/// How long after its lease ran out a leader that has not noticed is given up.
-const LATE: std::time::Duration = std::time::Duration::from_secs(20);
+/// How long after the end of its lease a leader that has not noticed counts as hung.
+const TOLERANCE: std::time::Duration = std::time::Duration::from_secs(20);

@@ -1,50 +1,54 @@
-//! Health and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`.
+//! The HTTP server of a manager: `/healthz`, `/readyz`, `/metrics`, and the program's own routes.
 //!
-//! `/readyz?verbose` lists the checks, `/readyz/NAME` runs one, `?exclude=NAME` leaves one out, as kube-apiserver has it.
+//! `/readyz?verbose` lists the checks, `/readyz/NAME` runs one, and `?exclude=NAME` leaves one out, as in kube-apiserver.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpListener, task::JoinSet};
 
-use super::health::{Check, Report};
+use super::{
+    health::{Check, Report},
+    route::{Handler, Route},
+};
 use crate::metrics::Registry;
 
-/// What is asked for over HTTP.
-pub(super) struct Pages {
+/// The endpoints of a manager.
+pub(super) struct Endpoints {
     pub(super) liveness: Vec<Check>,
     pub(super) readiness: Vec<Check>,
     pub(super) registry: Registry,
+    pub(super) routes: Vec<Route>,
 }
 
-/// Answers for ever; dropping it ends all connections.
-pub(super) async fn serve(listener: TcpListener, pages: Arc<Pages>) -> Infallible {
+/// Serves requests until it is dropped, which closes all connections.
+pub(super) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>) -> Infallible {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let pages = Arc::clone(&pages);
+                    let endpoints = Arc::clone(&endpoints);
                     connections.spawn(async move {
-                        let answer = service_fn(move |request: Request<Incoming>| {
-                            let response = pages.answer(request.method(), request.uri());
-                            async move { Ok::<_, Infallible>(response) }
+                        let service = service_fn(move |request: Request<Incoming>| {
+                            let endpoints = Arc::clone(&endpoints);
+                            async move { Ok::<_, Infallible>(endpoints.respond(request).await) }
                         });
                         let serving = http1::Builder::new()
                             .timer(TokioTimer::new())
                             .header_read_timeout(HEADER_TIMEOUT)
-                            .serve_connection(TokioIo::new(stream), answer);
-                        // What a peer does with its connection is its own business.
+                            .serve_connection(TokioIo::new(stream), service);
+                        // Errors of a connection are the peer's: it may close or reset the connection at any time.
                         let _ = serving.await;
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection for health checks could not be taken");
-                    // Files may have run out: trying at once would spin.
+                    tracing::warn!(%error, "failed to accept connection, retrying");
+                    // The process may be out of file descriptors: an immediate retry would spin.
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -53,20 +57,39 @@ pub(super) async fn serve(listener: TcpListener, pages: Arc<Pages>) -> Infallibl
     }
 }
 
-impl Pages {
-    fn answer(&self, method: &Method, uri: &http::Uri) -> Response<Full<Bytes>> {
+impl Endpoints {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match Route::find(&self.routes, request.uri().path()) {
+            Some(handler) => call(&handler, request).await,
+            None => self.respond_built_in(request.method(), request.uri()),
+        }
+    }
+
+    fn respond_built_in(&self, method: &Method, uri: &http::Uri) -> Response<Full<Bytes>> {
         if method != Method::GET && method != Method::HEAD {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+            return text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n".to_owned());
         }
         let path = uri.path().trim_end_matches('/');
         let mut parts = path.trim_start_matches('/').splitn(2, '/');
-        let (page, check) = (parts.next().unwrap_or_default(), parts.next());
-        match (page, check) {
+        let (endpoint, check) = (parts.next().unwrap_or_default(), parts.next());
+        match (endpoint, check) {
             ("healthz" | "livez", check) => health(&self.liveness, check, uri.query().unwrap_or_default()),
             ("readyz", check) => health(&self.readiness, check, uri.query().unwrap_or_default()),
             ("metrics", None) => text(StatusCode::OK, self.registry.render()),
-            _ => text(StatusCode::NOT_FOUND, "try /healthz, /readyz or /metrics\n".to_owned()),
+            _ => text(StatusCode::NOT_FOUND, "not found: use /healthz, /readyz or /metrics\n".to_owned()),
         }
+    }
+}
+
+/// Reads the body of a request, and calls a handler with it.
+async fn call(handler: &Handler, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(body) => handler(Request::from_parts(parts, body.to_bytes())).await.map(Full::new),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            text(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {MAX_BODY} bytes\n"))
+        }
+        Err(error) => text(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}\n")),
     }
 }
 
@@ -76,7 +99,7 @@ fn health(checks: &[Check], only: Option<&str>, query: &str) -> Response<Full<By
         None => parameters().filter(|(name, _)| *name == "exclude").map(|(_, value)| value).collect(),
         Some(only) => {
             if !checks.iter().any(|check| check.name == only) {
-                return text(StatusCode::NOT_FOUND, format!("there is no check {only:?}\n"));
+                return text(StatusCode::NOT_FOUND, format!("check {only:?} not found\n"));
             }
             checks.iter().map(|check| check.name.as_str()).filter(|name| *name != only).collect()
         }
@@ -84,7 +107,7 @@ fn health(checks: &[Check], only: Option<&str>, query: &str) -> Response<Full<By
     let report = Report::of(checks, &excluded);
     let verbose = parameters().any(|(name, _)| name == "verbose");
     match report.is_good() {
-        true if verbose => text(StatusCode::OK, format!("{report}all is well\n")),
+        true if verbose => text(StatusCode::OK, format!("{report}all checks passed\n")),
         true => text(StatusCode::OK, "ok".to_owned()),
         false => text(StatusCode::SERVICE_UNAVAILABLE, report.to_string()),
     }
@@ -100,3 +123,5 @@ fn text(code: StatusCode, body: String) -> Response<Full<Bytes>> {
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The largest body of a request to a route.
+const MAX_BODY: usize = 4 << 20;

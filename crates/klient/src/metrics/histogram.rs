@@ -1,4 +1,4 @@
-//! Counts of values by size.
+//! Histograms: counts of values in buckets.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// How often values of each size were seen.
+/// Counts of observed values, by upper bound.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     inner: Arc<Inner>,
@@ -17,14 +17,14 @@ pub struct Histogram {
 #[derive(Debug)]
 struct Inner {
     bounds: &'static [f64],
-    /// One more than there are bounds, for what is above them all.
+    /// One count per bound, and one for values above all bounds.
     counts: Box<[AtomicU64]>,
     /// The bits of an `f64`.
     sum: AtomicU64,
 }
 
 impl Histogram {
-    /// With these upper bounds, in growing order.
+    /// Creates a histogram with these upper bounds, in increasing order.
     pub(super) fn new(bounds: &'static [f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self { inner: Arc::new(Inner { bounds, counts, sum: AtomicU64::new(0) }) }
@@ -32,29 +32,29 @@ impl Histogram {
 
     /// Counts a value.
     pub fn observe(&self, value: f64) {
-        let slot = self.inner.bounds.partition_point(|bound| *bound < value);
-        self.inner.counts[slot].fetch_add(1, Ordering::Relaxed);
+        let bucket = self.inner.bounds.partition_point(|bound| *bound < value);
+        self.inner.counts[bucket].fetch_add(1, Ordering::Relaxed);
         let add = |bits| Some((f64::from_bits(bits) + value).to_bits());
-        // The closure always gives a value, so that this cannot fail.
+        // The closure always returns a value, so that this cannot fail.
         let _ = self.inner.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Counts a time, in seconds.
+    /// Counts a duration, in seconds.
     pub fn observe_duration(&self, time: Duration) {
         self.observe(time.as_secs_f64());
     }
 
-    /// How many values were counted.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.inner.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// All values together.
+    /// Returns the sum of the values.
     pub fn sum(&self) -> f64 {
         f64::from_bits(self.inner.sum.load(Ordering::Relaxed))
     }
 
-    /// Each upper bound with how many values were not above it.
+    /// Returns each upper bound with the number of values up to it.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = self.inner.bounds.iter().copied().chain([f64::INFINITY]);
         bounds.zip(&self.inner.counts).scan(0, |below, (bound, count)| {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_counts_in_its_bucket_and_in_all_above() {
+    fn histogram_counts_a_value_in_all_higher_buckets() {
         let histogram = Histogram::new(&[1.0, 10.0]);
         for value in [0.5, 1.0, 5.0, 100.0] {
             histogram.observe(value);

@@ -1,19 +1,19 @@
-//! Prometheus' text form.
+//! Prometheus' text format.
 
 use std::fmt::{Display, Write as _};
 
 use super::{Family, Labels, Metric};
 
-/// Adds all metrics of one name.
+/// Appends all metrics with one name.
 pub(super) fn family(out: &mut String, name: &str, family: &Family) {
-    let sort = match family.metrics.values().next() {
+    let type_name = match family.metrics.values().next() {
         Some(Metric::Counter(_)) => "counter",
         Some(Metric::Gauge(_) | Metric::Observed(_)) => "gauge",
         Some(Metric::Histogram(_)) => "histogram",
         None => return,
     };
-    // Writing to a text cannot fail.
-    let _ = write!(out, "# HELP {name} {}\n# TYPE {name} {sort}\n", family.help);
+    // Writing to a `String` cannot fail.
+    let _ = write!(out, "# HELP {name} {}\n# TYPE {name} {type_name}\n", family.help);
     for (labels, metric) in &family.metrics {
         match metric {
             Metric::Counter(counter) => line(out, name, "", labels, None, counter.value()),
@@ -65,9 +65,9 @@ mod tests {
     use super::super::Registry;
 
     #[test]
-    fn a_histogram_has_buckets_a_sum_and_a_count() {
+    fn histogram_renders_buckets_sum_and_count() {
         let registry = Registry::new();
-        registry.histogram("wait_seconds", "Wait.", &[0.5, 2.0], &[("verb", "GET")]).observe(1.5);
+        registry.histogram("wait_seconds", "Wait.", &[("verb", "GET")], &[0.5, 2.0]).observe(1.5);
         assert_eq!(
             registry.render(),
             "# HELP wait_seconds Wait.\n# TYPE wait_seconds histogram\n\

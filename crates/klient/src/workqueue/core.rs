@@ -1,7 +1,7 @@
-//! The queue's one lock, and who is woken when.
+//! The queue's one lock, and which waiters are woken when.
 //!
-//! `tests/schedules` compiles this file and those it uses against other locks, to try how threads may interleave. What must
-//! hold: nothing is woken, called or waited for while the lock is held, and no wake-up is lost (see [`super::waiters`]).
+//! `tests/schedules` compiles this file and those it uses with other locks, to explore how threads may interleave. What must
+//! hold: no waker and no user code is called while the lock is held, and no wake-up is lost (see [`super::waiters`]).
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -11,37 +11,37 @@ use std::{
 use tokio::time::{Duration, Instant};
 
 use super::{
-    state::{Added, Delay, Handed, QueueStats, State},
+    state::{Added, Delay, Handed, QueueState, QueueStats},
     waiters::{Id, Waiters},
 };
 use crate::sync::{BriefGuard, BriefLock};
 
-/// What handles of a queue share.
+/// The state of a queue behind its lock.
 #[derive(Debug)]
 pub(super) struct Core<T> {
-    inner: BriefLock<Inner<T>>,
+    locked: BriefLock<Locked<T>>,
     hasher: foldhash::fast::RandomState,
     clock: fn() -> Instant,
-    /// Whether it is noted how long keys are ready and in process.
+    /// Whether the queue measures how long keys are ready and in process.
     timed: bool,
 }
 
 #[derive(Debug)]
-struct Inner<T> {
-    state: State<T>,
+struct Locked<T> {
+    state: QueueState<T>,
     getters: Waiters,
     drainers: Waiters,
-    /// How often those who wait for the end were told to wait no longer.
+    /// How often waiting drainers were released by another shutdown.
     releases: u64,
 }
 
-/// One who waits for a key.
+/// A waiter for a key.
 #[derive(Debug, Default)]
 pub(super) struct Getter {
     id: Option<Id>,
 }
 
-/// One who waits for the end.
+/// A waiter for the end of the queue.
 #[derive(Debug, Default)]
 pub(super) struct Drainer {
     id: Option<Id>,
@@ -50,15 +50,19 @@ pub(super) struct Drainer {
 
 impl<T> Core<T> {
     pub(super) fn new(timed: bool, clock: fn() -> Instant) -> Self {
-        let inner =
-            Inner { state: State::new(clock), getters: Waiters::default(), drainers: Waiters::default(), releases: 0 };
-        Self { inner: BriefLock::new(inner), hasher: foldhash::fast::RandomState::default(), clock, timed }
+        let locked = Locked {
+            state: QueueState::new(clock),
+            getters: Waiters::default(),
+            drainers: Waiters::default(),
+            releases: 0,
+        };
+        Self { locked: BriefLock::new(locked), hasher: foldhash::fast::RandomState::default(), clock, timed }
     }
 
     #[inline]
-    fn lock(&self) -> BriefGuard<'_, Inner<T>> {
-        // A key's `Eq` or `Clone` may panic while this is held: before anything is changed, and the lock is open then.
-        self.inner.lock()
+    fn lock(&self) -> BriefGuard<'_, Locked<T>> {
+        // A key's `Eq` or `Clone` may panic while the lock is held. It does so before any change, and the panic unlocks.
+        self.locked.lock()
     }
 
     #[inline]
@@ -70,7 +74,7 @@ impl<T> Core<T> {
         (self.clock)()
     }
 
-    /// Ends the turn of a slot; says how long it took.
+    /// Ends the turn of a slot. Returns how long it took.
     #[inline]
     pub(super) fn done(&self, slot: u32) -> Option<Duration> {
         self.end_turn(slot, |_| false)
@@ -84,7 +88,7 @@ impl<T> Core<T> {
         })
     }
 
-    /// Ends the turn of a slot and makes its key ready later, in one step. Failures are forgotten unless this is due to one.
+    /// Ends the turn of a slot and delays its key, in one step. Forgets failures unless the delay is due to one.
     pub(super) fn done_and_delay(&self, slot: u32, delay: Delay) -> Option<Duration> {
         self.end_turn(slot, |state| {
             if !delay.backoff {
@@ -95,66 +99,66 @@ impl<T> Core<T> {
     }
 
     #[inline]
-    fn end_turn(&self, slot: u32, before: impl FnOnce(&mut State<T>) -> bool) -> Option<Duration> {
+    fn end_turn(&self, slot: u32, before: impl FnOnce(&mut QueueState<T>) -> bool) -> Option<Duration> {
         let now = self.now_if_timed();
-        let mut inner = self.lock();
-        let took = now.and_then(|now| inner.state.started(slot).map(|started| now.saturating_duration_since(started)));
-        let is_first = before(&mut inner.state);
-        let is_ready = inner.state.done(slot);
-        if is_first || inner.state.is_shutting_down() {
-            wake_many(inner, is_ready);
+        let mut locked = self.lock();
+        let took = now.and_then(|now| locked.state.started(slot).map(|started| now.saturating_duration_since(started)));
+        let is_first = before(&mut locked.state);
+        let is_ready = locked.state.done(slot);
+        if is_first || locked.state.is_shutting_down() {
+            wake_many(locked, is_ready);
         } else {
-            wake_next(inner, is_ready);
+            wake_next(locked, is_ready);
         }
         took
     }
 
-    /// Counts a failure of the slot that is in process; says how many there were before.
+    /// Counts a failure of a slot in process. Returns the number of failures before.
     pub(super) fn fail(&self, slot: u32) -> u32 {
         self.lock().state.fail(slot)
     }
 
-    /// Takes back that somebody waits for a key. A wake-up that was meant for it goes to another one.
+    /// Removes a waiter for a key. A wake-up that was meant for it is passed on.
     #[inline]
     pub(super) fn stop_getting(&self, getter: &mut Getter) {
         if getter.id.is_some() {
-            let mut inner = self.lock();
-            inner.getters.leave(&mut getter.id);
-            let is_ready = inner.state.ready() > 0;
-            wake_next(inner, is_ready);
+            let mut locked = self.lock();
+            locked.getters.leave(&mut getter.id);
+            let is_ready = locked.state.ready() > 0;
+            wake_next(locked, is_ready);
         }
     }
 
-    /// Ends the intake.
+    /// Shuts the queue down, and releases all waiters.
     pub(super) fn shut_down(&self) {
-        let mut inner = self.lock();
-        inner.state.shut_down();
-        inner.releases += 1;
-        let drainers: Vec<_> = inner.drainers.all().collect();
-        let getters: Vec<_> = inner.getters.all().collect();
-        drop(inner);
+        let mut locked = self.lock();
+        locked.state.shut_down();
+        locked.releases += 1;
+        let drainers: Vec<_> = locked.drainers.all().collect();
+        let getters: Vec<_> = locked.getters.all().collect();
+        drop(locked);
         wake_all(drainers);
         wake_all(getters);
     }
 
-    /// Ends the intake, and begins to wait for the end.
+    /// Shuts the queue down, and begins to wait for its end.
     pub(super) fn start_draining(&self) -> Drainer {
-        let mut inner = self.lock();
-        inner.state.shut_down();
-        let drainer = Drainer { id: None, releases: inner.releases };
-        let getters: Vec<_> = inner.getters.all().collect();
-        drop(inner);
+        let mut locked = self.lock();
+        locked.state.shut_down();
+        let drainer = Drainer { id: None, releases: locked.releases };
+        let getters: Vec<_> = locked.getters.all().collect();
+        drop(locked);
         wake_all(getters);
         drainer
     }
 
-    /// Ready when nothing is ready nor in process, or when another shutdown ends the waiting.
+    /// Returns `Ready` when no key is ready or in process, or when another shutdown ends the wait.
     pub(super) fn poll_drained(&self, drainer: &mut Drainer, context: &Context<'_>) -> Poll<()> {
-        let mut inner = self.lock();
-        if inner.releases != drainer.releases || inner.is_drained() {
+        let mut locked = self.lock();
+        if locked.releases != drainer.releases || locked.is_drained() {
             return Poll::Ready(());
         }
-        inner.drainers.join(&mut drainer.id, context.waker());
+        locked.drainers.join(&mut drainer.id, context.waker());
         Poll::Pending
     }
 
@@ -168,12 +172,12 @@ impl<T> Core<T> {
         self.lock().state.is_shutting_down()
     }
 
-    /// How many keys are ready, those included that have just waited long enough; and how many of those there are.
+    /// Returns the number of ready keys after promoting delayed ones, and how many were promoted.
     pub(super) fn ready(&self) -> (usize, usize) {
-        let mut inner = self.lock();
-        let promoted = inner.promote(self);
-        let ready = inner.state.ready();
-        wake_next(inner, promoted > 0);
+        let mut locked = self.lock();
+        let promoted = locked.promote(self);
+        let ready = locked.state.ready();
+        wake_next(locked, promoted > 0);
         (ready, promoted)
     }
 
@@ -192,12 +196,12 @@ impl<T> Core<T> {
 }
 
 impl<T: Clone> Core<T> {
-    /// Looks for a key; none when the queue is shut down and nothing is left. Whoever finds none stands in line if there is
-    /// somebody to wake, and `wait` is told the time at which to look again in any case, if there is one. Both functions are
-    /// told how many keys have become ready by waiting.
+    /// Takes the next key; `None` when the queue is shut down and no key is left. If no key is ready, the caller joins the
+    /// waiters if it has a waker, and `wait` is called with the time of the next delayed key, if any. Both functions
+    /// receive the number of promoted keys.
     ///
-    /// `hand_out` makes what is returned, in its place: a key that is passed on from one enum to another is copied each time,
-    /// which costs more than the work itself.
+    /// `hand_out` constructs the output in place: moving a key from one enum to another copies it each time, which costs more
+    /// than the rest of this function.
     #[inline(always)]
     pub(super) fn look<R>(
         &self,
@@ -206,18 +210,18 @@ impl<T: Clone> Core<T> {
         hand_out: impl FnOnce(Handed<T>, usize) -> R,
         wait: impl FnOnce(Option<Instant>, usize),
     ) -> Poll<Option<R>> {
-        let mut inner = self.lock();
-        let promoted = if inner.state.delayed() > 0 { inner.promote(self) } else { 0 };
-        let now = if inner.state.ready() > 0 { self.now_if_timed() } else { None };
-        if let Some(item) = inner.state.take(now) {
-            inner.getters.leave(&mut getter.id);
-            // More than one may have become ready at once, and only one of those who wait has been told.
-            let is_ready = inner.state.ready() > 0;
-            wake_next(inner, is_ready);
+        let mut locked = self.lock();
+        let promoted = if locked.state.delayed() > 0 { locked.promote(self) } else { 0 };
+        let now = if locked.state.ready() > 0 { self.now_if_timed() } else { None };
+        if let Some(item) = locked.state.take(now) {
+            locked.getters.leave(&mut getter.id);
+            // Several keys may have become ready at once, and only one waiter was woken.
+            let is_ready = locked.state.ready() > 0;
+            wake_next(locked, is_ready);
             return Poll::Ready(Some(hand_out(item, promoted)));
         }
-        let deadline = inner.stand_in_line(getter, waker);
-        drop(inner);
+        let deadline = locked.wait_for_key(getter, waker);
+        drop(locked);
         let Some(deadline) = deadline else { return Poll::Ready(None) };
         wait(deadline, promoted);
         Poll::Pending
@@ -229,41 +233,32 @@ impl<T: Clone> Core<T> {
 }
 
 impl<T: Eq + Hash> Core<T> {
-    /// Makes a key ready; says whether that is news.
+    /// Makes a key ready. Returns whether it was not ready before.
     #[inline]
     pub(super) fn add(&self, key: T, group: Option<u64>, priority: i8) -> bool {
         let hash = self.hasher.hash_one(&key);
         let now = self.now_if_timed();
-        let mut inner = self.lock();
-        let added = inner.state.add(key, hash, group, priority, now);
-        wake_next(inner, added == Added::Ready);
-        added != Added::Nothing
+        let mut locked = self.lock();
+        let added = locked.state.add(key, hash, group, priority, now);
+        wake_next(locked, added == Added::Ready);
+        added != Added::Ignored
     }
 
-    /// Makes a key ready later.
+    /// Makes a key ready later. Counts a failure if the delay is due to one.
     pub(super) fn delay(&self, key: T, group: Option<u64>, delay: Delay) {
-        self.delay_and(key, group, delay, |_, _| {});
-    }
-
-    /// Counts a failure of a key, and makes it ready later.
-    pub(super) fn fail_and_delay(&self, key: T, group: Option<u64>, delay: Delay) {
-        self.delay_and(key, group, delay, |state, place| {
-            state.fail(place);
-        });
-    }
-
-    fn delay_and(&self, key: T, group: Option<u64>, delay: Delay, note: impl FnOnce(&mut State<T>, u32)) {
         let hash = self.hasher.hash_one(&key);
-        let mut inner = self.lock();
-        if inner.state.is_shutting_down() {
+        let mut locked = self.lock();
+        if locked.state.is_shutting_down() {
             return;
         }
-        inner.state.sweep();
-        let place = inner.state.place(key, hash, group);
-        note(&mut inner.state, place);
-        let is_first = inner.state.delay(place, delay);
+        locked.state.sweep();
+        let slot = locked.state.slot_for(key, hash, group);
+        if delay.backoff {
+            locked.state.fail(slot);
+        }
+        let is_first = locked.state.delay(slot, delay);
         if is_first {
-            wake_many(inner, false);
+            wake_many(locked, false);
         }
     }
 
@@ -283,15 +278,14 @@ impl<T: Eq + Hash> Core<T> {
     }
 }
 
-impl<T> Inner<T> {
+impl<T> Locked<T> {
     fn promote(&mut self, core: &Core<T>) -> usize {
         let now = core.now();
         self.state.promote(now, core.timed.then_some(now))
     }
 
-    /// What becomes of a getter for whom there is no key: the time at which to look again if there is one, or nothing if
-    /// there is nothing to wait for.
-    fn stand_in_line(&mut self, getter: &mut Getter, waker: Option<&Waker>) -> Option<Option<Instant>> {
+    /// Makes a getter wait. Returns the time at which it has to look again, if any; `None` if there is nothing to wait for.
+    fn wait_for_key(&mut self, getter: &mut Getter, waker: Option<&Waker>) -> Option<Option<Instant>> {
         if self.state.is_over() {
             self.getters.leave(&mut getter.id);
             return None;
@@ -306,8 +300,8 @@ impl<T> Inner<T> {
         self.state.is_over() && self.state.in_process() == 0
     }
 
-    /// Everybody, if what just happened was the last thing to happen.
-    fn over(&mut self) -> Vec<Waker> {
+    /// Returns the wakers of all waiters whose wait has ended.
+    fn released(&mut self) -> Vec<Waker> {
         let mut woken = Vec::new();
         if self.state.is_over() {
             woken.extend(self.getters.all());
@@ -319,22 +313,22 @@ impl<T> Inner<T> {
     }
 }
 
-/// Lets go of the lock, and wakes whoever is next in line if there is something to find.
+/// Unlocks, and wakes the next getter if a key is ready.
 #[inline]
-fn wake_next<T>(mut inner: BriefGuard<'_, Inner<T>>, is_ready: bool) {
-    let waker = if is_ready { inner.getters.next() } else { None };
-    drop(inner);
+fn wake_next<T>(mut locked: BriefGuard<'_, Locked<T>>, is_ready: bool) {
+    let waker = if is_ready { locked.getters.next() } else { None };
+    drop(locked);
     if let Some(waker) = waker {
         waker.wake();
     }
 }
 
-/// Lets go of the lock, and wakes whoever has to know that there is an earlier deadline, or that the end has come.
+/// Unlocks, and wakes all waiters that have to see an earlier deadline or the end of the queue.
 #[cold]
-fn wake_many<T>(mut inner: BriefGuard<'_, Inner<T>>, is_ready: bool) {
-    let getter = if is_ready { inner.getters.next() } else { None };
-    let others = if inner.state.is_shutting_down() { inner.over() } else { inner.getters.look_at_time() };
-    drop(inner);
+fn wake_many<T>(mut locked: BriefGuard<'_, Locked<T>>, is_ready: bool) {
+    let getter = if is_ready { locked.getters.next() } else { None };
+    let others = if locked.state.is_shutting_down() { locked.released() } else { locked.getters.all_wakers() };
+    drop(locked);
     wake_all(getter);
     wake_all(others);
 }

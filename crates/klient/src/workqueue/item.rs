@@ -1,13 +1,20 @@
-//! A key that is in process.
+//! A key in process.
 
 use std::{borrow::Borrow, fmt, ops::Deref, time::Duration};
 
-use super::{Shared, WorkQueue, state::Delay};
+use super::{QueueInner, WorkQueue, state::Delay};
 
-/// A key that was handed out. Nobody else gets the same key until this is dropped.
+/// A key in process. The same key is not handed out again until the item is dropped.
 ///
-/// Dropping it ends the turn: "done" cannot be forgotten, not even by a panic or a dropped future. What happens to the key
-/// beyond that is said with [`forget`](Self::forget), [`retry`](Self::retry) or [`retry_after`](Self::retry_after).
+/// Dropping an item ends its turn, even in a panic or a dropped future: "done" cannot be forgotten. To choose what happens to the
+/// key next, end the turn with one of these methods:
+///
+/// | method | counts as | the key is handed out again |
+/// |---|---|---|
+/// | [`forget`](Self::forget) | success | when it is added |
+/// | [`requeue_after`](Self::requeue_after) | success | after a delay |
+/// | [`retry`](Self::retry) | failure | after the rate limiter's delay |
+/// | [`retry_after`](Self::retry_after) | failure | after a delay |
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -26,22 +33,22 @@ use super::{Shared, WorkQueue, state::Delay};
 /// # }
 /// ```
 ///
-/// What [`get`](WorkQueue::get) hands out borrows the queue; [`into_owned`](Self::into_owned) makes an item that can be sent to
-/// another task.
+/// The item that [`get`](WorkQueue::get) returns borrows the queue. [`into_owned`](Self::into_owned) returns an item that can be
+/// moved to another task.
 #[must_use = "dropping an item ends its turn"]
 #[doc(alias = "Done")]
 pub struct WorkItem<T, Q: Borrow<WorkQueue<T>> = WorkQueue<T>> {
     queue: Q,
     key: T,
-    /// [`ENDED`] once the turn has ended. A flag of its own would be the place where the compiler keeps "no item" and "not
-    /// yet" as well, in the midst of the rest, and every move of an item would be in unaligned pieces around it.
+    /// [`ENDED`] once the turn has ended. With a separate flag, the compiler would store the tags of `Option` and `Poll` in that
+    /// flag, and move the rest of an item in unaligned pieces around it.
     slot: u32,
     failures: u32,
-    /// A whole word: bytes beside a lone one are copied with it, and the processor waits for them then.
+    /// A whole word: a single byte would be copied together with padding, which stalls the processor.
     priority: i64,
 }
 
-/// No slot has this number: there is no room for so many.
+/// The slot of an item whose turn has ended. No slot has this number: that many do not fit into memory.
 const ENDED: u32 = u32::MAX;
 
 impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
@@ -50,23 +57,23 @@ impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
         Self { queue, key, slot, failures, priority: priority.into() }
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// The priority that it was handed out with.
+    /// Returns the priority of this turn.
     pub fn priority(&self) -> i8 {
         self.priority as i8
     }
 
-    /// How often the key has failed since it was forgotten.
+    /// Returns the number of failures of the key since it was last forgotten.
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The same item, with a handle on the queue of its own.
+    /// Returns the same item with its own handle to the queue.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -93,47 +100,58 @@ impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
         WorkItem { queue, key, slot: self.end(), failures, priority }
     }
 
-    /// Ends the turn as a success: failures are forgotten, and so is another try that is due to one.
+    /// Ends the turn as a success: forgets the failures of the key, and cancels a pending retry.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
         let slot = self.end();
-        self.shared().note_work(self.shared().core.done_and_forgive(slot));
+        self.queue().observe_work(self.queue().core.done_and_forgive(slot));
     }
 
-    /// Ends the turn as a failure: the key comes again with the same priority, when the rate limiter says.
+    /// Ends the turn as a failure. The key is handed out again after the rate limiter's delay, with the same priority.
     #[doc(alias = "AddRateLimited")]
     pub fn retry(self) {
-        let before = self.shared().core.fail(self.slot);
-        let delay = self.shared().limiter.delay(&self.key, before);
-        self.again(delay, true, false);
+        let before = self.queue().core.fail(self.slot);
+        let delay = self.queue().limiter.delay(&self.key, before);
+        self.end_and_delay(delay, true, false);
     }
 
-    /// Ends the turn as a success, and has the key come again after this time with the same priority, or earlier if that is
-    /// due already.
-    #[doc(alias = "RequeueAfter")]
+    /// Returns the rate limiter's delay for a failure of this turn. It counts as a failure for the limiter.
+    pub(crate) fn limiter_delay(&self) -> Duration {
+        self.queue().limiter.delay(&self.key, self.failures)
+    }
+
+    /// Ends the turn as a failure. The key is handed out again after `delay`, with the same priority.
     pub fn retry_after(self, delay: Duration) {
-        self.again(delay, false, false);
+        self.queue().core.fail(self.slot);
+        self.end_and_delay(delay, true, false);
     }
 
-    /// As [`retry_after`](Self::retry_after), but an earlier time that was due is given up.
+    /// Ends the turn as a success. The key is handed out again after `delay`, or earlier if it has an earlier delay.
+    #[doc(alias = "RequeueAfter")]
+    #[doc(alias = "AddAfter")]
+    pub fn requeue_after(self, delay: Duration) {
+        self.end_and_delay(delay, false, false);
+    }
+
+    /// Ends the turn as a success. The key is handed out again after `delay`, which replaces an earlier delay.
     pub fn reschedule(self, delay: Duration) {
-        self.again(delay, false, true);
+        self.end_and_delay(delay, false, true);
     }
 
-    fn again(mut self, delay: Duration, backoff: bool, replace: bool) {
+    fn end_and_delay(mut self, delay: Duration, backoff: bool, replace: bool) {
         let slot = self.end();
-        self.shared().count_retry();
-        let deadline = self.shared().deadline(delay);
+        self.queue().count_retry();
+        let deadline = self.queue().deadline(delay);
         let delay = Delay { deadline, priority: self.priority(), backoff, replace };
-        self.shared().note_work(self.shared().core.done_and_delay(slot, delay));
+        self.queue().observe_work(self.queue().core.done_and_delay(slot, delay));
     }
 
     #[inline]
-    fn shared(&self) -> &Shared<T> {
-        &self.queue.borrow().shared
+    fn queue(&self) -> &QueueInner<T> {
+        &self.queue.borrow().inner
     }
 
-    /// Says that dropping this ends nothing any more; gives the slot whose turn is to be ended.
+    /// Marks the turn as ended, so that dropping the item does nothing. Returns the slot.
     fn end(&mut self) -> u32 {
         std::mem::replace(&mut self.slot, ENDED)
     }
@@ -144,7 +162,7 @@ impl<T, Q: Borrow<WorkQueue<T>>> Drop for WorkItem<T, Q> {
     fn drop(&mut self) {
         if self.slot != ENDED {
             // A call with two words, so that an item can live in registers.
-            self.shared().end_turn(self.slot);
+            self.queue().end_turn(self.slot);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What a queue tells about itself, under client-go's names.
+//! The metrics of a queue, under client-go's names.
 //!
-//! What changes without anybody doing something (how long keys are in process) is worked out when it is read.
+//! Values that change by themselves, such as how long keys have been in process, are computed when metrics are rendered.
 
 use std::{sync::Weak, time::Duration};
 
-use super::Shared;
+use super::QueueInner;
 use crate::metrics::{Counter, Histogram, Registry};
 
 /// The metrics of one queue.
@@ -20,19 +20,19 @@ impl Metrics {
     pub(super) fn new(registry: &Registry, name: &str) -> Self {
         let labels = &[("name", name)];
         Self {
-            adds: registry.counter("workqueue_adds_total", "Keys that were added.", labels),
-            retries: registry.counter("workqueue_retries_total", "Keys that were added with a delay.", labels),
+            adds: registry.counter("workqueue_adds_total", "Keys added to the queue.", labels),
+            retries: registry.counter("workqueue_retries_total", "Keys added with a delay.", labels),
             queue_duration: registry.histogram(
                 "workqueue_queue_duration_seconds",
-                "How long keys were ready before they were handed out.",
-                BOUNDS,
+                "Time that keys were ready before they were handed out.",
                 labels,
+                BOUNDS,
             ),
             work_duration: registry.histogram(
                 "workqueue_work_duration_seconds",
-                "How long keys were in process.",
-                BOUNDS,
+                "Time that keys were in process.",
                 labels,
+                BOUNDS,
             ),
         }
     }
@@ -45,7 +45,7 @@ impl Metrics {
         self.retries.increment();
     }
 
-    // Queues without a name have no metrics, and are not to carry the code of histograms in every turn.
+    // Not inlined: queues without a name have no metrics, and should not carry the code of histograms in every turn.
     #[inline(never)]
     pub(super) fn handed_out(&self, queued_for: Duration) {
         self.queue_duration.observe_duration(queued_for);
@@ -57,22 +57,20 @@ impl Metrics {
     }
 }
 
-/// Adds what is read from the queue itself, for as long as there is one.
-pub(super) fn observe<T: Send + 'static>(registry: &Registry, name: &str, queue: &Weak<Shared<T>>) {
+/// Adds the gauges that are read from the queue itself, for as long as it exists.
+pub(super) fn observe<T: Send + 'static>(registry: &Registry, name: &str, queue: &Weak<QueueInner<T>>) {
     let labels = &[("name", name)];
-    let gauge = |name, help, read: fn(&Shared<T>) -> f64| {
+    let gauge = |name, help, read: fn(&QueueInner<T>) -> f64| {
         let queue = Weak::clone(queue);
         registry.observed_gauge(name, help, labels, move || queue.upgrade().map(|queue| read(&queue)));
     };
-    gauge("workqueue_depth", "Keys that are ready.", |queue| queue.ready() as f64);
-    gauge("workqueue_unfinished_work_seconds", "How long the keys in process have been so, together.", |queue| {
+    gauge("workqueue_depth", "Ready keys.", |queue| queue.ready() as f64);
+    gauge("workqueue_unfinished_work_seconds", "Sum of the times that keys have been in process.", |queue| {
         queue.core.stats().unfinished.unwrap_or_default().as_secs_f64()
     });
-    gauge(
-        "workqueue_longest_running_processor_seconds",
-        "How long the key has been in process that has been so for longest.",
-        |queue| queue.core.stats().longest_in_process.unwrap_or_default().as_secs_f64(),
-    );
+    gauge("workqueue_longest_running_processor_seconds", "Longest time that a key has been in process.", |queue| {
+        queue.core.stats().longest_in_process.unwrap_or_default().as_secs_f64()
+    });
 }
 
 /// From ten nanoseconds to ten seconds.

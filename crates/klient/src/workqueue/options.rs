@@ -1,4 +1,4 @@
-//! What a queue can be told at its beginning.
+//! The options of a queue, and of an add.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 use super::{MaxOf, RateLimiter};
 use crate::metrics::Registry;
 
-/// How a [`WorkQueue`](super::WorkQueue) works.
+/// The options of a [`WorkQueue`](super::WorkQueue).
 ///
 /// ```
 /// use klient::ObjectKey;
@@ -31,36 +31,36 @@ pub struct QueueOptions<T> {
     pub(super) group: Option<GroupOf<T>>,
 }
 
-/// From a key to the number of its group.
+/// A function from a key to the number of its group.
 pub(super) type GroupOf<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
 
 impl<T> QueueOptions<T> {
-    /// Gives the queue a name: it has metrics then, and knows how long keys wait and take.
+    /// Names the queue. A queue with a name has metrics, and measures how long keys wait and are processed.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Where the metrics are kept; the global registry unless this is called.
+    /// Sets the registry for metrics; the global registry by default.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
         self
     }
 
-    /// How long keys wait after a failure; [`MaxOf::controller`] unless this is called.
+    /// Sets how long keys wait after a failure; [`MaxOf::controller`] by default.
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiter = Arc::new(limiter);
         self
     }
 
-    /// Serves groups of keys in turn, such as those of one namespace each, so that none waits behind all of another's.
+    /// Serves groups of keys in turn, such as namespaces, so that no group waits behind all keys of another.
     #[must_use]
     pub fn fair_by<G: Hash>(mut self, group: impl Fn(&T) -> G + Send + Sync + 'static) -> Self {
         let hasher = foldhash::fast::RandomState::default();
-        // Two groups of one number would share turns, which is all that could happen.
+        // Two groups with the same hash would share turns, which is harmless.
         self.group = Some(Arc::new(move |key| hasher.hash_one(group(key))));
         self
     }
@@ -81,26 +81,26 @@ impl<T> fmt::Debug for QueueOptions<T> {
     }
 }
 
-/// How a key is added.
+/// The options of an add.
 ///
 /// ```
 /// use std::time::Duration;
 /// use klient::workqueue::{AddOptions, WorkQueue};
 ///
 /// let queue = WorkQueue::new();
-/// queue.add("seen at the start");
+/// queue.add("listed at startup");
 /// queue.add_with("changed by a user", AddOptions::default().priority(10));
-/// queue.add_with("seen long ago", AddOptions::default().priority(-10).after(Duration::from_secs(60)));
+/// queue.add_with("checked rarely", AddOptions::default().priority(-10).after(Duration::from_secs(60)));
 /// assert_eq!(*queue.try_get().unwrap(), "changed by a user");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddOptions {
-    /// Keys of higher priority are handed out first; others are not forgotten. 0 unless this is set.
+    /// Keys of higher priority are handed out first, without starving others. 0 by default.
     pub priority: i8,
-    /// How long the key waits before it is ready.
+    /// The delay before the key is ready.
     pub after: Option<Duration>,
-    /// Whether the key waits as long as the rate limiter says, since this is about a failure. Goes before `after`.
+    /// Whether the add counts as a failure, so that the rate limiter chooses the delay. Overrides `after`.
     pub rate_limited: bool,
 }
 
@@ -112,14 +112,14 @@ impl AddOptions {
         self
     }
 
-    /// Sets how long the key waits before it is ready.
+    /// Sets the delay before the key is ready.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = Some(delay);
         self
     }
 
-    /// Has the key wait as long as the rate limiter says.
+    /// Counts the add as a failure, so that the rate limiter chooses the delay.
     #[must_use]
     pub fn rate_limited(mut self) -> Self {
         self.rate_limited = true;

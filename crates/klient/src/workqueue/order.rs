@@ -1,27 +1,28 @@
-//! In which order ready keys are handed out: by priority, oldest first, groups in turn.
+//! The order in which ready keys are handed out: by priority, oldest first, groups in turn.
 //!
-//! What must hold: no level waits for ever. A level that was passed over [`PATIENCE`] times is served once, whatever is above
-//! it. So a flood of urgent keys slows others down to a known share, and a backlog of lesser keys never gets in the way of
-//! urgent ones, however old it is. Counting hand-outs instead of time needs no clock and gives the same order on any machine.
+//! Invariant: no priority level starves. A level that was passed over [`PATIENCE`] times is served once, whatever is
+//! above it. So a flood of urgent keys slows other levels down to a known share, and a backlog of low-priority keys never
+//! delays urgent ones, however old it is. Counting hand-outs instead of time needs no clock, and gives the same order on any
+//! machine.
 //!
-//! A key that moves to another level leaves a stale entry behind. Stamps tell, and stale entries never outnumber live ones
-//! by much.
+//! A key that moves to another level leaves a stale entry behind. Stale entries are recognised by their stamps, and never
+//! outnumber live ones by much.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-/// A slot, and which of its turns this entry stands for.
+/// A slot, and the stamp of the turn that this entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) slot: u32,
     pub(super) stamp: u32,
 }
 
-/// Ready keys.
+/// The ready keys in order.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Highest priority first. A level stays when it is empty: there are at most 256.
+    /// Highest priority first. Empty levels are kept: there are at most 256.
     levels: Vec<Level>,
     live: usize,
 }
@@ -32,42 +33,45 @@ struct Level {
     /// How often another level was served while this one had keys.
     passed: u32,
     live: usize,
-    /// Stale ones included.
+    /// The number of entries, stale ones included.
     entries: usize,
     lanes: Lanes,
 }
 
-/// One line, or one per group, served in turn.
+/// The entries of a level: one line, or one line per group, served in turn.
 #[derive(Debug, Default)]
 struct Lanes {
     single: VecDeque<Entry>,
     groups: HashMap<u64, VecDeque<Entry>, foldhash::fast::RandomState>,
-    /// Groups that have entries, the next one first.
+    /// The groups that have entries, the next one first.
     turns: VecDeque<u64>,
 }
 
 impl Order {
-    /// How many keys are ready.
+    /// Returns the number of ready keys.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.live
     }
 
-    /// Puts a slot at the end of its level, and of its group where there are groups.
+    /// Appends an entry to its level, and to its group if it has one.
     #[inline(always)]
     pub(super) fn push(&mut self, priority: i8, group: Option<u64>, entry: Entry) {
-        let place = self.level(priority);
-        let level = &mut self.levels[place];
+        let index = self.level(priority);
+        let level = &mut self.levels[index];
         level.live += 1;
         level.entries += 1;
-        level.lanes.push(group, entry);
         self.live += 1;
+        match group {
+            None => level.lanes.single.push_back(entry),
+            Some(group) => level.lanes.push_in_group(group, entry),
+        }
     }
 
-    /// Says that the entry of a slot in that level is stale from now on; `is_live` is asked about others.
-    pub(super) fn leave(&mut self, priority: i8, is_live: impl Fn(Entry) -> bool) {
-        let place = self.level(priority);
-        let level = &mut self.levels[place];
+    /// Notes that an entry of this level has become stale. `is_live` tells which of the other entries are live.
+    pub(super) fn mark_stale(&mut self, priority: i8, is_live: impl Fn(Entry) -> bool) {
+        let index = self.level(priority);
+        let level = &mut self.levels[index];
         level.live -= 1;
         self.live -= 1;
         if level.entries > 2 * level.live + SLACK {
@@ -76,14 +80,14 @@ impl Order {
         }
     }
 
-    /// Takes the next one that is not stale.
+    /// Removes and returns the next live entry.
     #[inline]
     pub(super) fn pop(&mut self, is_live: impl Fn(Entry) -> bool) -> Option<Entry> {
         if self.live == 0 {
             return None;
         }
-        let place = if self.levels.len() == 1 { 0 } else { self.choose()? };
-        let level = &mut self.levels[place];
+        let index = if self.levels.len() == 1 { 0 } else { self.choose()? };
+        let level = &mut self.levels[index];
         loop {
             let entry = level.lanes.pop()?;
             level.entries -= 1;
@@ -95,48 +99,40 @@ impl Order {
         }
     }
 
-    /// The level whose turn it is; the others grow older.
+    /// Returns the level to serve, and counts for the others that they were passed over.
     fn choose(&mut self) -> Option<usize> {
         let waiting = || self.levels.iter().enumerate().filter(|(_, level)| level.live > 0);
-        // The first of several that are equally old is the one of highest priority.
+        // Of several levels that were passed over equally often, the one of highest priority comes first.
         let oldest =
             waiting().rev().max_by_key(|(_, level)| level.passed).filter(|(_, level)| level.passed >= PATIENCE);
         let (chosen, _) = oldest.or_else(|| waiting().next())?;
-        for (place, level) in self.levels.iter_mut().enumerate() {
-            level.passed = if place == chosen || level.live == 0 { 0 } else { level.passed.saturating_add(1) };
+        for (index, level) in self.levels.iter_mut().enumerate() {
+            level.passed = if index == chosen || level.live == 0 { 0 } else { level.passed.saturating_add(1) };
         }
         Some(chosen)
     }
 
     #[inline]
     fn level(&mut self, priority: i8) -> usize {
-        // Most queues have one.
+        // Most queues have one level.
         if self.levels.first().is_some_and(|level| level.priority == priority) {
             return 0;
         }
         match self.levels.binary_search_by(|level| priority.cmp(&level.priority)) {
-            Ok(place) => place,
-            Err(place) => self.new_level(place, priority),
+            Ok(index) => index,
+            Err(index) => self.new_level(index, priority),
         }
     }
 
     #[cold]
-    fn new_level(&mut self, place: usize, priority: i8) -> usize {
-        self.levels.insert(place, Level { priority, passed: 0, live: 0, entries: 0, lanes: Lanes::default() });
-        place
+    fn new_level(&mut self, index: usize, priority: i8) -> usize {
+        self.levels.insert(index, Level { priority, passed: 0, live: 0, entries: 0, lanes: Lanes::default() });
+        index
     }
 }
 
 impl Lanes {
-    #[inline]
-    fn push(&mut self, group: Option<u64>, entry: Entry) {
-        match group {
-            None => self.single.push_back(entry),
-            Some(group) => self.push_in_group(group, entry),
-        }
-    }
-
-    // What groups need is kept out of the way of queues that have none.
+    // Not inlined: queues without groups stay small.
     #[inline(never)]
     fn push_in_group(&mut self, group: u64, entry: Entry) {
         let line = self.groups.entry(group).or_default();
@@ -180,5 +176,5 @@ impl Lanes {
 
 /// How often a level is passed over before it is served once.
 pub(super) const PATIENCE: u32 = 16;
-/// So many stale entries are not worth a look.
+/// The number of stale entries below which they are not removed.
 const SLACK: usize = 64;

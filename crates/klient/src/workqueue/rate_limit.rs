@@ -1,19 +1,19 @@
-//! How long a key waits before another try.
+//! Rate limiters: how long a key waits before it is retried.
 //!
 //! The queue counts the failures of each key and forgets them; a limiter turns a count into a delay. So most limiters have no
-//! state, and none can leak. In client-go: `util/workqueue/default_rate_limiters.go`.
+//! state, and none of them can leak memory. In client-go: `util/workqueue/default_rate_limiters.go`.
 
 use std::{fmt, sync::Mutex, sync::PoisonError, time::Duration};
 
 use tokio::time::Instant;
 
-/// Says how long a key waits before another try.
+/// A policy for how long a key waits before it is retried.
 ///
 /// ```
 /// use std::time::Duration;
 /// use klient::workqueue::{ExponentialBackoff, MaxOf, RateLimiter, TokenBucket};
 ///
-/// /// System keys never wait for long.
+/// /// Retries system keys after one second at the latest.
 /// struct SystemFirst(ExponentialBackoff);
 ///
 /// impl RateLimiter<String> for SystemFirst {
@@ -29,14 +29,14 @@ use tokio::time::Instant;
 /// ```
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
-    /// How long `key` waits which has failed so many times before this one.
+    /// Returns how long `key` waits. `failures` is the number of its failures before this one.
     ///
-    /// It is called once for each failure, so that it may count them.
+    /// It is called once for each failure, so that a limiter may count them.
     #[doc(alias = "When")]
     fn delay(&self, key: &T, failures: u32) -> Duration;
 }
 
-/// Twice as long with every failure of the key, from 5 ms up to 1000 s.
+/// A limiter that doubles the delay with every failure of a key: by default from 5 ms up to 1000 s.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,7 +53,7 @@ pub struct ExponentialBackoff {
     max: Duration,
 }
 
-/// One delay for the first failures of a key, another one for all further ones.
+/// A limiter with one delay for the first failures of a key, and another one for all further failures.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,7 +70,7 @@ pub struct FastSlow {
     fast_attempts: u32,
 }
 
-/// So many tries per second in all, whatever their keys, and so many at once after a pause.
+/// A limiter of the total retries per second, of all keys together, that allows bursts.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -91,12 +91,12 @@ pub struct TokenBucket {
 }
 
 struct Level {
-    /// Below zero when tries were promised that are still to come.
+    /// Negative while retries are reserved that are still to come.
     tokens: f64,
     at: Option<Instant>,
 }
 
-/// The longest delay of several limiters.
+/// A limiter that returns the longest delay of several limiters.
 ///
 /// ```
 /// use std::time::Duration;
@@ -112,7 +112,7 @@ pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
-/// The delays of another limiter, but none that is longer than this.
+/// A limiter that caps the delays of another limiter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -129,7 +129,7 @@ pub struct MaxWait<L> {
 }
 
 impl ExponentialBackoff {
-    /// From `base` up to `max`.
+    /// Creates a limiter with delays from `base` up to `max`.
     pub const fn new(base: Duration, max: Duration) -> Self {
         Self { base, max }
     }
@@ -145,14 +145,14 @@ impl<T> RateLimiter<T> for ExponentialBackoff {
     fn delay(&self, _key: &T, failures: u32) -> Duration {
         let factor = 1u32.checked_shl(failures);
         let delay = factor.and_then(|factor| self.base.checked_mul(factor));
-        // Nothing is as long as what no number can hold, except nothing doubled.
+        // A factor that overflows means the longest delay, except for a delay of zero.
         let longest = if self.base.is_zero() { Duration::ZERO } else { self.max };
         delay.unwrap_or(longest).min(self.max)
     }
 }
 
 impl FastSlow {
-    /// `fast` for the first `fast_attempts` failures, then `slow`.
+    /// Creates a limiter that returns `fast` for the first `fast_attempts` failures, then `slow`.
     pub const fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
         Self { fast, slow, fast_attempts }
     }
@@ -165,7 +165,8 @@ impl<T> RateLimiter<T> for FastSlow {
 }
 
 impl TokenBucket {
-    /// `per_second` tries in the long run, `burst` at once. A rate that is no positive number is the lowest one.
+    /// Creates a limiter that allows `per_second` retries in the long run, and `burst` at once. A rate that is not positive
+    /// counts as the lowest rate.
     pub fn new(per_second: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
         let per_second = if per_second > LOWEST_RATE { per_second } else { LOWEST_RATE };
@@ -190,19 +191,19 @@ impl<T> RateLimiter<T> for TokenBucket {
 }
 
 impl<T> MaxOf<T> {
-    /// Of none: no delay.
+    /// Creates a limiter without members, which returns no delay.
     pub const fn new() -> Self {
         Self { limiters: Vec::new() }
     }
 
-    /// And of this one.
+    /// Adds a limiter.
     #[must_use]
     pub fn and(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
         self
     }
 
-    /// What controllers use: exponential per key, and ten tries per second in all after the first hundred.
+    /// Creates the default limiter of controllers: exponential per key, and ten retries per second in total after a burst of 100.
     #[doc(alias = "DefaultTypedControllerRateLimiter")]
     pub fn controller() -> Self {
         Self::new().and(ExponentialBackoff::default()).and(TokenBucket::new(10.0, 100))
@@ -217,13 +218,13 @@ impl<T> Default for MaxOf<T> {
 
 impl<T> RateLimiter<T> for MaxOf<T> {
     fn delay(&self, key: &T, failures: u32) -> Duration {
-        // Each is asked, since each may count.
+        // All limiters are called, since each may count.
         self.limiters.iter().map(|limiter| limiter.delay(key, failures)).max().unwrap_or_default()
     }
 }
 
 impl<L> MaxWait<L> {
-    /// `inner`, up to `max`.
+    /// Creates a limiter that returns the delays of `inner`, up to `max`.
     pub const fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
     }
@@ -247,7 +248,7 @@ impl<T> fmt::Debug for MaxOf<T> {
     }
 }
 
-/// One in three years: less makes delays that no clock can hold.
+/// One retry in three years: lower rates make delays that do not fit into an `Instant`.
 const LOWEST_RATE: f64 = 1e-8;
 
 #[cfg(test)]
@@ -261,16 +262,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bucket_gives_out_its_burst_and_then_its_rate() {
+    async fn token_bucket_allows_burst_and_then_rate() {
         let bucket = TokenBucket::new(2.0, 3);
         assert_eq!(millis(&bucket, &[0; 5]), [0, 0, 0, 500, 1000]);
-        // What was promised is made up for first.
+        // Reserved retries are paid for first.
         tokio::time::advance(Duration::from_millis(1500)).await;
         assert_eq!(millis(&bucket, &[0; 2]), [0, 500]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bucket_never_holds_more_than_its_burst() {
+    async fn token_bucket_never_exceeds_burst() {
         let bucket = TokenBucket::new(100.0, 2);
         assert_eq!(millis(&bucket, &[0]), [0]);
         tokio::time::advance(Duration::from_secs(3600)).await;
@@ -278,14 +279,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_limiter_of_several_is_asked_each_time() {
+    async fn max_of_calls_every_limiter_each_time() {
         let limiter =
             MaxOf::new().and(FastSlow::new(Duration::from_secs(9), Duration::ZERO, 2)).and(TokenBucket::new(1.0, 1));
         assert_eq!(millis(&limiter, &[0, 1, 2]), [9000, 9000, 2000]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn controllers_wait_longer_per_key_and_never_try_too_often_in_all() {
+    async fn controller_limiter_limits_per_key_and_in_total() {
         let limiter = MaxOf::controller();
         assert_eq!(millis(&limiter, &[0, 1, 8]), [5, 10, 1280]);
         for _ in 3..100 {
@@ -296,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_exponential_delay_never_overflows_shrinks_or_passes_its_limit(base: u64, max: u64, failures: u32) {
+        fn exponential_delay_never_shrinks_or_exceeds_max(base: u64, max: u64, failures: u32) {
             let (base, max) = (Duration::from_nanos(base), Duration::from_nanos(max));
             let backoff = ExponentialBackoff::new(base, max);
             let (now, then) = (backoff.delay(&(), failures), backoff.delay(&(), failures.saturating_add(1)));
@@ -304,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn no_rate_makes_a_bucket_panic(rate: f64, burst: u32) {
+        fn token_bucket_never_panics(rate: f64, burst: u32) {
             let bucket = TokenBucket::new(rate, burst);
             for _ in 0..3 {
                 bucket.take();

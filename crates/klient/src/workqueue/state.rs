@@ -1,11 +1,11 @@
-//! The queue as a value: what is ready, delayed, in process, and failing.
+//! The state of a queue as a plain value: which keys are ready, delayed, in process and failing.
 //!
-//! One slot per key that anything is known of, and one table from keys to slots: an operation looks a key up at most once.
-//! What must hold: a key is ready or in process, never both; it is delayed at most once; a slot of which nothing is left to
-//! know is free. Nothing here locks or waits.
+//! There is one slot per known key, and one table from keys to slots: an operation looks a key up at most once. What must
+//! hold: a key is ready or in process, never both; it has at most one delay; a slot without any state is free. Nothing here
+//! locks or waits.
 //!
-//! What an add, a get and a done go through is inlined whatever its size: handing a key from one function to the next through
-//! memory costs more than the steps themselves.
+//! The functions on the path of add, get and done are always inlined: passing a key through memory from one function to
+//! the next costs more than the steps themselves.
 
 use std::collections::BTreeSet;
 
@@ -16,65 +16,66 @@ use super::{
     table::Table,
 };
 
-/// All keys, and what is known of them.
+/// All keys of a queue, and their state.
 #[derive(Debug)]
-pub(super) struct State<T> {
+pub(super) struct QueueState<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     table: Table,
     order: Order,
-    /// By deadline; those of one deadline in the order in which they came.
-    waiting: BTreeSet<(Instant, u64, u32)>,
+    /// Delayed slots by deadline. Slots with the same deadline stay in the order in which they were delayed.
+    delayed: BTreeSet<(Instant, u64, u32)>,
     sequence: u64,
     processing: usize,
-    /// How many of those in process were added again.
+    /// The number of keys in process that were added again.
     again: usize,
     shutting_down: bool,
-    /// Where the next look for forgotten failures begins.
-    hand: usize,
+    /// The slot where the next sweep for old failures begins.
+    sweep_from: usize,
     clock: fn() -> Instant,
 }
 
 #[derive(Debug)]
 struct Slot<T> {
-    /// Absent while the slot is free.
+    /// `None` while the slot is free.
     key: Option<T>,
     group: Option<u64>,
-    /// Grows with every turn, so that entries of earlier ones are known as stale.
+    /// Increases with every turn, so that entries of earlier turns can be recognised as stale.
     stamp: u32,
     failures: u32,
-    /// Of the turn that is ready or comes after the one in process.
+    /// The priority of the turn that is ready, or of the one after the turn in process.
     priority: i8,
     queued: bool,
     processing: bool,
     again: bool,
-    wait: Option<Wait>,
-    /// Since when it is ready, or should be after the turn in process.
+    delay: Option<ActiveDelay>,
+    /// When the key became ready, or was added during the turn in process.
     added: Option<Instant>,
-    /// Since when it is in process; since when only its failures are left of it.
+    /// When processing began; or when the key became idle with failures.
     since: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct ActiveDelay {
     deadline: Instant,
     sequence: u64,
     priority: i8,
-    /// Whether a failure is why it waits.
+    /// Whether the delay is due to a failure.
     backoff: bool,
 }
 
-/// When a key becomes ready.
+/// A request to make a key ready later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delay {
     pub(super) deadline: Instant,
     pub(super) priority: i8,
+    /// Whether the delay is due to a failure.
     pub(super) backoff: bool,
-    /// Whether an earlier deadline is given up for this one.
+    /// Whether this deadline replaces an earlier one.
     pub(super) replace: bool,
 }
 
-/// A key that is handed out.
+/// A key that was handed out.
 #[derive(Debug)]
 pub(super) struct Handed<T> {
     pub(super) key: T,
@@ -84,50 +85,50 @@ pub(super) struct Handed<T> {
     pub(super) queued_for: Option<Duration>,
 }
 
-/// What an add came to.
+/// The outcome of an add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It is ready now.
+    /// The key is ready now.
     Ready,
-    /// It is ready after the turn that is in process.
+    /// The key will be ready after the turn in process.
     Again,
-    /// It was to be processed already, or the queue shuts down.
-    Nothing,
+    /// The key was ready already, or the queue is shut down.
+    Ignored,
 }
 
-/// How much there is of everything.
+/// The number of keys in each state, and ages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueStats {
-    /// Keys that can be handed out.
+    /// The number of keys that can be handed out.
     pub ready: usize,
-    /// Keys that wait for their time.
+    /// The number of delayed keys.
     pub delayed: usize,
-    /// Keys that were handed out and are not done.
+    /// The number of keys that were handed out and are not done.
     pub in_process: usize,
-    /// Keys of which failures are remembered.
+    /// The number of keys with failures.
     pub failing: usize,
-    /// How long the key has been ready that has been so for longest. Only a queue with a name knows.
+    /// The longest time that a key has been ready. Measured only by queues with a name.
     pub oldest: Option<Duration>,
-    /// How long the key has been in process that has been so for longest. Only a queue with a name knows.
+    /// The longest time that a key has been in process. Measured only by queues with a name.
     pub longest_in_process: Option<Duration>,
-    /// How long all keys in process have been so, together. Only a queue with a name knows.
+    /// The sum of the times that keys have been in process. Measured only by queues with a name.
     pub unfinished: Option<Duration>,
 }
 
-impl<T> State<T> {
+impl<T> QueueState<T> {
     pub(super) fn new(clock: fn() -> Instant) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             table: Table::default(),
             order: Order::default(),
-            waiting: BTreeSet::new(),
+            delayed: BTreeSet::new(),
             sequence: 0,
             processing: 0,
             again: 0,
             shutting_down: false,
-            hand: 0,
+            sweep_from: 0,
             clock,
         }
     }
@@ -137,7 +138,7 @@ impl<T> State<T> {
     }
 
     pub(super) fn delayed(&self) -> usize {
-        self.waiting.len()
+        self.delayed.len()
     }
 
     pub(super) fn in_process(&self) -> usize {
@@ -148,32 +149,32 @@ impl<T> State<T> {
         self.shutting_down
     }
 
-    /// Whether nothing will ever be ready again.
+    /// Returns whether no key will ever be ready again.
     pub(super) fn is_over(&self) -> bool {
         self.shutting_down && self.order.len() == 0 && self.again == 0
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.first().map(|(deadline, ..)| *deadline)
+        self.delayed.first().map(|(deadline, ..)| *deadline)
     }
 
-    /// Nothing is added from now on, and what is delayed never comes.
+    /// Ignores adds from now on, and drops delayed keys.
     pub(super) fn shut_down(&mut self) {
         self.shutting_down = true;
-        for (_, _, place) in std::mem::take(&mut self.waiting) {
-            self.slots[place as usize].wait = None;
-            self.settle(place);
+        for (_, _, id) in std::mem::take(&mut self.delayed) {
+            self.slots[id as usize].delay = None;
+            self.free_if_idle(id);
         }
     }
 
     /// Makes the slot's key ready, now or after the turn in process.
     #[inline(always)]
-    fn enqueue(&mut self, place: u32, priority: i8, now: Option<Instant>) -> Added {
-        let slot = &mut self.slots[place as usize];
+    fn enqueue(&mut self, id: u32, priority: i8, now: Option<Instant>) -> Added {
+        let slot = &mut self.slots[id as usize];
         if slot.processing {
             if slot.again {
                 slot.priority = slot.priority.max(priority);
-                return Added::Nothing;
+                return Added::Ignored;
             }
             (slot.again, slot.priority) = (true, priority);
             slot.note_added(now);
@@ -182,73 +183,73 @@ impl<T> State<T> {
         }
         if !slot.queued {
             slot.note_added(now);
-            self.push(place, priority);
+            self.push(id, priority);
             return Added::Ready;
         }
         if priority > slot.priority {
             let old = slot.priority;
-            self.push(place, priority);
+            self.push(id, priority);
             let slots = &self.slots;
-            self.order.leave(old, |entry| is_live(slots, entry));
+            self.order.mark_stale(old, |entry| is_live(slots, entry));
         }
-        Added::Nothing
+        Added::Ignored
     }
 
     #[inline(always)]
-    fn push(&mut self, place: u32, priority: i8) {
-        let slot = &mut self.slots[place as usize];
+    fn push(&mut self, id: u32, priority: i8) {
+        let slot = &mut self.slots[id as usize];
         slot.stamp = slot.stamp.wrapping_add(1);
         (slot.queued, slot.priority) = (true, priority);
-        self.order.push(priority, slot.group, order::Entry { slot: place, stamp: slot.stamp });
+        self.order.push(priority, slot.group, order::Entry { slot: id, stamp: slot.stamp });
     }
 
-    /// Delays the slot's key; says whether it is the first now.
-    pub(super) fn delay(&mut self, place: u32, delay: Delay) -> bool {
-        let slot = &mut self.slots[place as usize];
-        let mut wait = Wait {
+    /// Delays the slot's key. Returns whether it is now the next delayed key.
+    pub(super) fn delay(&mut self, id: u32, delay: Delay) -> bool {
+        let slot = &mut self.slots[id as usize];
+        let mut new = ActiveDelay {
             deadline: delay.deadline,
             sequence: self.sequence,
             priority: delay.priority,
             backoff: delay.backoff,
         };
-        if let Some(old) = &mut slot.wait {
-            wait.priority = wait.priority.max(old.priority);
+        if let Some(old) = &mut slot.delay {
+            new.priority = new.priority.max(old.priority);
             if !delay.replace && old.deadline <= delay.deadline {
-                old.priority = wait.priority;
+                old.priority = new.priority;
                 return false;
             }
-            self.waiting.remove(&(old.deadline, old.sequence, place));
+            self.delayed.remove(&(old.deadline, old.sequence, id));
         }
-        slot.wait = Some(wait);
+        slot.delay = Some(new);
         self.sequence += 1;
-        self.waiting.insert((wait.deadline, wait.sequence, place));
-        self.waiting.first().is_some_and(|(_, _, first)| *first == place)
+        self.delayed.insert((new.deadline, new.sequence, id));
+        self.delayed.first().is_some_and(|(_, _, first)| *first == id)
     }
 
-    fn stop_waiting(&mut self, place: u32) -> bool {
-        let Some(wait) = self.slots[place as usize].wait.take() else { return false };
-        self.waiting.remove(&(wait.deadline, wait.sequence, place))
+    fn cancel_delay(&mut self, id: u32) -> bool {
+        let Some(delay) = self.slots[id as usize].delay.take() else { return false };
+        self.delayed.remove(&(delay.deadline, delay.sequence, id))
     }
 
-    /// Makes ready what has waited long enough; says how many that are.
+    /// Makes delayed keys ready whose deadline has passed. Returns their number.
     pub(super) fn promote(&mut self, now: Instant, stamp: Option<Instant>) -> usize {
         let mut promoted = 0;
-        while let Some(&(deadline, _, place)) = self.waiting.first() {
+        while let Some(&(deadline, _, id)) = self.delayed.first() {
             if deadline > now {
                 break;
             }
-            self.waiting.pop_first();
-            let wait = self.slots[place as usize].wait.take();
-            let added = self.enqueue(place, wait.map_or(0, |wait| wait.priority), stamp);
-            promoted += usize::from(added != Added::Nothing);
+            self.delayed.pop_first();
+            let delay = self.slots[id as usize].delay.take();
+            let added = self.enqueue(id, delay.map_or(0, |delay| delay.priority), stamp);
+            promoted += usize::from(added != Added::Ignored);
         }
         promoted
     }
 
-    /// Ends a turn; says whether the key is ready for another one.
+    /// Ends a turn. Returns whether the key is ready for another one.
     #[inline]
-    pub(super) fn done(&mut self, place: u32) -> bool {
-        let slot = &mut self.slots[place as usize];
+    pub(super) fn done(&mut self, id: u32) -> bool {
+        let slot = &mut self.slots[id as usize];
         slot.processing = false;
         slot.since = None;
         self.processing -= 1;
@@ -256,34 +257,34 @@ impl<T> State<T> {
             slot.again = false;
             self.again -= 1;
             let priority = slot.priority;
-            self.push(place, priority);
+            self.push(id, priority);
             return true;
         }
-        self.settle(place);
+        self.free_if_idle(id);
         false
     }
 
-    /// Counts a failure; says how many there were before.
-    pub(super) fn fail(&mut self, place: u32) -> u32 {
-        let slot = &mut self.slots[place as usize];
+    /// Counts a failure. Returns the number of failures before.
+    pub(super) fn fail(&mut self, id: u32) -> u32 {
+        let slot = &mut self.slots[id as usize];
         let before = slot.failures;
         slot.failures = before.saturating_add(1);
         before
     }
 
-    /// Forgets failures, and the delay that is due to one.
-    pub(super) fn forgive(&mut self, place: u32) {
-        let slot = &mut self.slots[place as usize];
+    /// Forgets failures, and cancels a delay that is due to one.
+    pub(super) fn forgive(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
         slot.failures = 0;
-        if slot.wait.is_some_and(|wait| wait.backoff) {
-            self.stop_waiting(place);
+        if slot.delay.is_some_and(|delay| delay.backoff) {
+            self.cancel_delay(id);
         }
-        self.settle(place);
+        self.free_if_idle(id);
     }
 
-    /// Since when the slot's key is in process.
-    pub(super) fn started(&self, place: u32) -> Option<Instant> {
-        self.slots[place as usize].since
+    /// Returns when processing of the slot's key began.
+    pub(super) fn started(&self, id: u32) -> Option<Instant> {
+        self.slots[id as usize].since
     }
 
     pub(super) fn stats(&self, now: Instant) -> QueueStats {
@@ -301,53 +302,53 @@ impl<T> State<T> {
         }
     }
 
-    /// Frees the slot if nothing is left to know; failures alone are kept for a while.
+    /// Frees the slot if it has no state left. Failures alone are kept for a while.
     #[inline]
-    fn settle(&mut self, place: u32) {
-        let slot = &mut self.slots[place as usize];
-        if slot.queued || slot.processing || slot.wait.is_some() || slot.key.is_none() {
+    fn free_if_idle(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        if slot.queued || slot.processing || slot.delay.is_some() || slot.key.is_none() {
             return;
         }
         if slot.failures > 0 && !self.shutting_down {
             slot.since = Some((self.clock)());
             return;
         }
-        self.release(place);
+        self.release(id);
     }
 
     #[inline]
-    fn release(&mut self, place: u32) {
-        let slot = &mut self.slots[place as usize];
+    fn release(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
         (slot.key, slot.failures) = (None, 0);
-        self.table.remove(place);
-        self.free.push(place);
+        self.table.remove(id);
+        self.free.push(id);
         if self.table.is_empty() && self.slots.len() > KEPT_SLOTS {
-            self.start_over();
+            self.release_memory();
         }
     }
 
-    /// Gives the memory back. Entries of earlier turns are gone as well: nothing is ready.
+    /// Releases all memory. The queue is empty, so that stale entries need not be kept either.
     #[cold]
-    fn start_over(&mut self) {
+    fn release_memory(&mut self) {
         *self = Self { shutting_down: self.shutting_down, sequence: self.sequence, ..Self::new(self.clock) };
     }
 
-    /// Looks at a few slots, and forgets failures of keys that were not heard of for long.
+    /// Checks a few slots, and forgets failures of keys that have been idle for long.
     pub(super) fn sweep(&mut self) {
         let now = (self.clock)();
         for _ in 0..SWEPT.min(self.slots.len()) {
-            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
-            let Some(slot) = self.slots.get(self.hand) else { return };
-            let idle = !slot.queued && !slot.processing && slot.wait.is_none() && slot.key.is_some();
+            self.sweep_from = if self.sweep_from + 1 < self.slots.len() { self.sweep_from + 1 } else { 0 };
+            let Some(slot) = self.slots.get(self.sweep_from) else { return };
+            let idle = !slot.queued && !slot.processing && slot.delay.is_none() && slot.key.is_some();
             let old = slot.since.is_some_and(|since| now.saturating_duration_since(since) > FAILURES_KEPT);
             if idle && old {
-                self.release(self.hand as u32);
+                self.release(self.sweep_from as u32);
             }
         }
     }
 }
 
-impl<T: Clone> State<T> {
+impl<T: Clone> QueueState<T> {
     /// Hands out the next key.
     #[inline(always)]
     pub(super) fn take(&mut self, now: Option<Instant>) -> Option<Handed<T>> {
@@ -361,66 +362,66 @@ impl<T: Clone> State<T> {
         Some(Handed { key: slot.key.clone()?, slot: entry.slot, priority, failures, queued_for })
     }
 
-    /// The key that is ready next of those that are delayed, and when.
+    /// Returns the delayed key that becomes ready first, and when.
     pub(super) fn next_delayed(&self) -> Option<(T, Instant)> {
-        let (deadline, _, place) = self.waiting.first()?;
-        Some((self.slots[*place as usize].key.clone()?, *deadline))
+        let (deadline, _, id) = self.delayed.first()?;
+        Some((self.slots[*id as usize].key.clone()?, *deadline))
     }
 }
 
-impl<T: Eq> State<T> {
+impl<T: Eq> QueueState<T> {
     /// Makes a key ready.
     #[inline(always)]
     pub(super) fn add(&mut self, key: T, hash: u64, group: Option<u64>, priority: i8, now: Option<Instant>) -> Added {
         if self.shutting_down {
-            return Added::Nothing;
+            return Added::Ignored;
         }
-        let place = self.place(key, hash, group);
-        self.enqueue(place, priority, now)
+        let id = self.slot_for(key, hash, group);
+        self.enqueue(id, priority, now)
     }
 
-    /// The slot of a key, a new one if need be.
+    /// Returns the slot of a key. Creates it if necessary.
     #[inline(always)]
-    pub(super) fn place(&mut self, key: T, hash: u64, group: Option<u64>) -> u32 {
-        if let Some(place) = self.find(&key, hash) {
-            return place;
+    pub(super) fn slot_for(&mut self, key: T, hash: u64, group: Option<u64>) -> u32 {
+        if let Some(id) = self.find(&key, hash) {
+            return id;
         }
-        let place = self.free.pop().unwrap_or(self.slots.len() as u32);
-        self.table.insert(hash, place);
-        if place as usize == self.slots.len() {
+        let id = self.free.pop().unwrap_or(self.slots.len() as u32);
+        self.table.insert(hash, id);
+        if id as usize == self.slots.len() {
             self.slots.push(Slot::empty());
         }
-        let slot = &mut self.slots[place as usize];
+        let slot = &mut self.slots[id as usize];
         (slot.key, slot.group) = (Some(key), group);
-        place
+        id
     }
 
     #[inline]
     fn find(&self, key: &T, hash: u64) -> Option<u32> {
-        self.table.find(hash, |place| self.slots[place as usize].key.as_ref() == Some(key))
+        self.table.find(hash, |id| self.slots[id as usize].key.as_ref() == Some(key))
     }
 
-    /// Takes back a delay; says whether there was one.
+    /// Cancels a delay. Returns whether there was one.
     pub(super) fn cancel(&mut self, key: &T, hash: u64) -> bool {
-        let Some(place) = self.find(key, hash) else { return false };
-        let waited = self.stop_waiting(place);
-        self.settle(place);
-        waited
+        let Some(id) = self.find(key, hash) else { return false };
+        let was_delayed = self.cancel_delay(id);
+        self.free_if_idle(id);
+        was_delayed
     }
 
     pub(super) fn forget(&mut self, key: &T, hash: u64) {
-        if let Some(place) = self.find(key, hash) {
-            self.forgive(place);
+        if let Some(id) = self.find(key, hash) {
+            self.forgive(id);
         }
     }
 
     pub(super) fn failures(&self, key: &T, hash: u64) -> u32 {
-        self.find(key, hash).map_or(0, |place| self.slots[place as usize].failures)
+        self.find(key, hash).map_or(0, |id| self.slots[id as usize].failures)
     }
 }
 
 impl<T> Slot<T> {
-    /// Only a queue that keeps the time has anything to write here.
+    /// Notes when the key became ready, if the queue measures times.
     #[inline]
     fn note_added(&mut self, now: Option<Instant>) {
         if now.is_some() {
@@ -428,7 +429,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Begins a turn; says how long the key was ready.
+    /// Notes the begin of a turn. Returns how long the key was ready.
     fn note_started(&mut self, now: Instant) -> Option<Duration> {
         self.since = Some(now);
         self.added.take().map(|added| now.saturating_duration_since(added))
@@ -444,7 +445,7 @@ impl<T> Slot<T> {
             queued: false,
             processing: false,
             again: false,
-            wait: None,
+            delay: None,
             added: None,
             since: None,
         }
@@ -456,9 +457,9 @@ fn is_live<T>(slots: &[Slot<T>], entry: order::Entry) -> bool {
     slots.get(entry.slot as usize).is_some_and(|slot| slot.queued && slot.stamp == entry.stamp)
 }
 
-/// Failures of a key that is neither ready, delayed nor in process are remembered for so long.
+/// How long failures of an idle key are kept.
 pub(super) const FAILURES_KEPT: Duration = Duration::from_secs(30 * 60);
-/// How many slots a look for forgotten failures takes in.
+/// The number of slots that a sweep for old failures checks.
 const SWEPT: usize = 4;
-/// An empty queue gives back its memory if it has had more slots than this.
+/// An empty queue with more slots than this releases its memory.
 const KEPT_SLOTS: usize = 4096;

@@ -1,14 +1,14 @@
-//! Which slot a key has: a hash table with chains, of numbers only.
+//! A hash table from keys to slots, with chaining, that stores numbers only.
 //!
-//! Keys come and go here as often as they are processed, mostly a few at a time. Putting one in and taking one out is a
-//! handful of plain loads and stores; tables that look at many places at once pay for that when one has just been written.
+//! Each processed key is inserted and removed once, and mostly few keys are in the table at a time. An insert or a remove is a
+//! handful of plain loads and stores. Tables that probe several places at once are slower right after a write.
 
 /// Slots by the hash of their key.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// The first slot of each chain; as many as a power of two, or none.
+    /// The first slot of each chain. Its length is a power of two, or zero.
     heads: Vec<u32>,
-    /// By slot.
+    /// The links of the chains, by slot.
     links: Vec<Link>,
     len: usize,
 }
@@ -25,44 +25,44 @@ impl Table {
         self.len == 0
     }
 
-    /// The slot with that hash which is the one.
+    /// Returns the slot with this hash for which `is_it` returns true.
     #[inline]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut place = *self.heads.get(self.chain(hash))?;
-        while let Some(link) = self.links.get(place as usize) {
-            if link.hash == hash && is_it(place) {
-                return Some(place);
+        let mut slot = *self.heads.get(self.chain(hash))?;
+        while let Some(link) = self.links.get(slot as usize) {
+            if link.hash == hash && is_it(slot) {
+                return Some(slot);
             }
-            place = link.next;
+            slot = link.next;
         }
         None
     }
 
-    /// Puts in a slot that is not in.
+    /// Inserts a slot that is not in the table.
     #[inline]
-    pub(super) fn insert(&mut self, hash: u64, place: u32) {
+    pub(super) fn insert(&mut self, hash: u64, slot: u32) {
         if self.len >= self.heads.len() {
             self.grow();
         }
         let chain = self.chain(hash);
-        let link = Link { hash, next: std::mem::replace(&mut self.heads[chain], place) };
-        match self.links.get_mut(place as usize) {
+        let link = Link { hash, next: std::mem::replace(&mut self.heads[chain], slot) };
+        match self.links.get_mut(slot as usize) {
             Some(old) => *old = link,
-            None => self.links.resize(place as usize + 1, link),
+            None => self.links.resize(slot as usize + 1, link),
         }
         self.len += 1;
     }
 
-    /// Takes out a slot that is in.
+    /// Removes a slot that is in the table.
     #[inline]
-    pub(super) fn remove(&mut self, place: u32) {
-        let Link { hash, next } = self.links[place as usize];
+    pub(super) fn remove(&mut self, slot: u32) {
+        let Link { hash, next } = self.links[slot as usize];
         let chain = self.chain(hash);
         let mut before = self.heads[chain];
-        if before == place {
+        if before == slot {
             self.heads[chain] = next;
         } else {
-            while self.links[before as usize].next != place {
+            while self.links[before as usize].next != slot {
                 before = self.links[before as usize].next;
             }
             self.links[before as usize].next = next;
@@ -75,24 +75,24 @@ impl Table {
         hash as usize & self.heads.len().wrapping_sub(1)
     }
 
-    /// Doubles the chains.
+    /// Doubles the number of chains.
     #[cold]
     fn grow(&mut self) {
-        let size = (2 * self.heads.len()).max(FEWEST);
+        let size = (2 * self.heads.len()).max(MIN_CHAINS);
         let old = std::mem::replace(&mut self.heads, vec![NONE; size]);
-        for mut place in old {
-            while place != NONE {
-                let chain = self.chain(self.links[place as usize].hash);
-                let link = &mut self.links[place as usize];
-                place = std::mem::replace(&mut link.next, std::mem::replace(&mut self.heads[chain], place));
+        for mut slot in old {
+            while slot != NONE {
+                let chain = self.chain(self.links[slot as usize].hash);
+                let link = &mut self.links[slot as usize];
+                slot = std::mem::replace(&mut link.next, std::mem::replace(&mut self.heads[chain], slot));
             }
         }
     }
 }
 
-/// The end of a chain: there is no room for so many slots.
+/// The end of a chain. No slot has this number: that many do not fit into memory.
 const NONE: u32 = u32::MAX;
-const FEWEST: usize = 16;
+const MIN_CHAINS: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -103,32 +103,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_table_has_nothing() {
+    fn empty_table_finds_nothing() {
         assert!(Table::default().is_empty());
         assert_eq!(Table::default().find(0, |_| true), None);
     }
 
     proptest! {
-        /// Few hashes, so that chains are long, and many that share their last bits.
+        /// Few hashes make long chains, and many hashes share their last bits.
         #[test]
-        fn a_table_holds_what_was_put_in_and_not_taken_out(
+        fn table_matches_a_model(
             steps in prop::collection::vec((0u32..40, 0u64..6, any::<bool>()), 0..300),
         ) {
             let mut table = Table::default();
             let mut model = BTreeMap::new();
-            for (place, hash, far) in steps {
+            for (slot, hash, far) in steps {
                 let hash = if far { hash << 32 } else { hash };
-                if model.remove(&place).is_some() {
-                    table.remove(place);
+                if model.remove(&slot).is_some() {
+                    table.remove(slot);
                 } else {
-                    table.insert(hash, place);
-                    model.insert(place, hash);
+                    table.insert(hash, slot);
+                    model.insert(slot, hash);
                 }
                 prop_assert_eq!(table.is_empty(), model.is_empty());
-                for place in 0..40 {
+                for slot in 0..40 {
                     for hash in (0..6).flat_map(|hash| [hash, hash << 32]) {
-                        let found = table.find(hash, |other| other == place);
-                        prop_assert_eq!(found, model.get(&place).filter(|had| **had == hash).map(|_| place));
+                        let found = table.find(hash, |other| other == slot);
+                        prop_assert_eq!(found, model.get(&slot).filter(|had| **had == hash).map(|_| slot));
                     }
                 }
             }

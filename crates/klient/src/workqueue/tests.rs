@@ -19,12 +19,12 @@ fn queue() -> WorkQueue<u32> {
     WorkQueue::new()
 }
 
-/// Everything that is ready, in order, each key done at once.
+/// Takes all ready keys in order. Each one is done at once.
 fn taken<T: Clone>(queue: &WorkQueue<T>) -> Vec<T> {
     std::iter::from_fn(|| queue.try_get().map(|item| item.key().clone())).collect()
 }
 
-/// Looks once whether a future is ready.
+/// Polls a future once.
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }

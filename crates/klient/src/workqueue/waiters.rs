@@ -1,9 +1,9 @@
-//! Who waits for a key.
+//! The waiters for a key.
 //!
-//! What must hold: while keys are ready and somebody waits, somebody was woken who will look. While keys are delayed, everybody
-//! who waits looks again at the earliest of their deadlines, or was woken and will: a waiter may be there and not be polled, so
-//! that none can keep the time for others. A waiter that is woken for a key leaves the line; one that goes away without having
-//! looked passes the wake-up on.
+//! Invariant: while a key is ready and waiters exist, at least one of them was woken and will look. While keys are delayed,
+//! every waiter looks again at the earliest deadline, or was woken and will look: a waiter may exist without being polled,
+//! so that no waiter can keep the time for others. A waiter that is woken for a key leaves the line. A waiter that is dropped
+//! before it looked passes the wake-up on.
 
 use std::{collections::VecDeque, num::NonZeroU64, task::Waker};
 
@@ -14,16 +14,16 @@ pub(super) struct Waiters {
     last: Option<Id>,
 }
 
-/// Tells waiters apart.
+/// The identity of a waiter.
 pub(super) type Id = NonZeroU64;
 
 impl Waiters {
-    /// Puts a waiter in the line, or keeps its place there and changes its waker.
+    /// Adds a waiter to the line, or updates the waker of one that is in the line.
     pub(super) fn join(&mut self, id: &mut Option<Id>, waker: &Waker) {
-        let place = id.and_then(|id| self.line.iter_mut().find(|(other, _)| *other == id));
-        match (place, &id) {
+        let known = id.and_then(|id| self.line.iter_mut().find(|(other, _)| *other == id));
+        match (known, &id) {
             (Some((_, old)), _) => old.clone_from(waker),
-            // It was woken, and found nothing.
+            // The waiter was woken, and found no key.
             (None, Some(id)) => self.line.push_back((*id, waker.clone())),
             (None, None) => {
                 let new = self.last.map_or(Id::MIN, |last| last.saturating_add(1));
@@ -33,7 +33,7 @@ impl Waiters {
         }
     }
 
-    /// Takes a waiter out, if it has ever been in.
+    /// Removes a waiter, if it was ever added.
     #[inline]
     pub(super) fn leave(&mut self, id: &mut Option<Id>) {
         if let Some(id) = id.take() {
@@ -42,23 +42,23 @@ impl Waiters {
     }
 
     fn remove(&mut self, id: Id) {
-        if let Some(place) = self.line.iter().position(|(other, _)| *other == id) {
-            self.line.remove(place);
+        if let Some(index) = self.line.iter().position(|(other, _)| *other == id) {
+            self.line.remove(index);
         }
     }
 
-    /// Whoever is first in line: there is a key to look for.
+    /// Removes the first waiter and returns its waker: a key is ready for it.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Waker> {
         self.line.pop_front().map(|(_, waker)| waker)
     }
 
-    /// All of them, who stay in the line: there is an earlier deadline to wait for.
-    pub(super) fn look_at_time(&self) -> Vec<Waker> {
+    /// Returns the wakers of all waiters, which stay in the line: they have to see an earlier deadline.
+    pub(super) fn all_wakers(&self) -> Vec<Waker> {
         self.line.iter().map(|(_, waker)| waker.clone()).collect()
     }
 
-    /// All of them.
+    /// Removes all waiters and returns their wakers.
     pub(super) fn all(&mut self) -> impl Iterator<Item = Waker> {
         self.line.drain(..).map(|(_, waker)| waker)
     }

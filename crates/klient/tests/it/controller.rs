@@ -1,9 +1,11 @@
-//! Controllers on the embedded server, with a clock that runs ahead.
+//! Controllers on the embedded server, with a paused clock.
 
+mod create_or_update;
 mod faults;
 mod outcomes;
 mod own_writes;
 mod shutdown;
+mod sources;
 mod triggers;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -22,7 +24,7 @@ use tokio::{
 
 use crate::informer::{World, within};
 
-/// A controller that runs, and what its reconciler was called with.
+/// A running controller, and the requests of its reconciler.
 pub(crate) struct Running {
     pub(crate) controller: Controller<ConfigMap>,
     pub(crate) calls: mpsc::UnboundedReceiver<Request<ConfigMap>>,
@@ -31,7 +33,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Tells of each call, and then does what a function says.
+    /// Starts a controller that sends each request to `calls`, and then calls a function.
     pub(crate) fn start<R>(
         builder: ControllerBuilder<ConfigMap>,
         reconcile: impl Fn(&Request<ConfigMap>) -> R + Send + Sync + 'static,
@@ -53,27 +55,27 @@ impl Running {
         Self { controller, calls, stop: Some(stop), task }
     }
 
-    /// The next call.
+    /// Waits for the next request.
     pub(crate) async fn call(&mut self) -> Request<ConfigMap> {
         within(self.calls.recv()).await.unwrap()
     }
 
-    /// The next call in short: key and reasons.
-    pub(crate) async fn told(&mut self) -> String {
+    /// Waits for the next request. Returns its name and reasons.
+    pub(crate) async fn next(&mut self) -> String {
         let call = self.call().await;
         format!("{}: {}", call.name(), call.reasons())
     }
 
-    /// The next calls, in any order.
-    pub(crate) async fn told_n(&mut self, count: usize) -> BTreeSet<String> {
-        let mut told = BTreeSet::new();
+    /// Waits for the next requests. Returns their names and reasons, in any order.
+    pub(crate) async fn next_n(&mut self, count: usize) -> BTreeSet<String> {
+        let mut requests = BTreeSet::new();
         for _ in 0..count {
-            told.insert(self.told().await);
+            requests.insert(self.next().await);
         }
-        told
+        requests
     }
 
-    /// Nothing is called for as long as this.
+    /// Checks that the reconciler is not called for some time.
     pub(crate) async fn quiet_for(&mut self, time: Duration) {
         if let Ok(call) = tokio::time::timeout(time, self.calls.recv()).await {
             panic!("unexpected: {call:?}");
@@ -86,7 +88,7 @@ impl Running {
     }
 }
 
-/// A controller of the config maps of a world, with metrics of its own.
+/// Returns a builder of a controller for the config maps of a world, with its own metrics.
 pub(crate) fn builder(world: &World) -> ControllerBuilder<ConfigMap> {
     Controller::builder("maps", factory(world).core_v1().config_maps()).registry(Registry::new())
 }

@@ -23,7 +23,7 @@ async fn lease(client: &Client) -> Lease {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_candidates_lead_one_after_the_other() {
+async fn candidates_lead_one_after_the_other() {
     let server = ApiServer::start().await.unwrap();
     let client = client(&server);
     let (anna, berta) = (candidate(&client, "anna"), candidate(&client, "berta"));
@@ -36,16 +36,16 @@ async fn two_candidates_lead_one_after_the_other() {
     let (first, second) = tokio::join!(anna.run(work), berta.run(work));
     let mut terms = [first.unwrap(), second.unwrap()];
     terms.sort();
-    assert!(terms[0].1 <= terms[1].0, "they overlap");
-    assert!(terms[1].0 - terms[0].1 <= Duration::from_secs(2), "it was not given back");
-    assert!(terms[0].2 < terms[1].2, "tokens grow");
+    assert!(terms[0].1 <= terms[1].0, "terms overlap");
+    assert!(terms[1].0 - terms[0].1 <= Duration::from_secs(2), "lease was not released");
+    assert!(terms[0].2 < terms[1].2, "tokens do not increase");
     let lease = lease(&client).await;
     assert_eq!(lease.metadata.labels.unwrap()["app"], "web");
     assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_says_who_leads_as_client_go_writes_it() {
+async fn lease_has_client_go_format() {
     let server = ApiServer::start().await.unwrap();
     let client = client(&server);
     let spec = candidate(&client, "anna").run(async |_| lease(&client).await.spec.unwrap()).await.unwrap();
@@ -55,7 +55,7 @@ async fn the_lease_says_who_leads_as_client_go_writes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_for_a_while_does_not_end_leadership() {
+async fn leader_survives_short_outage_of_the_server() {
     let server = ApiServer::start().await.unwrap();
     let client = client(&server);
     let kept = candidate(&client, "anna")

@@ -54,13 +54,13 @@ impl Fixture {
     }
 }
 
-/// Sends everything that was recorded, while the recorder lives on.
+/// Sends all recorded events, while the recorder still exists.
 async fn send(sink: EventSink) {
     sink.run_until(async {}).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_says_what_happened_to_what_and_who_says_so() {
+async fn event_names_object_reason_and_controller() {
     let (fixture, sink) = fixture(options()).await;
     fixture.record("no space left");
     send(sink).await;
@@ -75,7 +75,7 @@ async fn an_event_says_what_happened_to_what_and_who_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_repeats_is_a_series_whose_count_is_written_at_the_end() {
+async fn repeated_events_become_a_series() {
     let (fixture, sink) = fixture(options()).await;
     for turn in 0..5 {
         fixture.record(&format!("turn {turn}"));
@@ -84,24 +84,24 @@ async fn what_repeats_is_a_series_whose_count_is_written_at_the_end() {
     let [event] = fixture.events().await.try_into().unwrap();
     assert_eq!(event.series.unwrap().count, 5);
     let writes = fixture.server.requests().into_iter().filter(|((_, path), _)| path.contains("/events"));
-    // Made, made a series of two, and the last count.
+    // The create, the patch to a series of two, and the patch of the last count.
     assert_eq!(writes.filter(|((method, _), _)| method != "GET").map(|(_, count)| count).sum::<u64>(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_count_of_a_series_is_written_when_it_seems_over() {
+async fn sink_writes_count_of_idle_series() {
     let (fixture, sink) = fixture(options()).await;
     for _ in 0..4 {
         fixture.record("again");
     }
-    // The series is written six minutes after the last word, not at the end of the run.
+    // The count is written six minutes after the last event, not at the end of the run.
     let _ = timeout(Duration::from_secs(6 * 60 + 1), sink.run_until(pending())).await;
     let [event] = fixture.events().await.try_into().unwrap();
     assert_eq!(event.series.unwrap().count, 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_older_form_counts_and_combines_what_is_similar() {
+async fn core_events_are_counted_and_combined() {
     let (fixture, sink) = fixture(options().api(EventApi::Core)).await;
     for _ in 0..3 {
         fixture.record("the same");
@@ -117,13 +117,13 @@ async fn the_older_form_counts_and_combines_what_is_similar() {
     };
     assert_eq!(count("the same"), Some(3));
     assert_eq!(count("turn 0"), Some(1));
-    // Nine different notes are told apart, and the rest are one.
+    // Nine different notes are separate events, and the others are combined.
     assert_eq!(count("(combined from similar events): turn 11"), Some(4));
     assert_eq!(events.len(), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_events_about_one_object_are_dropped_and_counted() {
+async fn sink_drops_and_counts_too_many_events_about_one_object() {
     for api in [EventApi::Events, EventApi::Core] {
         let (fixture, sink) = fixture(options().api(api)).await;
         for turn in 0..40 {
@@ -136,19 +136,19 @@ async fn too_many_events_about_one_object_are_dropped_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recording_never_waits_and_counts_what_does_not_fit() {
+async fn record_counts_events_beyond_capacity() {
     let (fixture, sink) = fixture(options().capacity(10)).await;
     for _ in 0..25 {
         fixture.record("note");
     }
     assert_eq!(fixture.recorder.dropped(), 15);
     drop(sink);
-    fixture.record("nobody sends");
+    fixture.record("no sink");
     assert_eq!(fixture.recorder.dropped(), 16);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_whose_answer_was_lost_is_sent_again_and_is_there_once() {
+async fn sink_resends_after_lost_response_without_duplicate() {
     let (fixture, sink) = fixture(options()).await;
     fixture.server.inject(Fault::cut_after(0).on_method(http::Method::POST).times(1));
     fixture.record("note");
@@ -158,7 +158,7 @@ async fn an_event_whose_answer_was_lost_is_sent_again_and_is_there_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_waits_for_the_last_events_but_not_for_ever() {
+async fn sink_flushes_up_to_the_deadline() {
     let (fixture, sink) = fixture(options().flush_deadline(Duration::from_secs(3))).await;
     fixture.server.inject(Fault::delay(Duration::from_secs(3600)).on_method(http::Method::POST));
     for turn in 0..4 {

@@ -1,9 +1,10 @@
-//! Finalizers, and waiting, on the embedded server.
+//! Finalizers and `wait_for` on the embedded server.
 
 use std::{cell::RefCell, time::Duration};
 
 use k8s_openapi::{
-    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::{ConfigMap, Namespace},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use klient::{
     Api, Error, Patch,
@@ -26,7 +27,7 @@ async fn maps() -> (ApiServer, Api<ConfigMap>) {
     (server, maps)
 }
 
-async fn make(maps: &Api<ConfigMap>) -> ConfigMap {
+async fn create(maps: &Api<ConfigMap>) -> ConfigMap {
     let mut map = ConfigMap::default();
     map.metadata.name = Some("web".to_owned());
     maps.create(&map).await.unwrap()
@@ -48,7 +49,7 @@ fn finalizer() -> Finalizer {
 }
 
 #[tokio::test]
-async fn a_finalizer_is_on_before_the_work_and_off_after_the_cleanup() {
+async fn finalizer_is_added_before_apply_and_removed_after_cleanup() {
     let (_server, maps) = maps().await;
     let (finalizer, log) = (finalizer(), RefCell::new(Vec::new()));
     let run = async |map: &ConfigMap, works: bool| {
@@ -62,76 +63,83 @@ async fn a_finalizer_is_on_before_the_work_and_off_after_the_cleanup() {
         };
         finalizer.run(&maps, map, apply, cleanup).await
     };
-    let map = make(&maps).await;
+    let map = create(&maps).await;
     assert_eq!(run(&map, true).await.unwrap(), Some(()));
     maps.delete("web").await.unwrap();
     let going = maps.get("web").await.unwrap();
     run(&going, false).await.unwrap_err();
-    assert!(maps.get_opt("web").await.unwrap().is_some(), "it stays until cleanup works");
+    assert!(maps.get_opt("web").await.unwrap().is_some(), "object was deleted before cleanup succeeded");
     assert_eq!(run(&going, true).await.unwrap(), None);
     assert!(maps.get_opt("web").await.unwrap().is_none());
     assert_eq!(*log.borrow(), ["apply true", "cleanup true", "cleanup true"]);
 }
 
 #[tokio::test]
-async fn a_finalizer_never_undoes_what_others_wrote() {
+async fn finalizer_keeps_writes_of_other_clients() {
     let (_server, maps) = maps().await;
-    let old = make(&maps).await;
+    let old = create(&maps).await;
     let patch = Patch::merge(json!({"metadata": {"finalizers": ["example.com/other"]}, "data": {"value": "1"}}));
-    maps.patch("web", patch.clone()).await.unwrap();
+    maps.patch("web", patch).await.unwrap();
     let now = finalizer().add(&maps, &old).await.unwrap().unwrap();
     let both = ["example.com/other".to_owned(), "example.com/bucket".to_owned()];
     assert_eq!(now.metadata.finalizers.as_deref(), Some(&both[..]));
     assert_eq!(now.data.as_ref().unwrap()["value"], "1");
     let now = finalizer().remove(&maps, &old).await.unwrap().unwrap();
-    assert!(!finalizer().is_on(&now), "the version at hand does not decide");
+    assert!(!finalizer().is_on(&now), "finalizer was not removed");
 }
 
 #[tokio::test]
-async fn a_finalizer_leaves_another_object_of_the_same_name_alone() {
+async fn finalizer_ignores_another_object_with_the_same_name() {
     let (_server, maps) = maps().await;
-    let first = make(&maps).await;
+    let first = create(&maps).await;
     maps.delete("web").await.unwrap();
-    assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None, "it is gone");
-    let second = make(&maps).await;
+    assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None, "object was deleted");
+    let second = create(&maps).await;
     assert_eq!(finalizer().add(&maps, &first).await.unwrap(), None);
     assert!(!finalizer().is_on(&maps.get("web").await.unwrap()));
     finalizer().add(&maps, &second).await.unwrap().unwrap();
 }
 
 #[test]
-fn a_finalizer_needs_a_name_that_servers_take() {
-    for name in ["", "bucket", "/bucket", "example.com/", "a/b/c"] {
+fn finalizer_accepts_qualified_names_only() {
+    let long = "a".repeat(63);
+    for name in ["documents.kube.rs", "bucket", "example.com/bucket", "example.com/my_Bucket.2", long.as_str()] {
+        assert_eq!(Finalizer::new(name).unwrap().name(), name);
+    }
+    let too_long = "a".repeat(64);
+    for name in ["", "/bucket", "example.com/", "a/b/c", "-bucket", "Example.com/bucket", "a b", too_long.as_str()] {
         Finalizer::new(name).unwrap_err();
     }
+    let error = Finalizer::new("a/b/c").unwrap_err().to_string();
+    assert_eq!(error, "invalid finalizer name \"a/b/c\": use a qualified name like example.com/cleanup");
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_ends_when_the_object_is_as_expected() {
+async fn wait_for_returns_when_the_condition_holds() {
     let (_server, maps) = maps().await;
     let started = Instant::now();
     let until = is_set("2");
     let (waited, ()) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
         sleep(Duration::from_secs(3)).await;
-        make(&maps).await;
+        create(&maps).await;
         set(&maps, "1").await;
         sleep(Duration::from_secs(3)).await;
         set(&maps, "2").await;
     });
     assert_eq!(waited.unwrap().unwrap().data.unwrap()["value"], "2");
     assert_eq!(started.elapsed().as_secs(), 6);
-    assert!(wait_for(&maps, "web", &until, Duration::from_secs(1)).await.is_ok(), "it is so already");
+    assert!(wait_for(&maps, "web", &until, Duration::from_secs(1)).await.is_ok(), "condition holds already");
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_the_end_of_an_object() {
+async fn wait_for_returns_after_deletion_and_replacement() {
     let (_server, maps) = maps().await;
-    let map = make(&maps).await;
+    let map = create(&maps).await;
     let until = Until::replaced(map.metadata.uid.unwrap());
     let (waited, ()) = tokio::join!(wait_for(&maps, "web", &until, MINUTE), async {
         sleep(Duration::from_secs(3)).await;
         maps.delete("web").await.unwrap();
-        make(&maps).await;
+        create(&maps).await;
     });
     waited.unwrap();
     maps.delete("web").await.unwrap();
@@ -139,19 +147,34 @@ async fn waiting_for_the_end_of_an_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_has_a_limit() {
+async fn wait_for_times_out() {
     let (_server, maps) = maps().await;
     let started = Instant::now();
     let error = wait_for(&maps, "web", &Until::exists(), MINUTE).await.unwrap_err();
     assert!(error.is_timeout());
-    assert_eq!(error.to_string(), "configmaps \"web\" was not as expected in time");
+    let message = "timed out after 60s waiting for existence of configmaps \"web\" in namespace \"default\": last seen: not found";
+    assert_eq!(error.to_string(), message);
     assert_eq!(started.elapsed(), MINUTE);
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_outlives_a_server_that_fails() {
+async fn wait_for_reports_the_last_state_on_timeout() {
+    let server = ApiServer::start().await.unwrap();
+    let namespaces: Api<Namespace> = Api::cluster(client(&server));
+    let until = Until::condition("Ready", "True").and(Until::is(|_| false).described_as("a miracle"));
+    let error = wait_for(&namespaces, "default", &until, MINUTE).await.unwrap_err().to_string();
+    let expected = "timed out after 60s waiting for condition Ready=True and a miracle of namespaces \"default\": last seen: version ";
+    assert!(error.starts_with(expected) && error.ends_with(", phase Active"), "{error}");
+    server.inject(Fault::internal_error());
+    let error = wait_for(&namespaces, "default", &until, MINUTE).await.unwrap_err();
+    assert!(error.to_string().ends_with("last seen: never seen"), "{error}");
+    assert!(std::error::Error::source(&error).is_some(), "the error of the last request is the source");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_survives_faults_of_the_server() {
     let (server, maps) = maps().await;
-    make(&maps).await;
+    create(&maps).await;
     server.inject(Fault::internal_error().times(3));
     server.inject(Fault::cut_after(10).on_watches(true).times(2));
     let until = is_set("1");
@@ -163,7 +186,7 @@ async fn waiting_outlives_a_server_that_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_installed_is_waited_for() {
+async fn wait_for_waits_until_the_kind_is_installed() {
     let (_server, maps) = maps().await;
     let client = maps.client().clone();
     let resource = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Web"), "webs", Scope::Namespaced);
@@ -189,7 +212,7 @@ async fn a_kind_that_is_not_installed_is_waited_for() {
 }
 
 #[test]
-fn conditions_combine() {
+fn until_combines_conditions() {
     let (yes, no) = (Until::<ConfigMap>::absent(), Until::<ConfigMap>::exists());
     assert!(!yes.clone().and(no.clone()).holds(None));
     assert!(yes.clone().or(no.clone()).holds(None));

@@ -28,6 +28,7 @@ mod retries;
 mod retry_watch;
 mod routed;
 mod scripted;
+mod sendable;
 mod served;
 mod sockets;
 mod streams;

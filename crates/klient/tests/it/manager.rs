@@ -1,4 +1,4 @@
-//! Managers on the embedded server: health over real sockets, everything else with a clock that runs ahead.
+//! Managers on the embedded server: health over real sockets, everything else with a paused clock.
 
 use std::{
     sync::{
@@ -27,8 +27,8 @@ use tokio::{
 
 use crate::informer::{World, within};
 
-/// A controller that tells of its calls.
-fn telling(world: &World, name: &str) -> (Controller<ConfigMap>, mpsc::UnboundedReceiver<Request<ConfigMap>>) {
+/// Returns a controller, and the requests of its reconciler.
+fn recorded(world: &World, name: &str) -> (Controller<ConfigMap>, mpsc::UnboundedReceiver<Request<ConfigMap>>) {
     let (sender, calls) = mpsc::unbounded_channel();
     let factory = InformerFactory::new(world.client.clone());
     let controller = Controller::builder(name, factory.core_v1().config_maps()).registry(Registry::new()).reconcile(
@@ -50,23 +50,23 @@ fn until() -> (oneshot::Sender<()>, impl Future<Output = ()>) {
     (stop, async { drop(stopped.await) })
 }
 
-/// What a GET of a path says: code and body.
+/// Sends a GET request. Returns the status code and body.
 async fn get(manager: std::net::SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(manager).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 #[tokio::test]
-async fn health_and_metrics_say_how_each_part_stands() {
+async fn manager_serves_health_of_each_part_and_metrics() {
     let world = World::start().await;
     let registry = Registry::new();
     registry.counter("shop_orders_total", "Orders.", &[]).add(3);
-    let (controller, mut calls) = telling(&world, "maps");
+    let (controller, mut calls) = recorded(&world, "maps");
     let secrets = InformerFactory::new(world.client.clone()).core_v1().secrets();
     let sick = Arc::new(AtomicBool::new(false));
     let check = Arc::clone(&sick);
@@ -87,7 +87,7 @@ async fn health_and_metrics_say_how_each_part_stands() {
     within(calls.recv()).await.unwrap();
     secrets.wait_for_sync().await.unwrap();
     assert_eq!(get(address, "/readyz").await, (200, "ok".to_owned()));
-    let verbose = "[+]informer-secrets ok\n[+]controller-maps ok\nall is well\n";
+    let verbose = "[+]informer-secrets ok\n[+]controller-maps ok\nall checks passed\n";
     assert_eq!(get(address, "/readyz?verbose").await, (200, verbose.to_owned()));
     assert_eq!(get(address, "/healthz").await.0, 200);
     assert!(get(address, "/metrics").await.1.contains("shop_orders_total 3"));
@@ -97,16 +97,16 @@ async fn health_and_metrics_say_how_each_part_stands() {
     assert_eq!(get(address, "/healthz").await, (503, "[-]disk failed: full\n".to_owned()));
     assert_eq!(get(address, "/healthz?exclude=disk").await.0, 200);
     assert_eq!(get(address, "/healthz/disk").await.0, 503);
-    assert_eq!(get(address, "/healthz/disc").await, (404, "there is no check \"disc\"\n".to_owned()));
+    assert_eq!(get(address, "/healthz/disc").await, (404, "check \"disc\" not found\n".to_owned()));
 
-    // A dead watch makes it unready, and does not have it killed.
+    // A broken watch makes the process unready, and leaves it alive.
     world.server.inject(Fault::internal_error().on_path("/api/v1/secrets"));
     let mut states = secrets.states();
     world.server.end_watches();
     within(states.wait_for(|state| matches!(state, klient::informer::InformerState::Stale { .. }))).await.unwrap();
     let (code, body) = get(address, "/readyz").await;
     assert_eq!(code, 503);
-    assert!(body.contains("[-]informer-secrets failed: no news of secrets for "), "{body}");
+    assert!(body.contains("[-]informer-secrets failed: cache of secrets is stale for "), "{body}");
     assert!(body.contains("[+]controller-maps ok"), "{body}");
     assert_eq!(get(address, "/healthz?exclude=disk").await.0, 200);
     drop(stop);
@@ -115,32 +115,32 @@ async fn health_and_metrics_say_how_each_part_stands() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_said_before_anything_runs() {
+async fn build_fails_if_the_address_is_in_use() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let error = Manager::builder().serve(address).build().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport);
-    assert_eq!(error.to_string(), format!("health and metrics cannot be served on {address}"));
+    assert_eq!(error.to_string(), format!("cannot listen on {address} for health and metrics"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_with_one_name_are_refused_and_informers_of_one_kind_are_told_apart() {
+async fn build_rejects_duplicate_names_of_controllers() {
     let world = World::start().await;
-    let twice = Manager::builder().controller(telling(&world, "maps").0).controller(telling(&world, "maps").0);
+    let twice = Manager::builder().controller(recorded(&world, "maps").0).controller(recorded(&world, "maps").0);
     let error = twice.build().await.unwrap_err();
-    assert_eq!(error.to_string(), "two parts of the manager are called \"controller-maps\"");
+    assert_eq!(error.to_string(), "two parts of the manager are named \"controller-maps\": use different names");
     let factory = InformerFactory::new(world.client.clone());
     let (all, some) = (factory.core_v1().pods(), factory.namespace("default").core_v1().pods());
     Manager::builder().informer(&all).informer(&some).build().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_leader_reconciles_and_the_next_one_has_warm_caches() {
+async fn only_the_leader_reconciles() {
     let world = World::start().await;
     world.create("a").await;
     let mut managers = Vec::new();
     for identity in ["anna", "berta"] {
-        let (controller, calls) = telling(&world, identity);
+        let (controller, calls) = recorded(&world, identity);
         let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
         let manager =
             Manager::builder().informer(&informer).elected_by(elector(&world, identity)).controller(controller);
@@ -160,9 +160,9 @@ async fn only_the_leader_reconciles_and_the_next_one_has_warm_caches() {
     assert!(calls_of_berta.try_recv().is_err(), "two at once");
     drop(stop_anna);
     anna.await.unwrap().unwrap();
-    let given_back = Instant::now();
+    let released = Instant::now();
     let next = within(calls_of_berta.recv()).await.unwrap();
-    assert!(given_back.elapsed() < Duration::from_secs(3), "the lease was not given back: {:?}", given_back.elapsed());
+    assert!(released.elapsed() < Duration::from_secs(3), "lease was not released: {:?}", released.elapsed());
     let (old, new) = (call.leadership().unwrap(), next.leadership().unwrap());
     assert!(!old.is_valid() && new.token().transitions > old.token().transitions);
     drop(stop_berta);
@@ -170,7 +170,7 @@ async fn only_the_leader_reconciles_and_the_next_one_has_warm_caches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_stops_reconciling_before_another_can_lead() {
+async fn leader_stops_reconciling_before_another_can_lead() {
     let world = World::start().await;
     world.create("a").await;
     let last_polled = Arc::new(std::sync::Mutex::new(Instant::now()));
@@ -184,7 +184,7 @@ async fn a_leader_that_cannot_renew_stops_reconciling_before_another_can_lead() 
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     *polled.lock().unwrap() = Instant::now();
                 }
-                #[expect(unreachable_code, reason = "it says what the type is")]
+                #[expect(unreachable_code, reason = "it fixes the type of the future")]
                 Ok::<_, klient::Error>(Outcome::Done)
             }
         });
@@ -194,13 +194,13 @@ async fn a_leader_that_cannot_renew_stops_reconciling_before_another_can_lead() 
     world.server.inject(Fault::silence().on_path("/apis/coordination.k8s.io"));
     let cut_off = Instant::now();
     let error = within(task).await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "leadership was lost");
+    assert_eq!(error.to_string(), "leadership of default/lock was lost");
     let acted_for = *last_polled.lock().unwrap() - cut_off;
     assert!(acted_for < Duration::from_secs(15), "another one can lead after 15 s: {acted_for:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fails_ends_everything_in_an_orderly_way() {
+async fn manager_stops_all_parts_if_a_task_fails() {
     let world = World::start().await;
     world.create("a").await;
     let ended = Arc::new(AtomicUsize::new(0));
@@ -224,8 +224,8 @@ async fn a_task_that_fails_ends_everything_in_an_orderly_way() {
             Err("the disk is full")
         })
         .task("events", async move |stop| {
-            stop.asked().await;
-            // Controllers may record events until they have ended.
+            stop.requested().await;
+            // Controllers may record events until they have stopped.
             after_all.store(seen.load(Ordering::SeqCst) == 1, Ordering::SeqCst);
             Ok::<_, klient::Error>(())
         })
@@ -239,7 +239,7 @@ async fn a_task_that_fails_ends_everything_in_an_orderly_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_does_not_end_is_dropped() {
+async fn manager_drops_a_task_that_does_not_stop() {
     let manager = Manager::builder()
         .drain_for(Duration::from_secs(7))
         .task("stubborn", async |_| std::future::pending::<Result<(), klient::Error>>().await)
@@ -249,11 +249,11 @@ async fn a_task_that_does_not_end_is_dropped() {
     let began = Instant::now();
     let error = manager.run_until(std::future::ready(())).await.unwrap_err();
     assert_eq!((error.kind(), began.elapsed().as_secs()), (ErrorKind::Timeout, 7));
-    assert_eq!(error.to_string(), "1 tasks did not end within 7s and were dropped");
+    assert_eq!(error.to_string(), "1 tasks did not stop within 7s and were dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_reconcile_is_what_liveness_is_for() {
+async fn liveness_fails_while_a_reconcile_is_stuck() {
     let world = World::start().await;
     world.create("a").await;
     let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
@@ -278,11 +278,67 @@ async fn a_stuck_reconcile_is_what_liveness_is_for() {
     })
     .await;
     tokio::time::sleep(Duration::from_secs(100)).await;
-    // Sockets take real time.
+    // Sockets need real time.
     tokio::time::resume();
     let (code, body) = get(address, "/livez").await;
     assert_eq!(code, 503);
     assert!(body.starts_with("[-]controller-maps failed: a reconcile has been running for 10"), "{body}");
     drop(stop);
     assert_eq!(task.await.unwrap().unwrap_err().to_string(), "controller-maps failed");
+}
+
+#[tokio::test]
+async fn manager_serves_routes_of_the_program() {
+    let manager = Manager::builder()
+        .serve(([127, 0, 0, 1], 0))
+        .route("/version", |_| async { http::Response::new("1.2.3") })
+        .route("/files/", async |request: http::Request<_>| {
+            let path = request.uri().path().to_owned();
+            http::Response::builder().status(http::StatusCode::ACCEPTED).body(path).unwrap()
+        })
+        .route("/files/one", |_| async { http::Response::new("longest") })
+        .build()
+        .await
+        .unwrap();
+    let address = manager.address().unwrap();
+    let (stop, stopped) = until();
+    let task = tokio::spawn(manager.run_until(stopped));
+    assert_eq!(get(address, "/version").await, (200, "1.2.3".to_owned()));
+    assert_eq!(get(address, "/files/a/b").await, (202, "/files/a/b".to_owned()));
+    assert_eq!(get(address, "/files/one").await, (200, "longest".to_owned()));
+    assert_eq!(get(address, "/versions").await.0, 404);
+    assert_eq!(get(address, "/healthz").await.0, 200);
+    drop(stop);
+    task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn build_rejects_invalid_routes() {
+    let error = |builder: klient::manager::ManagerBuilder| async { builder.build().await.unwrap_err().to_string() };
+    let served = || Manager::builder().serve(([127, 0, 0, 1], 0));
+    let page = async |_| http::Response::new("");
+    for (builder, problem) in [
+        (served().route("version", page), "invalid route \"version\": the path must start with a slash"),
+        (served().route("/healthz/x", page), "invalid route \"/healthz/x\": the manager serves this path itself"),
+        (served().route("/a", page).route("/a", page), "invalid route \"/a\": the path has two routes"),
+        (Manager::builder().route("/a", page), "invalid route \"/a\": call `serve` with an address"),
+    ] {
+        assert_eq!(error(builder).await, problem);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn manager_reports_leader_changes() {
+    let world = World::start().await;
+    assert!(Manager::builder().build().await.unwrap().leader_changes().is_none());
+    let manager = Manager::builder().elected_by(elector(&world, "anna")).build().await.unwrap();
+    let mut leaders = manager.leader_changes().unwrap();
+    assert_eq!(leaders.next().await, Some(None));
+    let (stop, stopped) = until();
+    let task = tokio::spawn(manager.run_until(stopped));
+    assert_eq!(within(leaders.next()).await, Some(Some("anna".to_owned())));
+    drop(stop);
+    task.await.unwrap().unwrap();
+    assert_eq!(leaders.next().await, Some(None));
+    assert_eq!(leaders.next().await, None);
 }

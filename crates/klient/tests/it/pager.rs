@@ -164,9 +164,9 @@ async fn each_object_is_given_until_one_is_refused() {
     let pages = || Script::new([page(&["a", "b"], Some("t")), page(&["c"], None)]);
     let script = pages();
     let mut seen = Vec::new();
-    let each = async |map: ConfigMap| {
+    let each = |map: ConfigMap| {
         seen.push(map.metadata.name.unwrap());
-        Ok::<_, Error>(())
+        async { Ok::<_, Error>(()) }
     };
     Pager::new(script.maps(), ListOptions::default()).for_each(each).await.unwrap();
     assert_eq!(seen, ["a", "b", "c"]);
@@ -174,9 +174,9 @@ async fn each_object_is_given_until_one_is_refused() {
 
     let script = Script::new([page(&["a", "b"], Some("t"))]);
     let mut seen = 0;
-    let each = async |_: ConfigMap| {
+    let each = |_: ConfigMap| {
         seen += 1;
-        Err(Error::new(ErrorKind::Canceled, "enough"))
+        async { Err(Error::new(ErrorKind::Canceled, "enough")) }
     };
     let error = Pager::new(script.maps(), ListOptions::default()).for_each(each).await.unwrap_err();
     assert_eq!((error.to_string().as_str(), seen), ("enough", 1));

@@ -1,4 +1,4 @@
-//! The rules, one at a time.
+//! The rules of an election, one at a time.
 
 use tokio::time::{sleep, timeout};
 
@@ -12,7 +12,7 @@ fn path(world: &World) -> Path {
 }
 
 #[test]
-fn times_must_leave_room_for_each_other() {
+fn options_reject_timings_that_overlap() {
     let world = World::default();
     let problem = |identity: &str, options: ElectionOptions| {
         LeaderElector::new(path(&world), identity, options.registry(Registry::new()))
@@ -33,7 +33,7 @@ fn times_must_leave_room_for_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_leads_and_its_lease_is_given_back_after_the_work() {
+async fn elector_releases_lease_after_work() {
     let world = World::default();
     let elector = elector("anna", &path(&world), 1.0);
     let during = elector
@@ -41,47 +41,47 @@ async fn the_first_leads_and_its_lease_is_given_back_after_the_work() {
             sleep(secs(60)).await;
             assert!(leadership.is_valid() && elector.is_leader());
             assert_eq!(elector.leader().as_deref(), Some("anna"));
-            world.held().unwrap().record
+            world.lease().unwrap().record
         })
         .await
         .unwrap();
     assert_eq!((during.holder.as_str(), during.transitions), ("anna", 0));
-    let after = world.held().unwrap().record;
+    let after = world.lease().unwrap().record;
     assert_eq!(after.holder, "");
     assert!(!elector.is_leader());
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_was_told_to_stop_ends_before_the_lease_is_given_back() {
+async fn elector_renews_lease_until_stopping_work_ends() {
     let world = World::default();
     let elector = elector("anna", &path(&world), 1.0);
     let ended = elector
         .run_until(sleep(secs(5)), async |leadership: Leadership| {
             leadership.ended().await;
-            let told = Instant::now();
-            // Longer than the lease: it is renewed meanwhile.
+            let stopping = Instant::now();
+            // Longer than the lease, which is renewed meanwhile.
             sleep(secs(40)).await;
-            assert_eq!(world.held().unwrap().record.holder, "anna");
-            told.elapsed()
+            assert_eq!(world.lease().unwrap().record.holder, "anna");
+            stopping.elapsed()
         })
         .await
         .unwrap();
     assert_eq!(ended, Some(secs(40)));
-    assert_eq!(world.held().unwrap().record.holder, "");
+    assert_eq!(world.lease().unwrap().record.holder, "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_is_told_to_stop_never_works() {
+async fn candidate_stops_without_working() {
     let world = World::default();
     world.overwrite("berta");
     let elector = elector("anna", &path(&world), 1.0);
-    let outcome = elector.run_until(sleep(secs(5)), async |_| unreachable!("it does not lead")).await;
+    let outcome = elector.run_until(sleep(secs(5)), async |_| unreachable!("candidate leads")).await;
     assert_eq!(outcome.unwrap(), None::<()>);
-    assert_eq!(world.held().unwrap().record.holder, "berta");
+    assert_eq!(world.lease().unwrap().record.holder, "berta");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_given_back_is_taken_at_the_next_look() {
+async fn candidate_acquires_released_lease_at_once() {
     let world = World::default();
     world.overwrite("");
     let started = Instant::now();
@@ -92,7 +92,7 @@ async fn a_lease_that_was_given_back_is_taken_at_the_next_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_of_another_one_is_taken_when_it_did_not_change_for_its_duration() {
+async fn candidate_acquires_lease_unchanged_for_its_duration() {
     let world = World::default();
     world.overwrite("berta");
     let started = Instant::now();
@@ -101,29 +101,29 @@ async fn a_lease_of_another_one_is_taken_when_it_did_not_change_for_its_duration
 }
 
 #[tokio::test(start_paused = true)]
-async fn leadership_is_lost_at_the_renew_deadline_if_the_server_is_gone() {
+async fn leadership_ends_at_renew_deadline_if_server_is_down() {
     let world = World::default();
     let path = path(&world);
     let elector = elector("anna", &path, 1.0);
-    let told = std::cell::Cell::new(None);
+    let ended_after = std::cell::Cell::new(None);
     let outcome = elector
         .run(async |leadership: Leadership| {
             path.change(|trouble| trouble.cut = true);
             let started = Instant::now();
             leadership.ended().await;
-            told.set(Some(started.elapsed()));
+            ended_after.set(Some(started.elapsed()));
             assert!(!leadership.is_valid());
-            // It would go on for ever.
+            // This work never ends by itself.
             std::future::pending::<()>().await;
         })
         .await;
     let error = outcome.unwrap_err();
-    assert_eq!(error.to_string(), "leadership was lost");
-    assert_eq!(told.get().unwrap().as_secs(), 10);
+    assert_eq!(error.to_string(), "leadership of simulated was lost");
+    assert_eq!(ended_after.get().unwrap().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_does_not_stop_is_dropped_before_another_one_can_lead() {
+async fn elector_drops_work_before_another_can_lead() {
     let world = World::default();
     let path = path(&world);
     let started = Instant::now();
@@ -139,7 +139,7 @@ async fn work_that_does_not_stop_is_dropped_before_another_one_can_lead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stolen_lease_ends_leadership_at_the_next_renewal() {
+async fn leadership_ends_at_next_renewal_if_lease_is_stolen() {
     let world = World::default();
     let elector = elector("anna", &path(&world), 1.0);
     let started = Instant::now();
@@ -152,12 +152,12 @@ async fn a_stolen_lease_ends_leadership_at_the_next_renewal() {
         .await;
     outcome.unwrap_err();
     assert_eq!(started.elapsed().as_secs(), 2);
-    assert_eq!(world.held().unwrap().record.holder, "berta");
-    assert_eq!(elector.shared.slow_path.value(), 1);
+    assert_eq!(world.lease().unwrap().record.holder, "berta");
+    assert_eq!(elector.observed.slow_path.value(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_deleted_is_made_anew_by_its_leader() {
+async fn leader_recreates_deleted_lease() {
     let world = World::default();
     let elector = elector("anna", &path(&world), 1.0);
     let outcome = elector
@@ -170,7 +170,7 @@ async fn a_lease_that_was_deleted_is_made_anew_by_its_leader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_deleted_is_not_taken_before_its_leader_must_have_noticed() {
+async fn candidate_waits_out_a_deleted_lease() {
     let world = World::default();
     world.overwrite("berta");
     let elector = elector("anna", &path(&world), 1.0);
@@ -183,7 +183,7 @@ async fn a_lease_that_was_deleted_is_not_taken_before_its_leader_must_have_notic
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_cannot_be_written_is_lost_and_taken_again_later() {
+async fn elector_leads_again_after_writes_were_refused() {
     let world = World::default();
     let path = path(&world);
     let elector = elector("anna", &path, 1.0);
@@ -192,13 +192,13 @@ async fn a_lease_that_cannot_be_written_is_lost_and_taken_again_later() {
         leadership.ended().await;
     };
     elector.run(work).await.unwrap_err();
-    assert!(timeout(secs(60), elector.run(async |_| ())).await.is_err(), "it cannot lead");
+    assert!(timeout(secs(60), elector.run(async |_| ())).await.is_err(), "candidate leads without a lease");
     path.change(|trouble| trouble.refused = false);
     elector.run(async |_| ()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_server_is_no_reason_to_lose_the_lease() {
+async fn leader_keeps_lease_on_slow_server() {
     let world = World::default();
     let path = path(&world);
     path.change(|trouble| trouble.slow = secs(2));
@@ -209,7 +209,7 @@ async fn a_slow_server_is_no_reason_to_lose_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_and_metrics_tell_who_leads() {
+async fn elector_reports_leadership_in_health_and_metrics() {
     let world = World::default();
     let registry = Registry::new();
     let options = ElectionOptions::default().registry(registry.clone());
@@ -220,7 +220,7 @@ async fn health_and_metrics_tell_who_leads() {
         .run(async |_| {
             assert!(registry.render().contains(&line(1)));
             assert!(elector.check(Duration::ZERO).is_ok());
-            // Nothing can be renewed while the work blocks its thread.
+            // The lease cannot be renewed while the work blocks its thread.
             tokio::time::advance(secs(16)).await;
             assert!(elector.check(Duration::ZERO).is_err());
             assert!(elector.check(secs(20)).is_ok());
@@ -229,4 +229,55 @@ async fn health_and_metrics_tell_who_leads() {
         .ok();
     assert!(registry.render().contains(&line(0)));
     assert!(elector.check(Duration::ZERO).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_never_led_makes_no_request_at_shutdown() {
+    let world = World::default();
+    let path = path(&world);
+    path.change(|trouble| trouble.cut = true);
+    let started = Instant::now();
+    let outcome = elector("anna", &path, 1.0).run_until(sleep(secs(7)), async |_| ()).await;
+    assert_eq!(outcome.unwrap(), None);
+    // A request to release the lease would have to time out first.
+    assert_eq!(started.elapsed(), secs(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_releases_lease_acquired_without_a_response() {
+    let world = World::default();
+    world.overwrite("");
+    let path = path(&world);
+    let elector = elector("anna", &path, 1.0);
+    let signal = async {
+        // The write that acquires the lease is stored, and its response is on the way.
+        while world.lease().is_none_or(|lease| lease.record.holder != "anna") {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    path.change(|trouble| trouble.slow = secs(2));
+    let outcome = elector.run_until(signal, async |_| ()).await;
+    assert_eq!(outcome.unwrap(), None);
+    assert_eq!(world.lease().unwrap().record.holder, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_changes_yields_current_leader_and_each_new_one() {
+    let world = World::default();
+    world.overwrite("berta");
+    let elector = elector("anna", &path(&world), 1.0);
+    let mut changes = elector.leader_changes();
+    assert_eq!(changes.next().await, Some(None));
+    let leaders = async {
+        let mut leaders = Vec::new();
+        for _ in 0..3 {
+            leaders.push(changes.next().await.unwrap());
+        }
+        leaders
+    };
+    let (led, leaders) = tokio::join!(elector.run(async |_| sleep(secs(1)).await), leaders);
+    led.unwrap();
+    assert_eq!(leaders, [Some("berta".to_owned()), Some("anna".to_owned()), None]);
+    drop(elector);
+    assert_eq!((changes.next().await, changes.next().await), (None, None));
 }

@@ -1,4 +1,4 @@
-//! Several candidates under partitions, losses, delays, pauses, clocks that run apart, and a lease that vanishes.
+//! Several candidates under partitions, packet loss, delays, suspended processes and drifting clocks.
 
 use tokio::{
     task::JoinSet,
@@ -15,7 +15,7 @@ fn simulate<F: Future>(simulation: impl FnOnce() -> F) -> F::Output {
     runtime.block_on(simulation())
 }
 
-/// Stands for election again and again; while it leads, it acts.
+/// Runs for election again and again, and acts while it leads.
 async fn candidate(name: &'static str, path: Path, chance: Chance, rate: f64) {
     let elector = elector(name, &path, rate);
     loop {
@@ -37,13 +37,13 @@ async fn candidate(name: &'static str, path: Path, chance: Chance, rate: f64) {
     }
 }
 
-/// Changes what is wrong with one candidate, every few seconds.
+/// Changes the faults of one candidate every few seconds.
 async fn trouble(path: Path, chance: Chance) {
     loop {
         sleep(secs(1).mul_f64(chance.between(0.5, 15.0))).await;
         path.change(|trouble| {
             trouble.cut = chance.happens(0.25);
-            trouble.asleep = chance.happens(0.2);
+            trouble.suspended = chance.happens(0.2);
             trouble.refused = chance.happens(0.1);
             trouble.loss = if chance.happens(0.3) { chance.between(0.0, 0.6) } else { 0.0 };
             trouble.slow = secs(1).mul_f64(if chance.happens(0.3) { chance.between(0.0, 8.0) } else { 0.02 });
@@ -57,12 +57,12 @@ fn run(seed: u64) -> u64 {
         let mut all = JoinSet::new();
         for name in ["anna", "berta", "clara"] {
             let path = Path::new(&world, &chance);
-            // Six minutes per hour apart: far more than clocks that work.
+            // Up to six minutes per hour apart: far more than working clocks.
             let rate = chance.between(0.95, 1.05);
             all.spawn(candidate(name, path.clone(), chance.clone(), rate));
             all.spawn(trouble(path, chance.clone()));
         }
-        // Whatever panics ends the run.
+        // A panic of any task ends the run.
         let ended = timeout(secs(80), all.join_next()).await;
         if let Ok(Some(Err(error))) = ended {
             panic!("seed {seed}: {error}");
@@ -72,18 +72,18 @@ fn run(seed: u64) -> u64 {
 }
 
 #[test]
-fn two_never_act_at_once_in_a_thousand_runs() {
+fn simulated_leaders_never_overlap_in_1000_runs() {
     let runs: Vec<u64> = std::thread::scope(|scope| {
         let half = |part: u64| scope.spawn(move || (0..500).map(|seed| run(2 * seed + part)).collect::<Vec<_>>());
         [half(0), half(1)].into_iter().flat_map(|part| part.join().unwrap()).collect()
     });
     assert_eq!(runs.len(), 1000);
     let idle = runs.iter().filter(|acts| **acts == 0).count();
-    assert!(idle < 20, "in {idle} runs nobody ever led");
+    assert!(idle < 20, "no candidate led in {idle} runs");
 }
 
 #[test]
-fn another_takes_over_within_the_lease_and_a_retry() {
+fn candidate_takes_over_within_lease_and_retry_period() {
     let mut longest = Duration::ZERO;
     for seed in 0..100 {
         let took = simulate(async || {
@@ -106,17 +106,17 @@ fn another_takes_over_within_the_lease_and_a_retry() {
             sleep(secs(20).mul_f64(1.0 + chance.number())).await;
             let first = world.actor().unwrap();
             let (_, path) = paths.into_iter().find(|(name, _)| *name == first).unwrap();
-            path.change(|trouble| trouble.asleep = true);
+            path.change(|trouble| trouble.suspended = true);
             let died = Instant::now();
             while world.actor().as_ref() == Some(&first) {
                 advance(Duration::from_millis(10)).await;
                 tokio::task::yield_now().await;
-                assert!(died.elapsed() < secs(60), "nobody takes over");
+                assert!(died.elapsed() < secs(60), "no candidate takes over");
             }
             died.elapsed()
         });
         longest = longest.max(took);
     }
-    // One step of the clock and one of the simulation more.
+    // The tolerance is one step of the clock and one of the simulation.
     assert!(longest <= secs(17) + Duration::from_millis(50), "{longest:?}");
 }

@@ -1,6 +1,6 @@
-//! A simulated world: one lock, candidates whose networks fail, whose clocks run fast or slow, and which stop for a while.
+//! A simulated world: one lock, and candidates with network faults, drifting clocks and suspended processes.
 //!
-//! Everything happens on a paused clock in one thread, and all chance comes from one seed: a run can be repeated.
+//! Everything runs on a paused clock in one thread, and all randomness comes from one seed, so that a run can be repeated.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// Numbers from a seed.
+/// A random number generator with a seed.
 #[derive(Clone)]
 pub(super) struct Chance(Arc<Mutex<u64>>);
 
@@ -21,7 +21,7 @@ impl Chance {
         Self(Arc::new(Mutex::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// From 0 up to 1.
+    /// Returns a number from 0 up to 1.
     pub(super) fn number(&self) -> f64 {
         let mut state = self.0.lock().unwrap();
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -40,29 +40,29 @@ impl Chance {
     }
 }
 
-/// The lock that all compete for, and what has happened.
+/// The lock that all candidates compete for, and the history of leaders' actions.
 #[derive(Clone, Default)]
 pub(super) struct World(Arc<Mutex<Facts>>);
 
 #[derive(Default)]
 struct Facts {
-    held: Option<Held>,
+    lease: Option<VersionedRecord>,
     writes: u64,
-    /// Who acted last, and the version with which its leadership began.
+    /// The leader that acted last, and the version with which its leadership began.
     actor: Option<(String, u64)>,
     acts: HashMap<String, u64>,
 }
 
 impl World {
-    pub(super) fn held(&self) -> Option<Held> {
-        self.0.lock().unwrap().held.clone()
+    pub(super) fn lease(&self) -> Option<VersionedRecord> {
+        self.0.lock().unwrap().lease.clone()
     }
 
-    pub(super) fn put(&self, held: Option<Held>) {
-        self.0.lock().unwrap().held = held;
+    pub(super) fn put(&self, lease: Option<VersionedRecord>) {
+        self.0.lock().unwrap().lease = lease;
     }
 
-    /// Writes as somebody else would.
+    /// Writes as another candidate would.
     pub(super) fn overwrite(&self, holder: &str) {
         let mut facts = self.0.lock().unwrap();
         facts.writes += 1;
@@ -75,10 +75,10 @@ impl World {
             renewed: now,
             transitions: 7,
         };
-        facts.held = Some(Held { record, version });
+        facts.lease = Some(VersionedRecord { record, version });
     }
 
-    /// A leader does something. Nobody may do so after a later leader has.
+    /// Notes that a leader acts. Fails if a later leader has acted before.
     pub(super) fn act(&self, who: &str, token: &FencingToken) {
         let began: u64 = token.version.parse().unwrap();
         let mut facts = self.0.lock().unwrap();
@@ -98,20 +98,20 @@ impl World {
         self.0.lock().unwrap().acts.values().sum()
     }
 
-    fn write(&self, expected: Option<&str>, record: LeaderRecord) -> Result<Held, Error> {
+    fn write(&self, expected: Option<&str>, record: LeaderRecord) -> Result<VersionedRecord, Error> {
         let mut facts = self.0.lock().unwrap();
-        let current = facts.held.as_ref().map(|held| held.version.as_str());
+        let current = facts.lease.as_ref().map(|lease| lease.version.as_str());
         if current != expected {
-            return Err(Error::new(ErrorKind::Conflict, "it changed"));
+            return Err(Error::new(ErrorKind::Conflict, "lease has changed"));
         }
         facts.writes += 1;
-        let held = Held { record, version: facts.writes.to_string() };
-        facts.held = Some(held.clone());
-        Ok(held)
+        let lease = VersionedRecord { record, version: facts.writes.to_string() };
+        facts.lease = Some(lease.clone());
+        Ok(lease)
     }
 }
 
-/// One candidate's way to the lock.
+/// One candidate's network path to the lock.
 #[derive(Clone)]
 pub(super) struct Path {
     pub(super) world: World,
@@ -119,18 +119,18 @@ pub(super) struct Path {
     changed: Arc<Notify>,
 }
 
-/// What is wrong with it.
+/// The faults of one candidate.
 #[derive(Clone)]
 pub(super) struct Trouble {
     pub(super) chance: Chance,
     pub(super) cut: bool,
-    /// Requests and answers take up to so long each.
+    /// The longest time that a request or a response travels.
     pub(super) slow: Duration,
-    /// How often a request is lost, or its answer.
+    /// The probability that a request or its response is lost.
     pub(super) loss: f64,
     pub(super) refused: bool,
-    pub(super) asleep: bool,
-    /// How fast its clock is; what it reads as a duration is so much shorter.
+    pub(super) suspended: bool,
+    /// The rate of its clock: durations appear shorter by this factor.
     pub(super) rate: f64,
 }
 
@@ -142,7 +142,7 @@ impl Path {
             slow: Duration::ZERO,
             loss: 0.0,
             refused: false,
-            asleep: false,
+            suspended: false,
             rate: 1.0,
         };
         Self { world: world.clone(), trouble: Arc::new(Mutex::new(trouble)), changed: Arc::default() }
@@ -157,40 +157,40 @@ impl Path {
         self.trouble.lock().unwrap().clone()
     }
 
-    /// One way of a message: it takes a while, or is lost.
+    /// Delays a message, or loses it.
     async fn travel(&self) -> Result<(), Error> {
         let trouble = self.trouble();
         tokio::time::sleep(trouble.slow.mul_f64(trouble.chance.number())).await;
         let trouble = self.trouble();
         if trouble.cut || trouble.chance.happens(trouble.loss) {
-            // As if nobody answered: whoever asks has to give up by itself.
+            // No response ever comes: the caller has to time out.
             std::future::pending::<()>().await;
         }
         Ok(())
     }
 
-    /// A request that is done where the lock is even if whoever asked has given up.
-    async fn ask<T: Send + 'static>(
+    /// Sends a request. It is processed even if the caller has given up.
+    async fn send<T: Send + 'static>(
         &self,
-        what: impl FnOnce(&World) -> Result<T, Error> + Send + 'static,
+        request: impl FnOnce(&World) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (path, world) = (self.clone(), self.world.clone());
         let done = tokio::spawn(async move {
             path.travel().await?;
-            let outcome = what(&world);
+            let outcome = request(&world);
             path.travel().await?;
             outcome
         });
         done.await.unwrap()
     }
 
-    fn read(&self, held: Held) -> Held {
+    fn read(&self, lease: VersionedRecord) -> VersionedRecord {
         let rate = self.trouble().rate;
-        let lease_duration = held.record.lease_duration.div_f64(rate);
-        Held { record: LeaderRecord { lease_duration, ..held.record }, ..held }
+        let lease_duration = lease.record.lease_duration.div_f64(rate);
+        VersionedRecord { record: LeaderRecord { lease_duration, ..lease.record }, ..lease }
     }
 
-    /// What is written is the same for all clocks; times of day are nonsense.
+    /// Returns the record as it is stored: durations are real time, and times of day are random.
     fn written(&self, record: &LeaderRecord) -> Result<LeaderRecord, Error> {
         let trouble = self.trouble();
         if trouble.refused {
@@ -202,19 +202,19 @@ impl Path {
 }
 
 impl LeaderLock for Path {
-    async fn get(&self) -> Result<Option<Held>, Error> {
-        let held = self.ask(|world| Ok(world.held())).await?;
-        Ok(held.map(|held| self.read(held)))
+    async fn get(&self) -> Result<Option<VersionedRecord>, Error> {
+        let lease = self.send(|world| Ok(world.lease())).await?;
+        Ok(lease.map(|lease| self.read(lease)))
     }
 
-    async fn create(&self, record: &LeaderRecord) -> Result<Held, Error> {
+    async fn create(&self, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
         let record = self.written(record)?;
-        self.ask(move |world| world.write(None, record)).await.map(|held| self.read(held))
+        self.send(move |world| world.write(None, record)).await.map(|lease| self.read(lease))
     }
 
-    async fn update(&self, version: &str, record: &LeaderRecord) -> Result<Held, Error> {
+    async fn update(&self, version: &str, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
         let (record, version) = (self.written(record)?, version.to_owned());
-        self.ask(move |world| world.write(Some(&version), record)).await.map(|held| self.read(held))
+        self.send(move |world| world.write(Some(&version), record)).await.map(|lease| self.read(lease))
     }
 
     fn name(&self) -> String {
@@ -222,7 +222,7 @@ impl LeaderLock for Path {
     }
 }
 
-/// A candidate, by its name, whose clock runs at that rate.
+/// Creates a candidate whose clock runs at `rate`.
 pub(super) fn elector(name: &str, path: &Path, rate: f64) -> LeaderElector<Path> {
     path.change(|trouble| trouble.rate = rate);
     let chance = path.trouble().chance;
@@ -237,11 +237,11 @@ pub(super) fn elector(name: &str, path: &Path, rate: f64) -> LeaderElector<Path>
     elector
 }
 
-/// Runs a future, but does not touch it while its process is stopped.
+/// Runs a future, but does not poll it while its process is suspended.
 pub(super) async fn stoppable<F: Future>(path: &Path, process: F) -> F::Output {
     let mut process = pin!(process);
     loop {
-        if path.trouble().asleep {
+        if path.trouble().suspended {
             path.changed.notified().await;
             continue;
         }

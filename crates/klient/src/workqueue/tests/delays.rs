@@ -1,11 +1,11 @@
-//! Keys that wait for their time.
+//! Delayed keys.
 
 use tokio::time::{advance, timeout};
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_is_handed_out_at_its_time_and_not_before() {
+async fn delayed_key_is_handed_out_at_its_time() {
     let queue = queue();
     let started = Instant::now();
     queue.add_after(1, secs(10));
@@ -16,14 +16,14 @@ async fn a_delayed_key_is_handed_out_at_its_time_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_delay_is_now() {
+async fn zero_delay_adds_at_once() {
     let queue = queue();
     queue.add_after(1, Duration::ZERO);
     assert_eq!((queue.len(), queue.delayed()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_earlier_of_two_times_counts() {
+async fn earlier_of_two_delays_counts() {
     for delays in [[5, 60], [60, 5]] {
         let queue = queue();
         let started = Instant::now();
@@ -33,12 +33,12 @@ async fn the_earlier_of_two_times_counts() {
         assert_eq!(queue.delayed(), 1);
         drop(queue.get().await);
         assert_eq!(started.elapsed().as_secs(), 5);
-        assert!(timeout(secs(100), queue.get()).await.is_err(), "there was only one");
+        assert!(timeout(secs(100), queue.get()).await.is_err(), "the key was handed out twice");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_can_be_replaced_by_a_later_one() {
+async fn reschedule_replaces_a_delay() {
     let queue = queue();
     let started = Instant::now();
     queue.add_after(1, secs(5));
@@ -48,7 +48,7 @@ async fn a_time_can_be_replaced_by_a_later_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_can_be_taken_back() {
+async fn cancel_removes_a_delay() {
     let queue = queue();
     queue.add_after(1, secs(5));
     assert!(queue.cancel(&1));
@@ -58,7 +58,7 @@ async fn a_delay_can_be_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_delayed_can_be_seen() {
+async fn next_delayed_returns_the_first_key() {
     let queue = queue();
     assert_eq!(queue.next_delayed(), None);
     queue.add_after(1, secs(50));
@@ -70,7 +70,7 @@ async fn what_is_delayed_can_be_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_runs_a_delayed_key_now_and_leaves_the_later_turn() {
+async fn add_of_delayed_key_keeps_the_delay() {
     let queue = queue();
     queue.add_after(1, secs(5));
     queue.add(1);
@@ -80,7 +80,7 @@ async fn an_add_runs_a_delayed_key_now_and_leaves_the_later_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_time_comes_during_its_turn_comes_again_after_it() {
+async fn delay_that_ends_during_a_turn_makes_one_more() {
     let queue = queue();
     queue.add_after(1, secs(5));
     queue.add(1);
@@ -92,7 +92,7 @@ async fn a_key_whose_time_comes_during_its_turn_comes_again_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_key_makes_those_who_wait_look_again() {
+async fn earlier_delay_wakes_waiting_gets() {
     let queue = queue();
     let started = Instant::now();
     queue.add_after(1, secs(100));
@@ -106,7 +106,7 @@ async fn an_earlier_key_makes_those_who_wait_look_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_one_who_keeps_the_time_goes_away_another_one_does() {
+async fn delayed_key_is_handed_out_if_a_waiter_is_dropped() {
     let queue = queue();
     queue.add_after(1, secs(3));
     let mut keeper = Box::pin(queue.get());
@@ -123,13 +123,13 @@ async fn when_the_one_who_keeps_the_time_goes_away_another_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_one_who_keeps_the_time_gets_a_key_another_one_does() {
+async fn delayed_key_is_handed_out_if_a_waiter_is_busy() {
     let queue = queue();
     let worker = || {
         let queue = queue.clone();
         tokio::spawn(async move {
             let item = queue.get().await;
-            // Holds on to its key, and looks at no time meanwhile.
+            // Keeps its key, and does not poll the queue meanwhile.
             item.map(|item| (*item, Instant::now(), item.into_owned()))
         })
     };
@@ -145,7 +145,7 @@ async fn when_the_one_who_keeps_the_time_gets_a_key_another_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_of_one_time_wake_as_many_workers() {
+async fn keys_with_one_deadline_wake_several_workers() {
     let queue = queue();
     (0..8).for_each(|key| queue.add_after(key, secs(1)));
     let barrier = Arc::new(tokio::sync::Barrier::new(8));
@@ -164,7 +164,7 @@ async fn keys_of_one_time_wake_as_many_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_without_end_is_no_problem() {
+async fn queue_accepts_the_longest_delay() {
     let queue = queue();
     queue.add_after(1, Duration::MAX);
     assert!(timeout(secs(1000), queue.get()).await.is_err());
@@ -172,7 +172,7 @@ async fn a_delay_without_end_is_no_problem() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_keys_go_through_delays_and_rate_limits() {
+async fn queue_processes_100000_delayed_and_failing_keys() {
     let options = QueueOptions::default().rate_limiter(ExponentialBackoff::default());
     let queue = WorkQueue::with_options(options);
     const KEYS: u32 = 100_000;
@@ -198,10 +198,10 @@ async fn a_hundred_thousand_keys_go_through_delays_and_rate_limits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_getter_that_is_not_polled_keeps_no_delayed_key_from_others() {
+async fn unpolled_get_does_not_block_delayed_keys() {
     let queue = queue();
     let started = Instant::now();
-    // Waits first, and is looked at no more: as in a loop that selects among several things and works on another one.
+    // Waits first and is not polled again, as in a `select!` loop that works on another branch.
     let mut idle = pin!(queue.get());
     assert!(poll_once(idle.as_mut()).is_pending());
     queue.add_after(1, secs(20));
@@ -211,7 +211,7 @@ async fn a_getter_that_is_not_polled_keeps_no_delayed_key_from_others() {
         async move { timeout(secs(100), queue.get()).await.ok().flatten().map(|item| *item) }
     });
     tokio::task::yield_now().await;
-    // An earlier one, of which the one that is not polled could not tell the others.
+    // An earlier key, which the waiter that is not polled could not announce to others.
     queue.add_after(2, secs(10));
     assert_eq!(other.await.unwrap(), Some(2));
     assert_eq!(started.elapsed().as_secs(), 10);

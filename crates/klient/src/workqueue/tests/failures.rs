@@ -1,4 +1,4 @@
-//! Failures: counted, forgotten, never kept for ever.
+//! Failures: counted, forgotten, and removed when they are old.
 
 use tokio::time::{advance, timeout};
 
@@ -6,7 +6,7 @@ use super::{super::state::FAILURES_KEPT, *};
 use crate::metrics::Registry;
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_waits_longer_each_time() {
+async fn failing_key_waits_longer_each_time() {
     let queue = queue();
     queue.add(1);
     let mut waits = Vec::new();
@@ -21,7 +21,7 @@ async fn a_key_that_fails_waits_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_forgotten_starts_anew() {
+async fn forget_resets_failures() {
     let queue = queue();
     for _ in 0..3 {
         queue.add_rate_limited(1);
@@ -35,7 +35,7 @@ async fn a_key_that_is_forgotten_starts_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forgetting_takes_back_the_try_that_a_failure_had_earned() {
+async fn forget_cancels_a_pending_retry() {
     let queue = queue();
     queue.add_rate_limited(1);
     queue.add(1);
@@ -45,24 +45,24 @@ async fn forgetting_takes_back_the_try_that_a_failure_had_earned() {
     queue.add_after(2, secs(5));
     queue.add(2);
     queue.try_get().unwrap().forget();
-    assert_eq!(queue.delayed(), 1, "nobody takes back what was asked for");
+    assert_eq!(queue.delayed(), 1, "a requested delay was cancelled");
     queue.forget(&2);
     assert_eq!(queue.delayed(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn coming_again_later_is_no_failure() {
+async fn requeue_after_is_not_a_failure() {
     let queue = queue();
     queue.add(1);
     queue.get().await.unwrap().retry();
     let started = Instant::now();
-    queue.get().await.unwrap().retry_after(secs(60));
+    queue.get().await.unwrap().requeue_after(secs(60));
     let item = queue.get().await.unwrap();
     assert_eq!((item.failures(), started.elapsed().as_secs()), (0, 60));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_can_give_up_an_earlier_time() {
+async fn reschedule_replaces_an_earlier_delay() {
     let queue = queue();
     queue.add_after(1, secs(10));
     queue.add(1);
@@ -73,7 +73,7 @@ async fn an_item_can_give_up_an_earlier_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_during_the_turn_that_fails_is_not_lost() {
+async fn add_during_a_failing_turn_is_not_lost() {
     let queue = queue();
     queue.add(1);
     let item = queue.try_get().unwrap();
@@ -84,7 +84,7 @@ async fn an_add_during_the_turn_that_fails_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_nobody_forgets_are_not_kept_for_ever() {
+async fn old_failures_are_removed() {
     let queue = WorkQueue::with_options(QueueOptions::default().rate_limiter(ExponentialBackoff::default()));
     for key in 0..1000u32 {
         queue.add_rate_limited(key);
@@ -138,14 +138,14 @@ async fn metrics_have_client_gos_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_finds_nothing_counts_what_its_time_came_for() {
+async fn empty_try_get_counts_promoted_keys() {
     let registry = Registry::new();
     let queue = WorkQueue::with_options(QueueOptions::default().name("webs").registry(registry.clone()));
     queue.add(1);
     let item = queue.try_get().unwrap();
     queue.add_after(1, secs(1));
     advance(secs(2)).await;
-    // It is in process: its time has come, and still there is nothing to hand out.
+    // The key is in process: its delay has passed, and it cannot be handed out yet.
     assert!(queue.try_get().is_none());
     assert!(registry.render().contains("workqueue_adds_total{name=\"webs\"} 2"), "{}", registry.render());
     drop(item);
@@ -153,9 +153,21 @@ async fn a_look_that_finds_nothing_counts_what_its_time_came_for() {
 }
 
 #[test]
-fn a_queue_without_a_name_has_no_metrics() {
+fn queue_without_name_has_no_metrics() {
     let registry = Registry::new();
     let queue = WorkQueue::with_options(QueueOptions::default().registry(registry.clone()));
     queue.add(1);
     assert_eq!(registry.render(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_counts_a_failure_and_waits_as_told() {
+    let queue = queue();
+    queue.add(1);
+    queue.get().await.unwrap().retry_after(secs(30));
+    let started = Instant::now();
+    let item = queue.get().await.unwrap();
+    assert_eq!((item.failures(), started.elapsed()), (1, secs(30)));
+    item.forget();
+    assert_eq!(queue.failures(&1), 0);
 }

@@ -1,4 +1,4 @@
-//! Any history of calls gives what a plain model gives: three sets and a line, as client-go has them.
+//! The queue behaves like a simple model of three sets and a line, as in client-go, for any sequence of calls.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -13,7 +13,7 @@ enum Step {
     Reschedule(u8, u64),
     Cancel(u8),
     Get,
-    /// Of the items that are held, by number.
+    /// The number of one of the held items.
     Done(usize),
     RetryAfter(usize, u64),
     Advance(u64),
@@ -158,7 +158,7 @@ impl Run {
                 model.forget(*item);
                 model.after(*item, delay, false, false);
                 model.done(*item);
-                item.retry_after(Duration::from_millis(delay));
+                item.requeue_after(Duration::from_millis(delay));
             }
             Step::Done(_) | Step::RetryAfter(..) => {}
             Step::Advance(time) => {
@@ -177,7 +177,7 @@ impl Run {
                 queue.forget(&key);
                 model.forget(key);
             }
-            // Only towards the end: nothing happens after it.
+            // Only near the end: nothing happens after a shutdown.
             Step::ShutDown if at * 4 > steps * 3 => {
                 queue.shut_down();
                 (model.over, model.waiting) = (true, BTreeMap::new());
@@ -204,7 +204,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_history_gives_what_the_model_gives(steps in prop::collection::vec(step(), 1..120)) {
+    fn queue_matches_a_model(steps in prop::collection::vec(step(), 1..120)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let mut run = Run::new();
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_left_of_keys_that_are_done(keys in prop::collection::vec(0u8..20, 1..200)) {
+    fn done_keys_leave_no_state(keys in prop::collection::vec(0u8..20, 1..200)) {
         let queue = WorkQueue::new();
         for key in keys {
             queue.add(key);

@@ -7,7 +7,7 @@ fn add(queue: &WorkQueue<u32>, key: u32, priority: i8) {
 }
 
 #[test]
-fn higher_priorities_come_first_and_equal_ones_in_order() {
+fn higher_priorities_come_first() {
     let queue = queue();
     for (key, priority) in [(1, -5), (2, 0), (3, 9), (4, -5), (5, 9)] {
         add(&queue, key, priority);
@@ -16,7 +16,7 @@ fn higher_priorities_come_first_and_equal_ones_in_order() {
 }
 
 #[test]
-fn a_higher_priority_moves_a_ready_key_up_and_a_lower_one_does_not_move_it_down() {
+fn add_raises_but_never_lowers_priority() {
     let queue = queue();
     for (key, priority) in [(1, 0), (2, 0), (2, 5), (1, -5), (3, 5)] {
         add(&queue, key, priority);
@@ -26,7 +26,7 @@ fn a_higher_priority_moves_a_ready_key_up_and_a_lower_one_does_not_move_it_down(
 }
 
 #[test]
-fn a_low_priority_does_not_starve_under_a_flood_of_high_ones() {
+fn low_priority_does_not_starve() {
     let queue = queue();
     add(&queue, 0, -100);
     let mut turns = 0;
@@ -41,7 +41,7 @@ fn a_low_priority_does_not_starve_under_a_flood_of_high_ones() {
 }
 
 #[test]
-fn every_level_gets_a_share_of_a_flood() {
+fn every_priority_gets_a_share() {
     let queue = queue();
     for level in 0..4u32 {
         (0..100).for_each(|key| add(&queue, level * 1000 + key, -(level as i8)));
@@ -50,14 +50,14 @@ fn every_level_gets_a_share_of_a_flood() {
     for turn in 0..100 {
         let key = *queue.try_get().unwrap();
         seen[(key / 1000) as usize % 4] += 1;
-        // The flood does not end.
+        // Urgent keys keep coming.
         add(&queue, 4000 + turn, 0);
     }
     assert!(seen[1..].iter().all(|share| (4..=6).contains(share)), "{seen:?}");
 }
 
 #[test]
-fn an_old_backlog_of_low_priority_never_gets_in_the_way_of_a_change() {
+fn backlog_of_low_priority_does_not_delay_changes() {
     let queue = queue();
     (0..1000).for_each(|key| add(&queue, key, -100));
     for _ in 0..500 {
@@ -68,7 +68,7 @@ fn an_old_backlog_of_low_priority_never_gets_in_the_way_of_a_change() {
 }
 
 #[test]
-fn keys_that_move_up_again_and_again_leave_nothing_behind() {
+fn raised_priorities_leave_no_stale_entries() {
     let queue = queue();
     add(&queue, 0, -1);
     for key in 1..10_000 {
@@ -81,7 +81,7 @@ fn keys_that_move_up_again_and_again_leave_nothing_behind() {
 }
 
 #[test]
-fn a_key_added_during_its_turn_comes_again_with_the_highest_priority_of_its_adds() {
+fn key_added_during_its_turn_keeps_highest_priority() {
     let queue = queue();
     add(&queue, 1, 0);
     let item = queue.try_get().unwrap();
@@ -95,7 +95,7 @@ fn a_key_added_during_its_turn_comes_again_with_the_highest_priority_of_its_adds
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_try_keeps_its_priority() {
+async fn retry_keeps_priority() {
     let queue = queue();
     add(&queue, 1, 7);
     queue.get().await.unwrap().retry();
@@ -118,7 +118,7 @@ fn groups_take_turns() {
 }
 
 #[test]
-fn priority_goes_before_fairness() {
+fn priority_overrides_fairness() {
     let queue = WorkQueue::with_options(QueueOptions::default().fair_by(|key: &(&str, u32)| key.0));
     queue.add(("calm", 0));
     for number in 0..3 {

@@ -1,11 +1,11 @@
-//! The end.
+//! Shutdown.
 
 use tokio::time::timeout;
 
 use super::*;
 
 #[tokio::test]
-async fn what_is_ready_is_handed_out_and_then_every_get_ends() {
+async fn shutdown_hands_out_ready_keys_first() {
     let queue = queue();
     queue.add(1);
     queue.shut_down();
@@ -16,7 +16,7 @@ async fn what_is_ready_is_handed_out_and_then_every_get_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_added_any_more_and_delayed_keys_are_dropped() {
+async fn shutdown_ignores_adds_and_drops_delayed_keys() {
     let queue = queue();
     queue.add_after(1, secs(1));
     queue.add_rate_limited(2);
@@ -29,7 +29,7 @@ async fn nothing_is_added_any_more_and_delayed_keys_are_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_are_told() {
+async fn shutdown_wakes_waiting_gets() {
     let queue = queue();
     let workers: Vec<_> = (0..3)
         .map(|_| {
@@ -45,7 +45,7 @@ async fn those_who_wait_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn get_does_not_end_while_a_key_in_process_will_come_again() {
+async fn get_waits_for_key_added_during_its_turn() {
     let queue = queue();
     queue.add(1);
     let item = queue.try_get().unwrap();
@@ -59,7 +59,7 @@ async fn get_does_not_end_while_a_key_in_process_will_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_waits_for_what_is_in_process() {
+async fn drain_waits_for_keys_in_process() {
     let queue = queue();
     queue.add(1);
     let item = queue.try_get().unwrap();
@@ -72,7 +72,7 @@ async fn draining_waits_for_what_is_in_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_waits_for_what_is_ready() {
+async fn drain_waits_for_ready_keys() {
     let queue = queue();
     queue.add(1);
     let mut drain = pin!(queue.shut_down_and_drain());
@@ -82,7 +82,7 @@ async fn draining_waits_for_what_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_ends_the_draining_early() {
+async fn shutdown_ends_drain_early() {
     let queue = queue();
     queue.add(1);
     let item = queue.try_get().unwrap();
@@ -100,12 +100,12 @@ async fn a_shutdown_ends_the_draining_early() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_queue_is_drained_at_once() {
+async fn empty_queue_drains_at_once() {
     queue().shut_down_and_drain().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_try_is_not_taken_after_a_shutdown() {
+async fn shutdown_ignores_retries() {
     let queue = queue();
     queue.add(1);
     let item = queue.try_get().unwrap();

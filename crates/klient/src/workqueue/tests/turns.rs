@@ -1,9 +1,9 @@
-//! One key, one worker at a time, and as many turns as needed.
+//! Turns: one worker per key at a time, and as many turns as needed.
 
 use super::*;
 
 #[test]
-fn keys_come_out_in_the_order_in_which_they_went_in() {
+fn queue_hands_out_keys_in_order() {
     let queue = queue();
     for key in [3, 1, 2] {
         queue.add(key);
@@ -12,7 +12,7 @@ fn keys_come_out_in_the_order_in_which_they_went_in() {
 }
 
 #[test]
-fn a_key_that_is_added_many_times_is_handed_out_once() {
+fn queue_merges_repeated_adds() {
     let queue = queue();
     for key in [1, 2, 1, 1, 2] {
         queue.add(key);
@@ -22,7 +22,7 @@ fn a_key_that_is_added_many_times_is_handed_out_once() {
 }
 
 #[test]
-fn a_key_in_process_is_not_handed_out_to_another_worker() {
+fn queue_never_hands_out_a_key_in_process() {
     let queue = queue();
     queue.add(1);
     let item = queue.try_get().unwrap();
@@ -47,7 +47,7 @@ fn adds_during_a_turn_make_exactly_one_more() {
 }
 
 #[test]
-fn a_key_that_comes_again_goes_to_the_end_of_the_line() {
+fn key_added_during_its_turn_goes_to_the_end() {
     let queue = queue();
     for key in [1, 2] {
         queue.add(key);
@@ -60,7 +60,7 @@ fn a_key_that_comes_again_goes_to_the_end_of_the_line() {
 }
 
 #[test]
-fn a_panic_ends_the_turn() {
+fn panic_ends_the_turn() {
     let queue = queue();
     queue.add(1);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -84,7 +84,7 @@ async fn get_waits_for_an_add() {
 }
 
 #[test]
-fn a_get_that_is_dropped_loses_neither_the_key_nor_the_wake_up() {
+fn dropped_get_loses_no_key_and_no_wake_up() {
     let queue = queue();
     let other = std::sync::Arc::new(Counted::default());
     let waker = Waker::from(std::sync::Arc::clone(&other));
@@ -100,7 +100,7 @@ fn a_get_that_is_dropped_loses_neither_the_key_nor_the_wake_up() {
 }
 
 #[test]
-fn a_get_that_was_overtaken_stays_in_line() {
+fn overtaken_get_keeps_waiting() {
     let queue = queue();
     let counted = std::sync::Arc::new(Counted::default());
     let waker = Waker::from(std::sync::Arc::clone(&counted));
@@ -116,7 +116,7 @@ fn a_get_that_was_overtaken_stays_in_line() {
 }
 
 #[tokio::test]
-async fn many_workers_process_every_key_and_never_one_twice_at_once() {
+async fn workers_never_process_one_key_twice_at_once() {
     let queue: WorkQueue<usize> = WorkQueue::new();
     let busy: Arc<Vec<_>> = Arc::new((0..50).map(|_| std::sync::atomic::AtomicBool::new(false)).collect());
     let mut workers = tokio::task::JoinSet::new();
@@ -146,7 +146,7 @@ async fn many_workers_process_every_key_and_never_one_twice_at_once() {
 }
 
 #[test]
-fn an_empty_queue_gives_its_memory_back() {
+fn empty_queue_releases_memory() {
     let queue: WorkQueue<u32> = WorkQueue::new();
     (0..10_000).for_each(|key| queue.add(key));
     assert_eq!(taken(&queue).len(), 10_000);
@@ -173,7 +173,7 @@ impl std::task::Wake for Counted {
 }
 
 #[tokio::test]
-async fn an_item_of_its_own_outlives_the_handle_it_came_from() {
+async fn owned_item_outlives_its_queue_handle() {
     let queue = queue();
     queue.add_with(1, AddOptions::default().priority(3));
     let other = queue.clone();

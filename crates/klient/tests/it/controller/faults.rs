@@ -1,4 +1,4 @@
-//! Controllers while the server is in trouble.
+//! Controllers while the server has faults.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::informer::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_gone_for_minutes_delays_reconciles_and_loses_none() {
+async fn controller_recovers_after_an_outage_of_the_server() {
     let world = World::start().await;
     for name in ["a", "b"] {
         world.create(name).await;
@@ -47,7 +47,7 @@ async fn a_server_that_is_gone_for_minutes_delays_reconciles_and_loses_none() {
     running.controller.request(super::key("a"));
     tokio::time::sleep(Duration::from_secs(600)).await;
     let status = running.controller.status();
-    assert!(status.failed >= 8 && status.failed < 40, "neither at rest nor spinning: {status:?}");
+    assert!(status.failed >= 8 && status.failed < 40, "{status:?}");
     assert!(matches!(status.informers[0].state, InformerState::Stale { .. }), "{status:?}");
     world.server.clear_faults();
     world.create("c").await;
@@ -65,7 +65,7 @@ async fn a_server_that_is_gone_for_minutes_delays_reconciles_and_loses_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_waits_for_a_kind_that_is_not_installed_and_says_so() {
+async fn controller_waits_until_its_kind_is_installed() {
     let world = World::start().await;
     let resource = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let (sender, mut calls) = tokio::sync::mpsc::unbounded_channel();
@@ -106,7 +106,7 @@ async fn a_controller_waits_for_a_kind_that_is_not_installed_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_decoded_fails_alone() {
+async fn controller_fails_only_the_key_that_cannot_be_decoded() {
     let source = Scripted::default();
     let events = source.list(Page::new("5", &[("good", "5")])).watch();
     let builder = Controller::builder("maps", SharedInformer::new(source)).registry(Registry::new());

@@ -1,7 +1,6 @@
-//! What becomes of a key after a reconcile.
+//! When a key is reconciled again.
 
 use std::{
-    num::NonZeroUsize,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -9,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     BoxError,
-    controller::{Cause, Outcome, Terminal},
+    controller::{Outcome, ReasonKind, Request, Retry, Terminal},
     metrics::Registry,
     workqueue::ExponentialBackoff,
 };
@@ -21,7 +21,7 @@ use super::{Running, builder, done, key};
 use crate::informer::World;
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_tried_again_after_growing_delays_until_it_succeeds() {
+async fn controller_retries_failures_with_growing_delays() {
     let world = World::start().await;
     world.create("a").await;
     let builder =
@@ -33,13 +33,13 @@ async fn a_failure_is_tried_again_after_growing_delays_until_it_succeeds() {
     let mut times = Vec::new();
     for failures in 0..4 {
         let call = running.call().await;
-        assert_eq!((call.failures(), call.reasons().has(Cause::Retry)), (failures, failures > 0));
+        assert_eq!((call.failures(), call.reasons().has(ReasonKind::Retry)), (failures, failures > 0));
         times.push(Instant::now());
     }
     let waits: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
     assert_eq!(waits, [1, 2, 4]);
     running.quiet_for(Duration::from_secs(3600)).await;
-    // It is forgotten: the next failure begins anew.
+    // After a success, failures are counted from zero again.
     world.set("a", "1").await;
     for failures in 0..4 {
         assert_eq!(running.call().await.failures(), failures);
@@ -50,7 +50,7 @@ async fn a_failure_is_tried_again_after_growing_delays_until_it_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_terminal_error_waits_for_a_change() {
+async fn controller_retries_terminal_error_after_a_change_only() {
     let world = World::start().await;
     world.create("a").await;
     let registry = Registry::new();
@@ -68,7 +68,7 @@ async fn a_terminal_error_waits_for_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_can_ask_to_be_called_again_later() {
+async fn controller_requeues_after_the_given_time() {
     let world = World::start().await;
     world.create("a").await;
     let mut running = Running::start(builder(&world), |_| async { Ok(Outcome::RequeueAfter(Duration::from_secs(60))) });
@@ -78,12 +78,141 @@ async fn a_reconcile_can_ask_to_be_called_again_later() {
     assert_eq!(began.elapsed().as_secs(), 60);
     assert_eq!((call.failures(), call.reasons().to_string().as_str()), (0, "requeued"));
     running.controller.request_after(key("a"), Duration::from_secs(5));
-    assert_eq!(running.call().await.reasons().to_string(), "requeued, requested");
+    assert_eq!(running.call().await.reasons().to_string(), "requested");
     assert_eq!(began.elapsed().as_secs(), 65, "the earlier of two times counts");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_of_that_key_alone() {
+async fn requeued_is_not_a_reason_before_its_time() {
+    let world = World::start().await;
+    world.create("a").await;
+    let later = Outcome::requeue_after(Duration::from_secs(300));
+    let mut running = Running::start(builder(&world), move |request| {
+        // The second reconcile asks for nothing: the first one's request still stands.
+        let outcome = if request.reasons().has(ReasonKind::Initial) { later } else { Outcome::done() };
+        async move { Ok(outcome) }
+    });
+    running.call().await;
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.set("a", "1").await;
+    assert_eq!(running.next().await, "a: configmaps default/a changed");
+    assert_eq!(running.next().await, "a: requeued");
+    assert_eq!(began.elapsed().as_secs(), 300);
+    running.quiet_for(Duration::from_secs(3600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_is_not_a_reason_of_a_change_before_its_time() {
+    let world = World::start().await;
+    world.create("a").await;
+    let builder = builder(&world).on_error(|_, _| Retry::After(Duration::from_secs(60)));
+    let mut running = Running::start(builder, |request| {
+        let outcome = if request.failures() == 0 { Err("not yet".into()) } else { Ok(Outcome::Done) };
+        async { outcome }
+    });
+    running.call().await;
+    world.set("a", "1").await;
+    assert_eq!(running.next().await, "a: configmaps default/a changed");
+    running.quiet_for(Duration::from_secs(3600)).await;
+    // The cancelled retry leaves no reason behind.
+    running.controller.request(key("a"));
+    assert_eq!(running.next().await, "a: requested");
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_error_chooses_the_delay_from_error_and_failures() {
+    let world = World::start().await;
+    world.create("a").await;
+    let builder = builder(&world).on_error(|error, failures| match (error.to_string().as_str(), failures) {
+        ("busy", 1..=2) => Retry::After(Duration::from_secs(100 * u64::from(failures))),
+        ("busy", _) => Retry::Never,
+        _ => Retry::Backoff,
+    });
+    let mut running = Running::start(builder, |_| async { Err("busy".into()) });
+    let mut times = Vec::new();
+    for failures in 0..3 {
+        assert_eq!(running.call().await.failures(), failures);
+        times.push(Instant::now());
+    }
+    let delays: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    assert_eq!(delays, [100, 200]);
+    running.quiet_for(Duration::from_secs(36_000)).await;
+    // A change reconciles the key again, with failures counted from zero.
+    world.set("a", "1").await;
+    assert_eq!(running.call().await.failures(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_error_is_not_called_for_terminal_errors() {
+    let world = World::start().await;
+    world.create("a").await;
+    let builder = builder(&world).on_error(|_, _| Retry::After(Duration::from_secs(1)));
+    let mut running = Running::start(builder, |_| async { Err(Terminal::new("no image").into()) });
+    running.call().await;
+    running.quiet_for(Duration::from_secs(3600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_with_passes_the_context() {
+    let world = World::start().await;
+    world.create("a").await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let controller = builder(&world).reconcile_with(Arc::clone(&calls), async |request, calls| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(request.name(), "a");
+        Ok::<_, klient::Error>(Outcome::done())
+    });
+    assert_eq!(controller.reconcile_once(key("a")).await.unwrap(), Outcome::Done);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_once_returns_outcome_or_error() {
+    let world = World::start().await;
+    for name in ["good", "bad", "worse", "slow"] {
+        world.create(name).await;
+    }
+    let builder = builder(&world).timeout(Duration::from_secs(10));
+    let controller = builder.reconcile(async |request: Request<ConfigMap>| -> Result<Outcome, BoxError> {
+        assert!(request.object()?.is_some(), "the cache is complete");
+        assert_eq!(request.reasons().to_string(), "requested");
+        match request.name() {
+            "good" => Ok(Outcome::requeue_after(Duration::from_secs(5))),
+            "bad" => Err("broken".into()),
+            "worse" => panic!("on purpose"),
+            _ => std::future::pending().await,
+        }
+    });
+    let once = |name| controller.reconcile_once(key(name));
+    assert_eq!(once("good").await.unwrap(), Outcome::RequeueAfter(Duration::from_secs(5)));
+    assert_eq!(once("bad").await.unwrap_err().to_string(), "broken");
+    assert_eq!(once("worse").await.unwrap_err().to_string(), "reconcile of default/worse panicked: on purpose");
+    assert_eq!(once("slow").await.unwrap_err().to_string(), "reconcile of default/slow did not end within 10s");
+    let stats = controller.status().queue;
+    assert_eq!((stats.ready, stats.delayed), (0, 0), "nothing is queued");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_once_fails_while_the_controller_runs() {
+    let world = World::start().await;
+    world.create("a").await;
+    let mut running = Running::start(builder(&world), |_| done());
+    running.call().await;
+    let error = running.controller.reconcile_once(key("a")).await.unwrap_err().to_string();
+    assert_eq!(error, "controller \"maps\" is running already: `reconcile_once` needs one that is not");
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_of_zero_count_as_one() {
+    let world = World::start().await;
+    world.create("a").await;
+    let mut running = Running::start(builder(&world).workers(0), |_| done());
+    assert_eq!(running.next().await, "a: configmaps default/a found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_retries_a_panic_of_one_key() {
     let world = World::start().await;
     for name in ["bad", "good", "worse"] {
         world.create(name).await;
@@ -91,14 +220,14 @@ async fn a_panic_is_a_failure_of_that_key_alone() {
     let registry = Registry::new();
     let mut running = Running::start(builder(&world).registry(registry.clone()), |request| {
         let (name, first) = (request.name().to_owned(), request.failures() == 0);
-        assert!(name != "worse" || !first, "before there is a future");
+        assert!(name != "worse" || !first, "before the future exists");
         async move {
-            assert!(name != "bad" || !first, "in the middle of it");
+            assert!(name != "bad" || !first, "while it is polled");
             Ok(Outcome::Done)
         }
     });
     let mut calls = Vec::new();
-    // The call that panics at once is not told of.
+    // The call that panics before its future exists is not sent.
     for _ in 0..4 {
         let call = running.call().await;
         calls.push((call.name().to_owned(), call.failures()));
@@ -113,7 +242,7 @@ async fn a_panic_is_a_failure_of_that_key_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
+async fn controller_drops_and_retries_a_reconcile_that_times_out() {
     let world = World::start().await;
     world.create("a").await;
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -143,7 +272,7 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_reconcile_different_keys_at_once_and_one_key_never_twice() {
+async fn workers_never_reconcile_one_key_twice_at_once() {
     let world = World::start().await;
     for number in 0..8 {
         world.create(&format!("map-{number}")).await;
@@ -152,7 +281,7 @@ async fn workers_reconcile_different_keys_at_once_and_one_key_never_twice() {
     let most = Arc::new(AtomicUsize::new(0));
     let of_one_key = Arc::new(AtomicUsize::new(0));
     let (now, max, one) = (Arc::clone(&running_now), Arc::clone(&most), Arc::clone(&of_one_key));
-    let mut running = Running::start(builder(&world).workers(NonZeroUsize::new(4).unwrap()), move |request| {
+    let mut running = Running::start(builder(&world).workers(4), move |request| {
         let (now, max, one) = (Arc::clone(&now), Arc::clone(&max), Arc::clone(&one));
         let hot = request.name() == "map-0";
         async move {
@@ -178,9 +307,9 @@ async fn workers_reconcile_different_keys_at_once_and_one_key_never_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_keys_at_once_are_each_reconciled_once() {
+async fn controller_reconciles_each_of_100000_keys_once() {
     let world = World::start().await;
-    let mut running = Running::start(builder(&world).workers(NonZeroUsize::new(8).unwrap()), |_| done());
+    let mut running = Running::start(builder(&world).workers(8), |_| done());
     for number in 0..100_000 {
         running.controller.request(key(&format!("map-{number}")));
     }
@@ -194,7 +323,7 @@ async fn a_hundred_thousand_keys_at_once_are_each_reconciled_once() {
 }
 
 impl Running {
-    /// Waits until nothing is called any more.
+    /// Waits until the reconciler is not called any more.
     async fn quiet_until_idle(&mut self) {
         while tokio::time::timeout(Duration::from_secs(30), self.calls.recv()).await.is_ok() {}
     }

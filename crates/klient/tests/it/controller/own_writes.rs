@@ -1,4 +1,4 @@
-//! A key's next reconcile sees what its last one wrote.
+//! Reconciles wait until the cache shows the writes of the last reconcile of the same key.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::informer::{
     within,
 };
 
-/// A controller on a scripted source: what it has written shows when the test says so.
+/// Returns a controller on a scripted source: its writes appear in the cache when the test says so.
 fn scripted(source: &Scripted, limit: Duration) -> Running {
     let informer = SharedInformer::new(source.clone());
     let builder = Controller::builder("maps", informer).registry(Registry::new()).wait_for_own_writes(limit);
@@ -36,7 +36,7 @@ fn scripted(source: &Scripted, limit: Duration) -> Running {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_reconcile_waits_until_the_cache_shows_the_write() {
+async fn reconcile_waits_until_cache_shows_last_write() {
     let source = Scripted::default();
     let events = source.list(Page::new("5", &[("a", "5")])).watch();
     let mut running = scripted(&source, Duration::from_secs(3600));
@@ -48,13 +48,13 @@ async fn the_next_reconcile_waits_until_the_cache_shows_the_write() {
     events.send(Ok(WatchEvent::Modified(object("a", "9")))).unwrap();
     let call = running.call().await;
     assert_eq!(call.cached().unwrap().resource_version().as_str(), "9");
-    // All of it is one reconcile.
+    // All events meanwhile are one reconcile.
     assert_eq!(call.reasons().to_string(), "requested, configmaps n/a changed");
     assert_eq!(running.controller.status().stale, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_shows_a_write_that_the_informer_does_not_select() {
+async fn bookmark_shows_write_outside_the_selector() {
     let source = Scripted::default();
     let events = source.list(Page::new("5", &[("a", "5")])).watch();
     let mut running = scripted(&source, Duration::from_secs(3600));
@@ -62,11 +62,11 @@ async fn a_bookmark_shows_a_write_that_the_informer_does_not_select() {
     running.controller.request(key);
     running.quiet_for(Duration::from_secs(20)).await;
     events.send(bookmark("9", false)).unwrap();
-    assert_eq!(running.told().await, "a: requested");
+    assert_eq!(running.next().await, "a: requested");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_shows_nothing_delays_a_reconcile_for_a_limited_time_and_is_counted() {
+async fn reconcile_waits_for_stale_cache_only_up_to_the_limit() {
     let source = Scripted::default();
     let _events = source.list(Page::new("5", &[("a", "5"), ("b", "5")])).watch();
     let mut running = scripted(&source, Duration::from_secs(2));
@@ -78,21 +78,21 @@ async fn a_cache_that_shows_nothing_delays_a_reconcile_for_a_limited_time_and_is
     assert_eq!(running.controller.status().stale, 1);
     running.controller.request(key);
     running.call().await;
-    assert_eq!(began.elapsed().as_secs(), 2, "once is enough");
+    assert_eq!(began.elapsed().as_secs(), 2, "the wait is not repeated");
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_through_the_client_are_noted_by_themselves() {
-    // With the waiting turned off, the same test shows old state: it does test something.
+async fn reconcile_sees_writes_through_the_client() {
+    // Without the wait, the same scenario has stale reads: the test can fail.
     assert!(stale_reads(Duration::from_secs(5)).await == 0);
     assert!(stale_reads(Duration::ZERO).await > 0);
 }
 
-/// How many of some reconciles did not see what the one before had written.
+/// Returns how many of ten reconciles did not see the write of the one before.
 async fn stale_reads(limit: Duration) -> usize {
     let world = World::start().await;
     world.create("a").await;
-    // The cache is always a second late.
+    // The cache is always one second late.
     world.server.inject(klient_apiserver::Fault::delay(Duration::from_secs(1)).on_watches(true));
     let maps = world.maps.clone();
     let builder = builder(&world).wait_for_own_writes(limit);
@@ -106,7 +106,7 @@ async fn stale_reads(limit: Duration) -> usize {
             let written = last.lock().unwrap().clone();
             found.send(read != written).unwrap();
             let next = (written.parse::<u32>().unwrap() + 1).to_string();
-            // A new watch begins, late again.
+            // The next watch is late again.
             server.end_watches();
             maps.patch("a", Patch::merge(json!({"data": {"n": next}}))).await?;
             *last.lock().unwrap() = next;
@@ -122,7 +122,7 @@ async fn stale_reads(limit: Duration) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_was_made_or_deleted_is_seen_so_by_the_next_reconcile() {
+async fn reconcile_sees_its_own_creates_and_deletes() {
     let world = World::start().await;
     world.create("a").await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
@@ -136,7 +136,7 @@ async fn an_object_that_was_made_or_deleted_is_seen_so_by_the_next_reconcile() {
         let (secrets, lister, server) = (api.clone(), lister.clone(), server.clone());
         async move {
             server.end_watches();
-            // From the cache alone: it must be right each time.
+            // The decision depends on the cache alone, which must be right each time.
             if lister.is_empty() {
                 let secret = serde_json::from_value(json!({"metadata": {"name": "s"}}))?;
                 secrets.create(&secret).await?;

@@ -1,4 +1,4 @@
-//! How a controller ends.
+//! The shutdown of a controller.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Running, builder, done};
 use crate::informer::World;
 
 #[tokio::test(start_paused = true)]
-async fn what_is_ready_or_under_way_ends_before_the_controller_does() {
+async fn controller_finishes_ready_keys_at_shutdown() {
     let world = World::start().await;
     for name in ["a", "b", "c"] {
         world.create(name).await;
@@ -27,7 +27,7 @@ async fn what_is_ready_or_under_way_ends_before_the_controller_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_in_time_is_dropped_and_told() {
+async fn controller_reports_reconciles_dropped_at_shutdown() {
     let world = World::start().await;
     for name in ["a", "b", "c"] {
         world.create(name).await;
@@ -38,12 +38,12 @@ async fn what_does_not_end_in_time_is_dropped_and_told() {
     let began = Instant::now();
     let error = running.stop().await.unwrap_err();
     assert_eq!((began.elapsed().as_secs(), error.kind()), (5, ErrorKind::Timeout));
-    let what = "the controller \"maps\" did not end within 5s: 1 reconciles were dropped, 2 keys were not begun";
+    let what = "controller \"maps\" did not stop within 5s: dropped 1 running reconciles and 2 queued keys";
     assert_eq!(error.to_string(), what);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_taken_in_after_the_signal() {
+async fn controller_queues_nothing_after_the_signal() {
     let world = World::start().await;
     let mut running = Running::start(builder(&world), |_| async {
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -62,7 +62,7 @@ async fn nothing_is_taken_in_after_the_signal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_waits_for_its_first_list_ends_at_once_and_runs_no_second_time() {
+async fn controller_stops_before_its_first_list_and_runs_once() {
     let world = World::start().await;
     world.server.inject(klient_apiserver::Fault::internal_error());
     let running = Running::start(builder(&world), |_| done());
@@ -70,17 +70,20 @@ async fn a_controller_that_waits_for_its_first_list_ends_at_once_and_runs_no_sec
     let controller = running.controller.clone();
     running.stop().await.unwrap();
     let again = controller.run_until(std::future::pending()).await.unwrap_err();
-    assert_eq!((again.kind(), again.to_string().as_str()), (ErrorKind::Invalid, "the controller \"maps\" ran before"));
+    assert_eq!(
+        (again.kind(), again.to_string().as_str()),
+        (ErrorKind::Invalid, "controller \"maps\" has run already: build a new one")
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_whose_informer_was_stopped_says_so() {
+async fn controller_fails_if_its_informer_is_stopped() {
     let world = World::start().await;
     let informer = super::factory(&world).core_v1().config_maps();
     informer.stop().await;
     let controller =
         klient::controller::Controller::builder("maps", informer).reconcile(|_: klient::controller::Request<_>| done());
     let error = controller.run_until(std::future::pending()).await.unwrap_err();
-    assert_eq!(error.to_string(), "the controller \"maps\" cannot start");
+    assert_eq!(error.to_string(), "controller \"maps\" cannot start");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the informer is stopped");
 }

@@ -1,11 +1,11 @@
-//! Which changes lead to which keys, and with what reasons.
+//! Which events queue which keys, and with which reasons.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use klient::{
     Api, Patch,
-    controller::{Cause, Controller, Outcome, Predicate, Request, Source},
+    controller::{Controller, Outcome, Predicate, ReasonKind, Request, Source},
     informer::Event,
     metrics::Registry,
     object::DynamicObject,
@@ -26,21 +26,21 @@ async fn create_secret(world: &World, name: &str, owners: Value) -> Secret {
     secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap()
 }
 
-/// A reference to a config map; the server's collector would delete what an owner that is not there owns.
+/// Returns a reference to a config map. The owner has to exist: the server's garbage collector deletes orphans.
 async fn owner(world: &World, name: &str, controls: bool) -> Value {
     let map = world.maps.get(name).await.unwrap();
     json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": map.metadata.uid, "controller": controls})
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_what_changes_and_what_goes_is_reconciled() {
+async fn controller_reconciles_existing_changed_and_deleted_objects() {
     let world = World::start().await;
     world.create("a").await;
     world.create("b").await;
     let mut running = Running::start(builder(&world), |_| done());
-    assert_eq!(running.told_n(2).await, set(["a: configmaps default/a found", "b: configmaps default/b found"]));
+    assert_eq!(running.next_n(2).await, set(["a: configmaps default/a found", "b: configmaps default/b found"]));
     world.create("c").await;
-    assert_eq!(running.told().await, "c: configmaps default/c added");
+    assert_eq!(running.next().await, "c: configmaps default/c added");
     let version = world.set("a", "1").await;
     let call = running.call().await;
     assert_eq!(call.reasons().to_string(), "configmaps default/a changed");
@@ -55,7 +55,7 @@ async fn what_is_there_what_changes_and_what_goes_is_reconciled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_that_come_together_are_one_reconcile_with_all_reasons() {
+async fn controller_merges_events_into_one_reconcile() {
     let world = World::start().await;
     world.create("a").await;
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
@@ -74,29 +74,29 @@ async fn changes_that_come_together_are_one_reconcile_with_all_reasons() {
         world.set("a", &value.to_string()).await;
     }
     running.controller.request(key("a"));
-    // The first one is still under way, and whatever happened meanwhile is one more.
+    // The first reconcile is still running. All events meanwhile become one more.
     running.quiet_for(Duration::from_secs(10)).await;
     gate.add_permits(10);
     let call = running.call().await;
     assert_eq!(call.reasons().len(), 2, "{call:?}");
-    assert!(call.reasons().has(Cause::Updated) && call.reasons().has(Cause::Requested), "{call:?}");
+    assert!(call.reasons().has(ReasonKind::Updated) && call.reasons().has(ReasonKind::Requested), "{call:?}");
     assert_eq!(call.object().unwrap().unwrap().data.as_ref().unwrap()["n"], "5");
     running.quiet_for(Duration::from_secs(3600)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_an_owned_object_reconciles_the_owner_that_controls_it() {
+async fn owns_reconciles_the_controlling_owner() {
     let world = World::start().await;
     for name in ["a", "b"] {
         world.create(name).await;
     }
     let mut running = Running::start(builder(&world).owns(factory(&world).core_v1().secrets()), |_| done());
-    running.told_n(2).await;
+    running.next_n(2).await;
     let owners = json!([owner(&world, "a", true).await, owner(&world, "b", false).await]);
     create_secret(&world, "s", owners).await;
-    assert_eq!(running.told().await, "a: secrets default/s added");
+    assert_eq!(running.next().await, "a: secrets default/s added");
     create_secret(&world, "unowned", json!([])).await;
-    // One of another group with the same kind and name is another one.
+    // An owner of another group with the same kind and name is another object.
     let mut foreign = owner(&world, "a", true).await;
     foreign["apiVersion"] = json!("example.com/v1");
     foreign["uid"] = json!("another");
@@ -104,40 +104,40 @@ async fn a_change_of_an_owned_object_reconciles_the_owner_that_controls_it() {
     create_secret(&world, "foreign", json!([foreign])).await;
     running.quiet_for(Duration::from_secs(60)).await;
     secrets.delete("s").await.unwrap();
-    assert_eq!(running.told().await, "a: secrets default/s deleted");
+    assert_eq!(running.next().await, "a: secrets default/s deleted");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_changes_hands_reconciles_both_owners() {
+async fn owns_reconciles_old_and_new_owner() {
     let world = World::start().await;
     for name in ["a", "b"] {
         world.create(name).await;
     }
     let mut running = Running::start(builder(&world).owns(factory(&world).core_v1().secrets()), |_| done());
-    running.told_n(2).await;
+    running.next_n(2).await;
     create_secret(&world, "s", json!([owner(&world, "a", true).await])).await;
-    running.told().await;
+    running.next().await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     let handed = Patch::merge(json!({"metadata": {"ownerReferences": [owner(&world, "b", true).await]}}));
-    secrets.patch("s", handed.clone()).await.unwrap();
-    assert_eq!(running.told_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
+    secrets.patch("s", handed).await.unwrap();
+    assert_eq!(running.next_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_owners_are_reconciled_if_asked_for() {
+async fn owns_any_reconciles_all_owners() {
     let world = World::start().await;
     for name in ["a", "b"] {
         world.create(name).await;
     }
-    let mut running = Running::start(builder(&world).owns_in_part(factory(&world).core_v1().secrets()), |_| done());
-    running.told_n(2).await;
+    let mut running = Running::start(builder(&world).owns_any(factory(&world).core_v1().secrets()), |_| done());
+    running.next_n(2).await;
     let owners = json!([owner(&world, "a", true).await, owner(&world, "b", false).await]);
     create_secret(&world, "s", owners).await;
-    assert_eq!(running.told_n(2).await, set(["a: secrets default/s added", "b: secrets default/s added"]));
+    assert_eq!(running.next_n(2).await, set(["a: secrets default/s added", "b: secrets default/s added"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_owner_is_found_from_any_namespace_whether_its_kind_is_known_at_compile_time_or_not() {
+async fn owns_finds_cluster_scoped_owners_typed_and_dynamic() {
     let world = World::start().await;
     let namespaces: Api<Namespace> = Api::cluster(world.client.clone());
     let team = namespaces.get("default").await.unwrap();
@@ -165,7 +165,7 @@ async fn a_cluster_scoped_owner_is_found_from_any_namespace_whether_its_kind_is_
         let _ = tokio::join!(running.0, running.1);
     };
     let test = async {
-        // All namespaces that there are from the beginning.
+        // The namespaces that exist from the beginning.
         let there = namespaces.list().await.unwrap().items.len();
         for _ in 0..there {
             assert!(typed.recv().await.unwrap().1.ends_with("found"));
@@ -201,18 +201,18 @@ async fn a_mapping_sees_old_and_new_state() {
         add(event.object());
     };
     let mut running = Running::start(builder(&world).watches(factory(&world).core_v1().secrets(), label), |_| done());
-    running.told_n(2).await;
+    running.next_n(2).await;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
     let secret = json!({"metadata": {"name": "s", "labels": {"for": "a"}}});
     secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap();
-    assert_eq!(running.told().await, "a: secrets default/s added");
+    assert_eq!(running.next().await, "a: secrets default/s added");
     let moved = Patch::merge(json!({"metadata": {"labels": {"for": "b"}}}));
-    secrets.patch("s", moved.clone()).await.unwrap();
-    assert_eq!(running.told_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
+    secrets.patch("s", moved).await.unwrap();
+    assert_eq!(running.next_n(2).await, set(["a: secrets default/s changed", "b: secrets default/s changed"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_predicate_keeps_out_is_counted_and_not_reconciled() {
+async fn controller_counts_events_that_predicates_ignore() {
     let world = World::start().await;
     world.create_with("a", json!({"team": "bar"})).await;
     let registry = Registry::new();
@@ -220,34 +220,34 @@ async fn what_a_predicate_keeps_out_is_counted_and_not_reconciled() {
         .only(Predicate::labels_changed())
         .only(Predicate::<ConfigMap>::new(|event| event.key().name() != "ignored"));
     let mut running = Running::start(Controller::builder("maps", source).registry(registry.clone()), |_| done());
-    running.told().await;
+    running.next().await;
     world.set("a", "1").await;
     world.create("ignored").await;
     let label = Patch::merge(json!({"metadata": {"labels": {"team": "kitchen"}}}));
-    world.maps.patch("a", label.clone()).await.unwrap();
-    assert_eq!(running.told().await, "a: configmaps default/a changed");
+    world.maps.patch("a", label).await.unwrap();
+    assert_eq!(running.next().await, "a: configmaps default/a changed");
     running.quiet_for(Duration::from_secs(60)).await;
     let metrics = registry.render();
     assert!(metrics.contains("klient_controller_filtered_events_total{controller=\"maps\"} 2"), "{metrics}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_reconciled_again_as_often_as_asked_for() {
+async fn resync_reconciles_all_objects_periodically() {
     let world = World::start().await;
     world.create("a").await;
     let source = Source::new(factory(&world).core_v1().config_maps()).resync(Duration::from_secs(30));
     let mut running = Running::start(Controller::builder("maps", source).registry(Registry::new()), |_| done());
-    assert_eq!(running.told().await, "a: configmaps default/a found");
+    assert_eq!(running.next().await, "a: configmaps default/a found");
     let began = tokio::time::Instant::now();
     for round in 1..=3 {
-        assert_eq!(running.told().await, "a: configmaps default/a resync");
+        assert_eq!(running.next().await, "a: configmaps default/a resync");
         let passed = began.elapsed().as_secs_f64();
         assert!((passed - 30.0 * f64::from(round)).abs() < 2.0, "{passed}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_go_before_what_was_there_at_the_beginning() {
+async fn changes_have_priority_over_initial_objects() {
     let world = World::start().await;
     for number in 0..20 {
         world.create(&format!("old-{number}")).await;
@@ -257,10 +257,10 @@ async fn changes_go_before_what_was_there_at_the_beginning() {
         Ok(Outcome::Done)
     };
     let mut running = Running::start(builder(&world), move |_| slow());
-    running.told().await;
+    running.next().await;
     world.create("new").await;
-    // One may have been taken already.
-    let next = [running.told().await, running.told().await];
+    // A worker may have taken another key already.
+    let next = [running.next().await, running.next().await];
     assert!(next.contains(&"new: configmaps default/new added".to_owned()), "{next:?}");
-    assert_eq!(running.told_n(18).await.len(), 18);
+    assert_eq!(running.next_n(18).await.len(), 18);
 }
