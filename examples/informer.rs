@@ -8,8 +8,8 @@ use std::error::Error;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, ObjectKey, Patch,
-    informer::{HandlerFuncs, IndexFunc, InformerFactory},
+    Api, Client, InformerFactory, ObjectKey, Patch,
+    informer::{HandlerFuncs, IndexFunc},
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;

@@ -9,9 +9,7 @@ use std::{collections::BTreeMap, error::Error};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, ObjectKey, Patch,
-    informer::{HandlerFuncs, InformerFactory, Lister},
-    workqueue::{QueueOptions, WorkQueue},
+    Api, Client, InformerFactory, Lister, ObjectKey, Patch, WorkQueue, informer::HandlerFuncs, workqueue::QueueOptions,
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;

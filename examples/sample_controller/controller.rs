@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    Api, BoxError, Client, Error, ErrorKind, ObjectKey,
-    controller::{Controller, ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source, Terminal},
+    Api, BoxError, Client, Controller, Error, ErrorKind, Lister, ObjectKey, SharedInformer,
+    controller::{ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source, Terminal},
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
-    informer::{Event as Change, Lister, SharedInformer},
+    informer::Event as Change,
     owner::{is_controlled_by, set_controller_ref},
     workqueue::{ExponentialBackoff, MaxOf, TokenBucket},
 };

@@ -10,10 +10,8 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use klient::{
-    Api, Client,
+    Api, Client, InformerFactory, Manager,
     client::config::{Config, Kubeconfig, KubeconfigFiles, Overrides},
-    informer::InformerFactory,
-    manager::Manager,
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;

@@ -6,8 +6,8 @@ use anyhow::Result;
 use bench_jobs::{Answer, Arguments, Mark, Measured, Reconciles, replay_changes};
 use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
-use klient::controller::{Controller, Outcome, Request};
-use klient::informer::SharedInformer;
+use klient::{Controller, controller::{Outcome, Request}};
+use klient::SharedInformer;
 
 pub(crate) async fn run(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let reconciles = Arc::new(Reconciles::new(arguments));

@@ -8,17 +8,10 @@ use std::sync::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, last_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
-use klient::informer::{CachedObject, Event, FirstRead, IndexFunc, ListWatch, ObjectFormat, SharedInformer};
+use klient::{SharedInformer, informer::{CachedObject, Event, FirstRead, IndexFunc, ListWatch, ObjectFormat}};
 use klient::wire::ManagedFields;
-use klient::{
-    Api,
-    client::{ListStream, Watch},
-};
-use klient::{
-    Error,
-    object::VersionMatch,
-    options::{ListOptions, WatchOptions},
-};
+use klient::{Api, client::{ListStream, Watch}};
+use klient::{Error, object::VersionMatch, options::{ListOptions, WatchOptions}};
 use tokio::sync::Notify;
 
 use crate::replay::take_object;

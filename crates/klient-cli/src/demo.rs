@@ -12,10 +12,8 @@ use std::{
 
 use clap::Args;
 use klient::{
-    Client,
+    Client, InformerFactory, Manager,
     client::config::{Config, Kubeconfig, Overrides},
-    informer::InformerFactory,
-    manager::Manager,
     metrics::Registry,
 };
 use klient_apiserver::{ApiServer, Listening};

@@ -7,8 +7,8 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use klient::{
-    ObjectKey,
-    informer::{Event, InformerState, SharedInformer, Tombstone},
+    ObjectKey, SharedInformer,
+    informer::{Event, InformerState, Tombstone},
     object::DynamicObject,
 };
 use serde_json::{Value, json};

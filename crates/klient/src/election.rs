@@ -43,8 +43,7 @@ use crate::{
 /// A candidate in a leader election.
 ///
 /// ```no_run
-/// use klient::Client;
-/// use klient::election::{ElectionOptions, LeaderElector, LeaseLock};
+/// use klient::{Client, election::{ElectionOptions, LeaderElector, LeaseLock}};
 ///
 /// # async fn control() {}
 /// # async fn run() -> Result<(), klient::Error> {

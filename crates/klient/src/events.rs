@@ -24,8 +24,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::Client;
-/// use klient::events::{Event, EventOptions, EventRecorder};
+/// use klient::{Client, events::{Event, EventOptions, EventRecorder}};
 ///
 /// # async fn run(pod: Pod, shutdown: impl Future<Output = ()>) -> Result<(), klient::Error> {
 /// let (recorder, sink) = EventRecorder::new(Client::infer()?, EventOptions::new("shop.example.com/websites"));

@@ -18,8 +18,7 @@ use crate::{
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use klient::Api;
-/// use klient::finalizer::Finalizer;
+/// use klient::{Api, finalizer::Finalizer};
 ///
 /// # async fn create_bucket(map: &ConfigMap) -> Result<(), klient::Error> { Ok(()) }
 /// # async fn delete_bucket(map: &ConfigMap) -> Result<(), klient::Error> { Ok(()) }

@@ -1,8 +1,8 @@
 //! Informers: a local, indexed and current copy of the objects of one kind, shared by all users in the process.
 //!
-//! [`SharedInformer`] joins the parts. The [`Reflector`] lists and watches, and turns watch events into [deltas](Delta). The
+//! [`SharedInformer`](crate::SharedInformer) joins the parts. The [`Reflector`] lists and watches, and turns watch events into [deltas](Delta). The
 //! [`DeltaFifo`] folds them per key. The [store](ThreadSafeStore) applies them in batches, and [handlers](EventHandler) receive
-//! the resulting [events](Event). A [`Lister`] reads the store. Objects stay in wire form until the typed object is requested.
+//! the resulting [events](Event). A [`Lister`](crate::Lister) reads the store. Objects stay in wire form until the typed object is requested.
 //! In client-go: `tools/cache`.
 
 mod apply;
@@ -10,31 +10,24 @@ mod builder;
 mod delta_fifo;
 mod delta_queue;
 #[cfg(feature = "client")]
-mod factory;
+pub(crate) mod factory;
 mod handler;
 mod index;
 mod list_watch;
-mod lister;
+pub(crate) mod lister;
 mod metrics;
 mod object;
 mod processor;
 mod reflector;
 mod registration;
 mod run;
+pub(crate) mod shared_informer;
 mod store;
 mod trie;
 
-use std::{
-    fmt,
-    future::Future,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
-
-use klient_core::{ObjectKey, Resource, ResourceVersion};
-
 #[cfg(feature = "client")]
-pub use self::factory::InformerFactory;
+pub(crate) use self::factory::InformerFactory;
+use self::shared_informer::{Handle, stopped};
 pub use self::{
     builder::{InformerBuilder, ObjectFormat},
     delta_fifo::{Delta, DeltaBatch, DeltaFifo, Deltas, Tombstone},
@@ -42,7 +35,7 @@ pub use self::{
     handler::{Event, EventHandler, EventStream, FilteringHandler, HandlerFuncs, HandlerOptions},
     index::{Index, IndexFunc, IndexValues, Indexers},
     list_watch::{ListItems, ListWatch, WatchEvents},
-    lister::{Lister, NamespaceLister},
+    lister::NamespaceLister,
     object::CachedObject,
     reflector::{
         ErrorHandler, FirstRead, InformerState, InformerStatus, Reflector, ReflectorOptions, ReflectorStore,
@@ -51,246 +44,6 @@ pub use self::{
     registration::Registration,
     store::{Keyed, Objects, ObjectsIter, Snapshot, StoreWriter, ThreadSafeStore},
 };
-use self::{handler::Listener, processor::Processor, run::Lifecycle};
-use crate::{Error, ErrorKind};
-
+pub(crate) use self::{lister::Lister, shared_informer::SharedInformer};
 /// The name of the index by namespace. A [`NamespaceLister`] adds this index when it first needs it.
 pub const NAMESPACE_INDEX: &str = "namespace";
-
-/// A local copy of the objects of one kind, kept current by one watch for all of its users.
-///
-/// This is a handle: clones share one informer. The informer does nothing until [`start`](Self::start). It stops when the last
-/// handle, lister, registration and event stream has been dropped.
-///
-/// ```no_run
-/// use k8s_openapi::api::core::v1::Pod;
-/// use klient::{Api, Client};
-/// use klient::informer::{HandlerFuncs, IndexFunc, SharedInformer};
-///
-/// # async fn watch_pods() -> Result<(), Box<dyn std::error::Error>> {
-/// let informer = SharedInformer::new(Api::<Pod>::all(Client::infer()?));
-/// let by_node = informer.add_index("node", IndexFunc::field("spec.nodeName".parse()?))?;
-/// let _registration = informer.add_handler(
-///     HandlerFuncs::new().on_update(|old, new| println!("{} {:?} -> {:?}", new.key(), old, new)),
-/// );
-/// informer.start();
-/// informer.wait_for_sync().await?;
-/// for pod in &by_node.get("node-7") {
-///     println!("{} is on node-7: {:?}", pod.key(), pod.decode()?.status);
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[doc(alias = "SharedIndexInformer")]
-#[doc(alias = "Cache")]
-pub struct SharedInformer<K: Resource> {
-    handle: Arc<Handle<K>>,
-}
-
-/// The part that all handles share. Dropping it stops the informer.
-pub(crate) struct Handle<K: Resource> {
-    processor: Arc<Processor<K>>,
-    lifecycle: std::sync::Mutex<Lifecycle>,
-}
-
-impl<K: Resource> SharedInformer<K> {
-    /// Creates an informer with default options.
-    pub fn new(source: impl ListWatch<Kind = K>) -> Self {
-        Self::builder(source).build()
-    }
-
-    /// Creates a builder for an informer with other options.
-    pub fn builder<L: ListWatch<Kind = K>>(source: L) -> InformerBuilder<L> {
-        InformerBuilder::new(source)
-    }
-
-    /// Starts to list and watch, on the current Tokio runtime. Later calls have no effect.
-    ///
-    /// # Panics
-    ///
-    /// Panics if called outside of a Tokio runtime.
-    pub fn start(&self) {
-        self.handle.start();
-    }
-
-    /// Stops the informer, and waits until the handlers have been called with the events that wait for them.
-    ///
-    /// A stopped informer cannot be started again.
-    pub async fn stop(&self) {
-        let task = self.handle.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).stop();
-        if let Some(task) = task {
-            // The task has ended or was aborted. Both mean that the informer has stopped.
-            let _ = task.await;
-        }
-        self.handle.processor.close();
-    }
-
-    /// Starts the informer, waits for a signal, then [stops](Self::stop) the informer.
-    #[doc(alias = "Run")]
-    pub async fn run_until(&self, signal: impl Future<Output = ()>) {
-        self.start();
-        signal.await;
-        self.stop().await;
-    }
-
-    /// Returns whether the first list is in the cache.
-    #[doc(alias = "HasSynced")]
-    pub fn has_synced(&self) -> bool {
-        *self.handle.processor.synced.borrow()
-    }
-
-    /// Waits until the first list is in the cache.
-    ///
-    /// There is no time limit, since a kind may be installed later and permissions may be granted later. [`status`](Self::status)
-    /// shows the current problem.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the informer is stopped.
-    #[doc(alias = "WaitForCacheSync")]
-    pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        let mut synced = self.handle.processor.synced.subscribe();
-        let mut states = self.handle.processor.board.states();
-        tokio::select! {
-            biased;
-            _ = synced.wait_for(|synced| *synced) => Ok(()),
-            _ = states.wait_for(|state| *state == InformerState::Stopped) => Err(stopped()),
-        }
-    }
-
-    /// Waits until the cache has a resource version or a later one. After waiting for the version that a write returned, reads
-    /// show that write or a later state.
-    ///
-    /// Use a timeout. A write of an object that the informer's selectors do not match becomes visible only with the next
-    /// bookmark, after about a minute. A version that is not a number never becomes visible.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the informer is stopped.
-    pub async fn wait_until_seen(&self, version: &ResourceVersion) -> Result<(), Error> {
-        self.unless_stopped(self.handle.processor.wait_until_seen(version)).await
-    }
-
-    /// Waits until the cache shows a deletion: until the object is not cached, has another UID, or has a deletion timestamp
-    /// and waits for its finalizers.
-    ///
-    /// Use a timeout.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the informer is stopped.
-    pub async fn wait_until_deleted(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), Error> {
-        let deleted = |store: &ThreadSafeStore<CachedObject<K>>| {
-            let Some(object) = store.get(key) else { return true };
-            let is_another = uid.is_some_and(|uid| object.uid().as_deref() != Some(uid));
-            is_another || object.deletion_timestamp().is_some()
-        };
-        self.unless_stopped(self.handle.processor.wait_until(deleted)).await
-    }
-
-    async fn unless_stopped(&self, waiting: impl Future<Output = ()>) -> Result<(), Error> {
-        let mut states = self.handle.processor.board.states();
-        tokio::select! {
-            biased;
-            () = waiting => Ok(()),
-            _ = states.wait_for(|state| *state == InformerState::Stopped) => Err(stopped()),
-        }
-    }
-
-    /// Adds a handler, at any time. The handler is called with each cached object as added, then with every change in order.
-    ///
-    /// The handler runs on its own task. Dropping the registration removes it.
-    #[must_use = "dropping the registration removes the handler"]
-    #[doc(alias = "AddEventHandler")]
-    pub fn add_handler(&self, handler: impl EventHandler<K>) -> Registration<K> {
-        self.add_handler_with(HandlerOptions::default(), handler)
-    }
-
-    /// Adds a handler with options; see [`add_handler`](Self::add_handler).
-    #[must_use = "dropping the registration removes the handler"]
-    #[doc(alias = "AddEventHandlerWithResyncPeriod")]
-    pub fn add_handler_with(&self, options: HandlerOptions, handler: impl EventHandler<K>) -> Registration<K> {
-        let listener = Listener::new();
-        self.handle.processor.spawn(Box::pin(Arc::clone(&listener).run(handler)));
-        self.register(listener, options)
-    }
-
-    /// Returns a stream of events: each cached object as added, then every change in order.
-    pub fn events(&self) -> EventStream<K> {
-        self.events_with(HandlerOptions::default())
-    }
-
-    /// Returns a stream of events with options; see [`events`](Self::events).
-    pub fn events_with(&self, options: HandlerOptions) -> EventStream<K> {
-        let listener = Listener::new();
-        let registration = self.register(Arc::clone(&listener), options);
-        EventStream::new(listener, registration)
-    }
-
-    fn register(&self, listener: Arc<Listener<K>>, options: HandlerOptions) -> Registration<K> {
-        let resync = options.resync.map(|period| period.max(Duration::from_secs(1)));
-        let id = self.handle.processor.register(Arc::clone(&listener), resync);
-        Registration::new(Arc::clone(&self.handle), listener, id)
-    }
-
-    /// Returns a lister, which reads the cache.
-    pub fn lister(&self) -> Lister<K> {
-        Lister::new(Arc::clone(&self.handle))
-    }
-
-    /// Returns the cache, for snapshots and for indices by name.
-    ///
-    /// A clone of the store outlives the informer, but is not updated any more.
-    pub fn store(&self) -> &ThreadSafeStore<CachedObject<K>> {
-        &self.handle.processor.store
-    }
-
-    /// Adds an index, before or after the informer was started.
-    ///
-    /// All cached objects are in the index when this returns.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is an index with this name.
-    pub fn add_index(
-        &self,
-        name: impl Into<Arc<str>>,
-        function: IndexFunc<CachedObject<K>>,
-    ) -> Result<Index<CachedObject<K>>, Error> {
-        self.store().add_index(name, function)
-    }
-
-    /// Returns the current status.
-    pub fn status(&self) -> InformerStatus {
-        self.handle.processor.board.status()
-    }
-
-    /// Returns a receiver of state changes: synced, stale, denied and so on.
-    pub fn states(&self) -> tokio::sync::watch::Receiver<InformerState> {
-        self.handle.processor.board.states()
-    }
-}
-
-impl<K: Resource> Handle<K> {
-    fn start(&self) {
-        self.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).start();
-    }
-}
-
-impl<K: Resource> Clone for SharedInformer<K> {
-    fn clone(&self) -> Self {
-        Self { handle: Arc::clone(&self.handle) }
-    }
-}
-
-impl<K: Resource> fmt::Debug for SharedInformer<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let status = self.status();
-        f.debug_struct("SharedInformer").field("resource", &status.resource).field("state", &status.state).finish()
-    }
-}
-
-#[cold]
-fn stopped() -> Error {
-    Error::new(ErrorKind::Canceled, "the informer is stopped")
-}

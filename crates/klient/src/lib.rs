@@ -28,11 +28,18 @@ mod writes;
 
 #[cfg(feature = "client")]
 pub use client::{api::Api, clientset::Clientset, handle::Client};
+pub use controller::run::Controller;
 pub use error::{BoxError, Error, ErrorKind, Result};
+#[cfg(feature = "client")]
+pub use informer::factory::InformerFactory;
+pub use informer::{lister::Lister, shared_informer::SharedInformer};
 #[doc(inline)]
 pub use klient_core::{ObjectKey, Patch, Resource, ResourceExt, WatchEvent};
 pub use klient_proto as wire;
+#[cfg(feature = "client")]
+pub use manager::run::Manager;
 pub use vocabulary::*;
+pub use workqueue::queue::WorkQueue;
 
 // The examples in the README compile.
 #[cfg(all(doctest, feature = "client"))]

@@ -18,8 +18,7 @@ use crate::Error;
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::{Api, Client};
-/// use klient::retry::{Backoff, retry_on_conflict};
+/// use klient::{Api, Client, retry::{Backoff, retry_on_conflict}};
 ///
 /// # async fn scale() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");

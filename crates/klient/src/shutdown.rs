@@ -9,7 +9,7 @@ use std::{future::pending, io, pin::Pin};
 /// themselves.
 ///
 /// ```no_run
-/// # async fn run(controller: klient::controller::Controller<k8s_openapi::api::core::v1::Pod>) -> Result<(), klient::Error> {
+/// # async fn run(controller: klient::Controller<k8s_openapi::api::core::v1::Pod>) -> Result<(), klient::Error> {
 /// controller.run_until(klient::shutdown::signal()).await?;
 /// # Ok(())
 /// # }

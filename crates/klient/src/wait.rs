@@ -122,8 +122,7 @@ impl<K: Resource> Until<K> {
 /// ```no_run
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::{Api, Client};
-/// use klient::wait::{Until, wait_for};
+/// use klient::{Api, Client, wait::{Until, wait_for}};
 ///
 /// # async fn wait() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::namespaced(Client::infer()?, "shop");

@@ -1,7 +1,7 @@
 //! Criterion 17: what one look at a Foo writes, and nothing else.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use klient::{Api, controller::Controller, informer::InformerFactory, metrics::Registry};
+use klient::{Api, Controller, InformerFactory, metrics::Registry};
 use klient_apiserver::ApiServer;
 use sample_controller::{Foo, Syncer, events, install, new_deployment};
 

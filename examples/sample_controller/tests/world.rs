@@ -9,10 +9,8 @@ use std::{
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Event, core::v1::Namespace};
 use klient::{
-    Api, Client, Patch,
+    Api, Client, Controller, InformerFactory, Patch,
     client::config::{Config, KubeconfigFiles, Overrides},
-    controller::Controller,
-    informer::InformerFactory,
     metrics::Registry,
     wait::{Until, wait_for},
     wire::ManagedFields,

@@ -10,9 +10,7 @@ use std::{
 use http::Method;
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    Api, Client, Patch,
-    controller::Controller,
-    informer::SharedInformer,
+    Api, Client, Controller, Patch, SharedInformer,
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};

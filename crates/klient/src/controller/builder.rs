@@ -79,8 +79,7 @@ impl<K: Resource> ControllerBuilder<K> {
     ///
     /// ```no_run
     /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-    /// use klient::{Api, Client};
-    /// use klient::controller::Controller;
+    /// use klient::{Api, Client, Controller};
     ///
     /// # fn set_up(client: Client) {
     /// let deployments: Api<Deployment> = Api::all(client.clone());
@@ -110,8 +109,7 @@ impl<K: Resource> ControllerBuilder<K> {
     ///
     /// ```no_run
     /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-    /// use klient::controller::Controller;
-    /// use klient::informer::{IndexFunc, InformerFactory};
+    /// use klient::{Controller, InformerFactory, informer::IndexFunc};
     ///
     /// # fn set_up(factory: InformerFactory) -> Result<(), klient::Error> {
     /// let deployments = factory.apps_v1().deployments();
@@ -147,9 +145,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// ```no_run
     /// use futures_core::Stream;
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::Api;
-    /// use klient::controller::Controller;
-    /// use klient::ObjectKey;
+    /// use klient::{Api, Controller, ObjectKey};
     ///
     /// # fn set_up(maps: Api<ConfigMap>, pushes: impl Stream<Item = ObjectKey> + Send + 'static) {
     /// let controller = Controller::builder("repositories", maps).keys_from("git-webhook", pushes);
@@ -213,8 +209,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// ```no_run
     /// use std::time::Duration;
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::Api;
-    /// use klient::controller::{Controller, Retry};
+    /// use klient::{Api, Controller, controller::Retry};
     ///
     /// # fn set_up(maps: Api<ConfigMap>) {
     /// let controller = Controller::builder("maps", maps).on_error(|error, failures| {
@@ -287,8 +282,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// ```no_run
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::{Api, Client};
-    /// use klient::controller::{Controller, Outcome, Request};
+    /// use klient::{Api, Client, Controller, controller::{Outcome, Request}};
     ///
     /// struct Context {
     ///     client: Client,

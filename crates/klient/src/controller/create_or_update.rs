@@ -28,8 +28,7 @@ pub enum Operation {
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use klient::Api;
-/// use klient::controller::create_or_update;
+/// use klient::{Api, controller::create_or_update};
 ///
 /// # async fn reconcile(maps: &Api<ConfigMap>, color: &str) -> Result<(), klient::Error> {
 /// let mut theme = ConfigMap::default();

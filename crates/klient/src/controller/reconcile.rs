@@ -190,8 +190,7 @@ impl<K: Resource> Request<K> {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use klient::ObjectKey;
-    /// use klient::controller::{Outcome, Request};
+    /// use klient::{ObjectKey, controller::{Outcome, Request}};
     ///
     /// async fn reconcile(request: Request<ConfigMap>) -> Result<Outcome, klient::Error> {
     ///     let Some(map) = request.object()? else { return Ok(Outcome::done()) };

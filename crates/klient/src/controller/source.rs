@@ -28,8 +28,7 @@ use crate::{
 /// ```no_run
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use klient::{Api, Client};
-/// use klient::controller::{Predicate, Source};
+/// use klient::{Api, Client, controller::{Predicate, Source}};
 ///
 /// # fn source() -> Result<(), klient::Error> {
 /// let deployments: Api<Deployment> = Api::all(Client::infer()?);

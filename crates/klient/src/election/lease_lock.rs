@@ -21,8 +21,7 @@ use crate::{
 /// A leader lock in a Lease, in client-go's format: candidates of both libraries can compete for one Lease.
 ///
 /// ```no_run
-/// use klient::Client;
-/// use klient::election::LeaseLock;
+/// use klient::{Client, election::LeaseLock};
 ///
 /// # fn main() -> Result<(), klient::Error> {
 /// let lock = LeaseLock::new(Client::infer()?, "shop", "website-controller").label("app", "website-controller");

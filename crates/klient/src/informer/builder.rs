@@ -28,8 +28,7 @@ pub enum ObjectFormat {
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Secret;
-/// use klient::{Api, Client};
-/// use klient::informer::SharedInformer;
+/// use klient::{Api, Client, SharedInformer};
 ///
 /// # fn build() -> Result<(), klient::Error> {
 /// let secrets = SharedInformer::builder(Api::<Secret>::all(Client::infer()?))

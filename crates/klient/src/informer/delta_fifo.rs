@@ -122,8 +122,7 @@ pub struct DeltaBatch<T> {
 /// A queue of deltas with one consumer.
 ///
 /// ```
-/// use klient::informer::{Delta, DeltaFifo, ThreadSafeStore};
-/// use klient::ObjectKey;
+/// use klient::{ObjectKey, informer::{Delta, DeltaFifo, ThreadSafeStore}};
 ///
 /// let known = ThreadSafeStore::new();
 /// let mut fifo = DeltaFifo::with_known_objects(known.clone());

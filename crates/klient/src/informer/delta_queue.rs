@@ -23,8 +23,7 @@ const CAPACITY: usize = 4096;
 /// A [`DeltaFifo`] behind a lock, for producers and a consumer on different threads or tasks.
 ///
 /// ```
-/// use klient::informer::{DeltaFifo, DeltaQueue};
-/// use klient::ObjectKey;
+/// use klient::{ObjectKey, informer::{DeltaFifo, DeltaQueue}};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let queue = DeltaQueue::new(DeltaFifo::new());

@@ -25,8 +25,7 @@ use crate::{
 /// A factory of informers, which returns the same informer for the same objects.
 ///
 /// ```no_run
-/// use klient::Client;
-/// use klient::informer::{HandlerFuncs, InformerFactory};
+/// use klient::{Client, InformerFactory, informer::HandlerFuncs};
 ///
 /// # async fn watch() -> Result<(), klient::Error> {
 /// let factory = InformerFactory::new(Client::infer()?).namespace("shop");

@@ -13,8 +13,7 @@ type Compute<T> = Arc<dyn Fn(&T, &mut IndexValues) + Send + Sync>;
 /// A function that returns the values of an object in an index.
 ///
 /// ```
-/// use klient::informer::{IndexFunc, ThreadSafeStore};
-/// use klient::ObjectKey;
+/// use klient::{ObjectKey, informer::{IndexFunc, ThreadSafeStore}};
 ///
 /// let store = ThreadSafeStore::<(ObjectKey, u32)>::new();
 /// let by_parity = store.add_index("parity", IndexFunc::new(|(_, number): &(ObjectKey, u32), found| {

@@ -17,7 +17,7 @@ use crate::Error;
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::informer::SharedInformer;
+/// use klient::SharedInformer;
 ///
 /// # fn read(informer: &SharedInformer<Pod>) -> Result<(), klient::Error> {
 /// let pods = informer.lister();

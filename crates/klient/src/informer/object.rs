@@ -23,8 +23,7 @@ use crate::{Error, ErrorKind};
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;
-/// use klient::informer::CachedObject;
-/// use klient::wire::{ManagedFields, RawObject};
+/// use klient::{informer::CachedObject, wire::{ManagedFields, RawObject}};
 ///
 /// let text = br#"{"metadata":{"name":"node-1","labels":{"zone":"a"}},"spec":{"podCIDR":"10.0.0.0/24"}}"#;
 /// let node = CachedObject::<Node>::from_wire(RawObject::from_json(text, ManagedFields::Drop)?);

@@ -71,8 +71,7 @@ pub trait ReflectorStore: Send {
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::{Api, Client};
-/// use klient::informer::{CachedObject, Reflector, ThreadSafeStore};
+/// use klient::{Api, Client, informer::{CachedObject, Reflector, ThreadSafeStore}};
 ///
 /// # async fn mirror() -> Result<(), klient::Error> {
 /// let pods: Api<Pod> = Api::all(Client::infer()?);

@@ -37,8 +37,7 @@ impl<V: Clone + Send + Sync + 'static> Keyed for (ObjectKey, V) {
 /// Each informer has one. A store can also be used without an informer.
 ///
 /// ```
-/// use klient::informer::{IndexFunc, ThreadSafeStore};
-/// use klient::ObjectKey;
+/// use klient::{ObjectKey, informer::{IndexFunc, ThreadSafeStore}};
 ///
 /// let store = ThreadSafeStore::new();
 /// let by_namespace = store.add_index("namespace", IndexFunc::namespace())?;

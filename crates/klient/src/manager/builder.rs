@@ -76,9 +76,7 @@ impl ManagerBuilder {
     /// the manager stops.
     ///
     /// ```no_run
-    /// use klient::Client;
-    /// use klient::events::{EventOptions, EventRecorder};
-    /// use klient::manager::Manager;
+    /// use klient::{Client, Manager, events::{EventOptions, EventRecorder}};
     ///
     /// # fn set_up(client: Client) {
     /// let (recorder, sink) = EventRecorder::new(client, EventOptions::new("shop.example.com/websites"));
@@ -127,7 +125,7 @@ impl ManagerBuilder {
     ///
     /// ```
     /// use http::{Request, Response};
-    /// use klient::manager::Manager;
+    /// use klient::Manager;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), klient::Error> {

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::Part;
+use super::part::Part;
 use crate::informer::{InformerState, InformerStatus};
 
 /// A named check. Its error says what is wrong.

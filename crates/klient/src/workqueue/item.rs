@@ -19,7 +19,7 @@ use super::{QueueInner, WorkQueue, state::Delay};
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use klient::workqueue::WorkQueue;
+/// use klient::WorkQueue;
 ///
 /// let queue = WorkQueue::new();
 /// queue.add("shop/web");
@@ -78,7 +78,7 @@ impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
-    /// # let queue = klient::workqueue::WorkQueue::new();
+    /// # let queue = klient::WorkQueue::new();
     /// # queue.add("shop/web");
     /// # queue.shut_down();
     /// while let Some(item) = queue.get().await {

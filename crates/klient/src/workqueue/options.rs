@@ -13,8 +13,7 @@ use crate::metrics::Registry;
 /// The options of a [`WorkQueue`](super::WorkQueue).
 ///
 /// ```
-/// use klient::ObjectKey;
-/// use klient::workqueue::{ExponentialBackoff, QueueOptions, WorkQueue};
+/// use klient::{ObjectKey, WorkQueue, workqueue::{ExponentialBackoff, QueueOptions}};
 ///
 /// let options = QueueOptions::default()
 ///     .name("websites")
@@ -85,7 +84,7 @@ impl<T> fmt::Debug for QueueOptions<T> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use klient::workqueue::{AddOptions, WorkQueue};
+/// use klient::{WorkQueue, workqueue::AddOptions};
 ///
 /// let queue = WorkQueue::new();
 /// queue.add("listed at startup");

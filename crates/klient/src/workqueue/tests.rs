@@ -9,9 +9,12 @@ mod turns;
 
 use std::{
     pin::pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::*;
 

@@ -14,12 +14,9 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use klient::{
-    Api, Error, ErrorKind, ObjectKey, Patch, Resource, WatchEvent,
+    Api, Error, ErrorKind, InformerFactory, ObjectKey, Patch, Resource, SharedInformer, WatchEvent,
     client::{ListStream, Watch},
-    informer::{
-        CachedObject, Event, FirstRead, InformerFactory, InformerState, ListWatch, ObjectFormat, Registration,
-        SharedInformer, WatchEvents,
-    },
+    informer::{CachedObject, Event, FirstRead, InformerState, ListWatch, ObjectFormat, Registration, WatchEvents},
     options::{ListOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
 };

@@ -12,9 +12,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    ObjectKey,
-    controller::{Controller, ControllerBuilder, Outcome, Request},
-    informer::InformerFactory,
+    Controller, InformerFactory, ObjectKey,
+    controller::{ControllerBuilder, Outcome, Request},
     metrics::Registry,
 };
 use tokio::{

@@ -16,8 +16,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, ObjectKey, Patch,
-    informer::{Event, EventStream, SharedInformer, Tombstone},
+    Api, Client, ObjectKey, Patch, SharedInformer,
+    informer::{Event, EventStream, Tombstone},
     object::ResourceVersion,
 };
 use klient_apiserver::ApiServer;

@@ -10,11 +10,9 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    ErrorKind,
-    controller::{Controller, Outcome, Request},
+    Controller, ErrorKind, InformerFactory, Manager,
+    controller::{Outcome, Request},
     election::{ElectionOptions, LeaderElector, LeaseLock},
-    informer::InformerFactory,
-    manager::Manager,
     metrics::Registry,
 };
 use klient_apiserver::Fault;

@@ -7,15 +7,14 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, Error, ObjectKey,
-    controller::{Controller, Outcome, Reconciler, Request, create_or_update},
+    Api, Client, Controller, Error, Manager, ObjectKey, WorkQueue,
+    controller::{Outcome, Reconciler, Request, create_or_update},
     election::{LeaderElector, LeaderLock, LeaderRecord, Leadership, LeaseLock},
     events::{EventOptions, EventRecorder, EventSink},
     finalizer::Finalizer,
-    manager::{Manager, Stop},
+    manager::Stop,
     retry::{Backoff, retry_on_conflict, retry_on_error},
     wait::{Until, wait_for},
-    workqueue::WorkQueue,
 };
 use klient_apiserver::ApiServer;
 

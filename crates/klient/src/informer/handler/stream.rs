@@ -20,7 +20,7 @@ use crate::informer::Registration;
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use klient::informer::SharedInformer;
+/// use klient::SharedInformer;
 ///
 /// # async fn print(pods: SharedInformer<Pod>) {
 /// let mut events = pods.events();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{
-    Api, Patch, WatchEvent,
-    controller::{Controller, Outcome, Request},
-    informer::{InformerState, SharedInformer},
+    Api, Controller, Patch, SharedInformer, WatchEvent,
+    controller::{Outcome, Request},
+    informer::InformerState,
     metrics::Registry,
     object::DynamicObject,
     request::Target,

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
-    Api, Patch, WatchEvent,
-    controller::{Controller, Outcome, Request},
-    informer::SharedInformer,
+    Api, Controller, Patch, SharedInformer, WatchEvent,
+    controller::{Outcome, Request},
     metrics::Registry,
 };
 use serde_json::json;

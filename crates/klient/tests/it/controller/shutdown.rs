@@ -82,7 +82,7 @@ async fn controller_fails_if_its_informer_is_stopped() {
     let informer = super::factory(&world).core_v1().config_maps();
     informer.stop().await;
     let controller =
-        klient::controller::Controller::builder("maps", informer).reconcile(|_: klient::controller::Request<_>| done());
+        klient::Controller::builder("maps", informer).reconcile(|_: klient::controller::Request<_>| done());
     let error = controller.run_until(std::future::pending()).await.unwrap_err();
     assert_eq!(error.to_string(), "controller \"maps\" cannot start");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the informer is stopped");

@@ -7,11 +7,7 @@ use std::{
 };
 
 use futures_core::Stream;
-use klient::{
-    ObjectKey,
-    controller::{Controller, ReasonKind},
-    metrics::Registry,
-};
+use klient::{Controller, ObjectKey, controller::ReasonKind, metrics::Registry};
 use tokio::sync::mpsc;
 
 use super::{Running, builder, done, key};

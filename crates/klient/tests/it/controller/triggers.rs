@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use klient::{
-    Api, Patch,
-    controller::{Controller, Outcome, Predicate, ReasonKind, Request, Source},
+    Api, Controller, Patch,
+    controller::{Outcome, Predicate, ReasonKind, Request, Source},
     informer::Event,
     metrics::Registry,
     object::DynamicObject,

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use klient::{
-    Api,
-    informer::{HandlerFuncs, InformerFactory, InformerState},
+    Api, InformerFactory,
+    informer::{HandlerFuncs, InformerState},
     resource::ApiResource,
 };
 
@@ -21,7 +21,7 @@ async fn factory_shares_informer_by_kind_scope_and_selector() {
     factory.start();
     within(factory.wait_for_sync()).await.unwrap();
     assert_eq!(again.lister().len(), 1);
-    let same = |a: &klient::informer::SharedInformer<ConfigMap>, b: &klient::informer::SharedInformer<ConfigMap>| {
+    let same = |a: &klient::SharedInformer<ConfigMap>, b: &klient::SharedInformer<ConfigMap>| {
         std::ptr::eq(a.store(), b.store())
     };
     assert!(same(&maps, &again));

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::informer::{FirstRead, InformerState, RelistReason, SharedInformer};
+use klient::{
+    SharedInformer,
+    informer::{FirstRead, InformerState, RelistReason},
+};
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::Instant;
 

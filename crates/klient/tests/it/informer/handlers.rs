@@ -6,9 +6,11 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::informer::{
-    CachedObject, Event, EventHandler, FilteringHandler, HandlerFuncs, HandlerOptions, Registration, SharedInformer,
-    Tombstone,
+use klient::{
+    SharedInformer,
+    informer::{
+        CachedObject, Event, EventHandler, FilteringHandler, HandlerFuncs, HandlerOptions, Registration, Tombstone,
+    },
 };
 use tokio::time::Instant;
 

@@ -8,9 +8,9 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Error, ErrorKind, ObjectKey, WatchEvent,
+    Api, Error, ErrorKind, ObjectKey, SharedInformer, WatchEvent,
     client::{ListStream, Watch},
-    informer::{Event, EventStream, FirstRead, ListWatch, SharedInformer, WatchEvents},
+    informer::{Event, EventStream, FirstRead, ListWatch, WatchEvents},
     options::{ListOptions, WatchOptions},
     wire::{ManagedFields, RawObject},
 };

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use klient::{
-    Api, ObjectKey,
-    informer::{IndexFunc, Indexers, NAMESPACE_INDEX, ObjectFormat, SharedInformer},
+    Api, ObjectKey, SharedInformer,
+    informer::{IndexFunc, Indexers, NAMESPACE_INDEX, ObjectFormat},
 };
 use serde_json::json;
 

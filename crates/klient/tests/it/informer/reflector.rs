@@ -10,8 +10,8 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, ErrorKind,
-    informer::{FirstRead, InformerState, RelistReason, SharedInformer},
+    Error, ErrorKind, SharedInformer,
+    informer::{FirstRead, InformerState, RelistReason},
     resource::GroupResource,
     status::{Status, StatusReason},
 };

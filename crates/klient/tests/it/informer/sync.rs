@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use klient::{
-    Api,
-    informer::{FirstRead, InformerState, ObjectFormat, SharedInformer},
+    Api, SharedInformer,
+    informer::{FirstRead, InformerState, ObjectFormat},
     metrics::Registry,
     object::DynamicObject,
     request::Target,

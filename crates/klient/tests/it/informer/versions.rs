@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::informer::{InformerState, RelistReason, SharedInformer};
+use klient::{
+    SharedInformer,
+    informer::{InformerState, RelistReason},
+};
 use tokio::time::Instant;
 
 use super::{
