@@ -1,4 +1,4 @@
-//! What a server offers: its groups, versions and resources, and what the names that people use stand for.
+//! Discovery: the groups, versions and resources of a server, and the kinds behind short names.
 //!
 //! Needs a cluster: the one of your kubeconfig, or the one that it runs in.
 //!

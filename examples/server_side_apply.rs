@@ -39,7 +39,7 @@ async fn run() -> anyhow::Result<()> {
     let forced = maps.apply(NAME, &theirs).options(carpenter.clone().force().clone()).await?;
     println!("by force: {:?}", forced.data.unwrap_or_default());
 
-    // What a manager no longer applies is gone, if nobody else owns it.
+    // A field that its manager no longer applies is removed, unless another manager owns it, too.
     let less = maps.apply(NAME, &fields(&json!({"wood": "oak"}))).options(carpenter.clone()).await?;
     println!("without the colour: {:?}", less.data.unwrap_or_default());
 

@@ -48,7 +48,7 @@ fn main() -> anyhow::Result<()> {
         println!("  {node}  {count}");
     }
 
-    // A typed object is made when somebody asks for it, and it is the same from either form.
+    // A typed object is decoded on request, and is the same from either form.
     let wanted = ObjectKey::namespaced("shop", "web-00042");
     let find = |objects: &[RawObject]| objects.iter().find(|object| object.key() == wanted).cloned();
     let (Some(one), Some(other)) = (find(&from_protobuf), find(&from_json)) else {
