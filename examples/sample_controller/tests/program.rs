@@ -13,7 +13,7 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};
-use sample_controller::{Foo, install};
+use klient_cli::sample_controller::{Foo, install};
 
 use crate::world::{LIMIT, real_kubeconfig};
 
