@@ -13,11 +13,8 @@ use klient::{
     client::discovery::{CachedDiscovery, DiscoveryClient, RestMapper, ServedResource},
 };
 
-fn main() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(show())
-}
-
-async fn show() -> anyhow::Result<()> {
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
     let client = DiscoveryClient::new(Client::infer()?);
     println!("server {}", client.server_version().await?.git_version);
 
@@ -31,7 +28,7 @@ async fn show() -> anyhow::Result<()> {
         }
     }
     for failure in &apis.failures {
-        println!("\nnot known: {failure}");
+        println!("\nunavailable: {failure}");
     }
 
     // Names as people write them; the server's own order decides where there are several.
