@@ -27,16 +27,16 @@ async fn main() -> anyhow::Result<()> {
     let client = Client::from_service(server.service());
     let (first, second) = (candidate(&client, "first")?, candidate(&client, "second")?);
 
-    // Everybody can see who leads.
+    // Everyone can see who leads.
     let mut changes = second.leader_changes();
-    let observer = tokio::spawn(async move {
+    let seen_second = async move {
         while let Some(leader) = changes.next().await {
             println!("leader: {}", leader.as_deref().unwrap_or("none"));
             if leader.as_deref() == Some("second") {
                 break;
             }
         }
-    });
+    };
 
     let (stop_first, stopped) = oneshot::channel::<()>();
     let leading = first.run_until(
@@ -54,6 +54,7 @@ async fn main() -> anyhow::Result<()> {
         }
         let next = second.run(|leadership: Leadership| async move {
             println!("second leads with {:?}", leadership.token());
+            seen_second.await;
         });
         let _ = stop_first.send(());
         next.await
@@ -61,6 +62,5 @@ async fn main() -> anyhow::Result<()> {
     let (led, took_over) = tokio::join!(leading, taking_over);
     led?;
     took_over?;
-    observer.await?;
     Ok(())
 }

@@ -86,7 +86,8 @@ fn write_quick_start(root: &Path, folder: &Path) -> Result<()> {
 
 /// Returns the first fenced block of a language.
 fn first_block<'a>(text: &'a str, language: &str) -> Option<&'a str> {
-    let start = text.find(&format!("```{language}\n"))? + language.len() + 4;
+    let fence = text.find(&format!("```{language}"))?;
+    let start = fence + text[fence..].find('\n')? + 1;
     let length = text[start..].find("\n```")? + 1;
     Some(&text[start..start + length])
 }
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn first_block_is_found_by_its_language() {
-        let text = "a\n```sh\nls\n```\n```toml\n[package]\nname = \"x\"\n```\n```toml\nother\n```\n";
+        let text = "a\n```sh\nls\n```\n```toml\n[package]\nname = \"x\"\n```\n```toml,ignore\nother\n```\n";
         assert_eq!(first_block(text, "toml"), Some("[package]\nname = \"x\"\n"));
         assert_eq!(first_block(text, "rust"), None);
     }

@@ -1,6 +1,64 @@
 //! client-go for Rust: a Kubernetes client, informers, work queues and controllers.
 //!
-//! The names at the root are the paved path. Everything else sits in the module that names it.
+//! For people who write operators, platform agents and cluster tools. Objects are `k8s-openapi`'s types. klient keeps them as the
+//! bytes they arrived in, and decodes one when it is read.
+//!
+//! # Quick start
+//!
+//! ```toml
+//! [dependencies]
+//! klient = "0.1"
+//! k8s-openapi = { version = "0.29", features = ["v1_37"] } # exactly one version
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+//! ```
+//!
+#![cfg_attr(feature = "client", doc = "```no_run")]
+#![cfg_attr(not(feature = "client"), doc = "```ignore")]
+//! use k8s_openapi::api::core::v1::Pod;
+//! use klient::controller::{Outcome, Request};
+//! use klient::{Api, Client, Controller, Manager, Result, ResourceExt};
+//!
+//! async fn reconcile(request: Request<Pod>) -> Result<Outcome> {
+//!     let Some(pod) = request.object()? else { return Ok(Outcome::Done) }; // it was deleted
+//!     println!("{} because of: {}", pod.name(), request.reasons());
+//!     Ok(Outcome::Done)
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<()> {
+//!     let pods: Api<Pod> = Api::namespaced(Client::infer()?, "shop");
+//!     for pod in &pods.list().labels("app=web").await? {
+//!         println!("{}", pod.name());
+//!     }
+//!     let controller = Controller::builder("pods", pods).workers(4).reconcile(reconcile);
+//!     Manager::builder().controller(controller).build().await?.run().await
+//! }
+//! ```
+//!
+//! # Map
+//!
+//! | to | use |
+//! |---|---|
+//! | read and write objects | [`Client`], [`Api`], [`Clientset`], [`client::DynamicClient`] |
+//! | keep a local copy of a kind | [`SharedInformer`], [`InformerFactory`], [`Lister`], module [`informer`] |
+//! | reconcile objects | [`Controller`], module [`controller`], [`finalizer`], [`wait`], [`condition`], [`owner`] |
+//! | queue keys by hand | [`WorkQueue`], module [`workqueue`] |
+//! | run in production | [`Manager`], [`election`], [`events`], [`metrics`], [`shutdown`] |
+//! | find a cluster and authenticate | [`client::config`], [`client::auth`] |
+//! | learn which kinds a server has | [`client::discovery`] |
+//! | retry | [`retry`] |
+//! | name kinds, objects and requests | [`resource`], [`object`], [`selector`], [`options`], [`patch`], [`status`], [`request`] |
+//! | work with values | [`quantity`], [`time`], [`int_or_string`], [`field_path`] |
+//! | handle objects in wire form | [`wire`] |
+//!
+//! The names at the root are the paved path. Everything else is in the module that names it, under one path.
+//!
+//! The guide in `docs/guide` of the repository explains informers, controllers, testing without a cluster and production, and has name by
+//! name tables for those who come from kube-rs, client-go or controller-runtime.
+//!
+//! # Features
+//!
+//! `client` (default): the HTTP half. Without it, informers, queues and controllers compile without hyper and rustls.
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -41,7 +99,7 @@ pub use manager::run::Manager;
 pub use vocabulary::*;
 pub use workqueue::queue::WorkQueue;
 
-// The examples in the README compile.
+// The examples in the crate's README compile.
 #[cfg(all(doctest, feature = "client"))]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

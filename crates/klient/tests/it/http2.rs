@@ -25,7 +25,7 @@ use tokio::{
     sync::{Notify, Semaphore, mpsc},
 };
 
-use crate::scripted::{chain, map, map_json};
+use crate::support::scripted::{chain, map, map_json};
 
 /// A server that allows two streams on a connection. Answers hold the number of their connection as a name; those
 /// about `held` wait for a permit.

@@ -13,7 +13,7 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::scripted::{Script, answer, map, map_answer};
+use crate::support::scripted::{Script, answer, map, map_answer};
 
 #[tokio::test]
 async fn requests_say_who_asks_and_which_forms_are_understood() {

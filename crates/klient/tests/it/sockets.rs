@@ -23,7 +23,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::scripted::{map, map_json};
+use crate::support::scripted::{map, map_json};
 
 /// A server that plays `serve` on each connection, told its number.
 struct Server {

@@ -1,0 +1,24 @@
+//! The examples in README.md and in the guide compile and run: `cargo test -p klient-examples --doc`.
+
+/// Compiles the examples of one page.
+macro_rules! pages {
+    ($($name:ident $path:literal;)*) => {$(
+        #[cfg(doctest)]
+        #[doc = include_str!($path)]
+        struct $name;
+    )*};
+}
+
+pages! {
+    Readme "../README.md";
+    QuickStart "../docs/guide/src/quick-start.md";
+    ReadingAndWriting "../docs/guide/src/reading-and-writing.md";
+    Informers "../docs/guide/src/informers.md";
+    Controllers "../docs/guide/src/controllers.md";
+    Testing "../docs/guide/src/testing.md";
+    Authentication "../docs/guide/src/authentication.md";
+    Production "../docs/guide/src/production.md";
+    FromKubeRs "../docs/guide/src/from-kube-rs.md";
+    FromClientGo "../docs/guide/src/from-client-go.md";
+    WhyItIsFast "../docs/guide/src/why-it-is-fast.md";
+}
