@@ -1,4 +1,4 @@
-//! Patches: how a change is applied to an object.
+//! Patches: JSON patch, merge patch and strategic merge patch.
 
 mod json_patch;
 mod merge;
@@ -13,7 +13,7 @@ use crate::{
     registry::{Resource, Schema},
 };
 
-/// A change to an object.
+/// A patch of an object.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Json(json_patch::Operations),
@@ -52,7 +52,7 @@ impl Patch {
         }
     }
 
-    /// The object with the change.
+    /// Returns the patched object.
     pub(crate) fn apply(&self, resource: &Resource, object: &Value) -> Result<Value> {
         match self {
             Self::Json(operations) => operations.apply(object),
@@ -70,7 +70,7 @@ impl Patch {
 }
 
 impl Patch {
-    /// What the real server says of a strategic patch that puts a scalar where a struct is: it never gets as far as JSON.
+    /// Returns the real server's error for a strategic patch that sets a struct to a scalar, which fails before JSON is decoded.
     pub(crate) fn strategic_problem(&self, why: &str) -> Option<(String, String)> {
         let Self::Strategic(patch) = self else { return None };
         let (what, _) = why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field")?;
@@ -88,7 +88,7 @@ fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// A value as Go prints it.
+/// Returns a value as Go prints it.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

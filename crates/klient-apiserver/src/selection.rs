@@ -1,4 +1,4 @@
-//! Which objects a list, a watch or a delete is about: label and field selectors.
+//! The label and field selectors of a list, watch or delete.
 
 mod label_problem;
 
@@ -12,7 +12,7 @@ use crate::{
     store::Stored,
 };
 
-/// Which objects are meant.
+/// The selectors of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     labels: LabelSelector,
@@ -20,7 +20,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Reads the selectors of a request.
+    /// Parses the selectors of a request.
     pub(crate) fn of_call(resource: &Resource, call: &Call) -> Result<Self> {
         let labels: LabelSelector = match call.param("labelSelector") {
             Some(text) => text.parse().map_err(|_| Box::new(Status::bad_request(label_problem::of(text))))?,
@@ -47,18 +47,18 @@ impl Selection {
         Ok(Self { labels, fields })
     }
 
-    /// The same, of one object alone.
+    /// Restricts the selection to one object.
     pub(crate) fn of_name(mut self, name: &str) -> Self {
         self.fields = self.fields.eq("metadata.name", name);
         self
     }
 
-    /// Whether everything is meant.
+    /// Returns whether all objects are selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
-    /// Whether an object is meant.
+    /// Returns whether an object is selected.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         let raw = stored.raw();
         if !self.labels.is_everything() && !self.labels.matches(|key| raw.label(key)) {
@@ -67,7 +67,7 @@ impl Selection {
         if self.fields.is_everything() {
             return true;
         }
-        // Parsed only where a field besides name and namespace is asked for.
+        // The object is parsed only for fields besides name and namespace.
         let mut value: Option<Value> = None;
         self.fields.matches(|field| {
             Some(match field {
@@ -79,9 +79,9 @@ impl Selection {
     }
 }
 
-/// The value of a field as selectors see it: what is not there is empty, and numbers and truth are text.
+/// Returns the value of a field as text. A missing field is an empty text.
 fn text_at(object: &Value, path: &str) -> String {
-    // Events are kept as they came; both groups select them by their own names.
+    // Events are stored in the version that wrote them, and both groups select by their own field names.
     let path = match path.split_once('.') {
         Some(("regarding", _)) if object.get("regarding").is_none() => &path.replacen("regarding", "involvedObject", 1),
         Some(("involvedObject", _)) if object.get("regarding").is_some() => {
@@ -98,7 +98,7 @@ fn text_at(object: &Value, path: &str) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Bool(value)) => value.to_string(),
         Some(Value::Number(number)) => number.to_string(),
-        // Fields that are false or zero are often left out.
+        // Fields that are false or zero are often absent.
         _ if matches!(path, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
         _ if path.ends_with("replicas") || path.ends_with("successful") => "0".to_owned(),
         _ => String::new(),

@@ -1,4 +1,4 @@
-//! What requests do: one file for each verb, all of them generic over kinds.
+//! Request handlers: one file for each verb, all of them generic over kinds.
 
 mod create;
 mod delete;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, body::ResponseBody, call::Call, registry::Resource, route::ResourceRoute, server::Core};
 
-/// What a request does to a resource, by the names of discovery and RBAC.
+/// A verb of the API, by its name in discovery and RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verb {
@@ -55,27 +55,27 @@ impl Verb {
     }
 }
 
-/// What a request is about.
+/// The resource, object or subresource of a request.
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
-    /// Empty for all namespaces, and for kinds that have none.
+    /// The namespace. Empty for all namespaces and for cluster-scoped kinds.
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
 }
 
 impl Target {
-    /// The object's name, where there must be one.
+    /// Returns the object's name, or an empty text for a collection.
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// The object's key in the store.
+    /// Returns the object's key in the store.
     pub(crate) fn key(&self) -> String {
         self.resource.key(&self.namespace, self.name())
     }
 
-    /// The object itself, where this is about a part of it.
+    /// Returns the target without its subresource.
     pub(crate) fn whole(&self) -> Self {
         Self {
             resource: Arc::clone(&self.resource),
@@ -85,7 +85,7 @@ impl Target {
         }
     }
 
-    /// What the keys of all objects begin with that are meant.
+    /// Returns the prefix of the keys of all objects in the collection.
     pub(crate) fn prefix(&self) -> String {
         if self.resource.namespaced && !self.namespace.is_empty() {
             format!("{}/", self.namespace)
@@ -100,7 +100,7 @@ impl Target {
 }
 
 impl Core {
-    /// Does what a request about a resource asks for.
+    /// Handles a request to a resource.
     pub(crate) async fn on_resource(
         self: &Arc<Self>,
         call: &Call,
@@ -195,7 +195,7 @@ impl Core {
     }
 }
 
-/// What is there is not asked for in this way.
+/// Returns the error for an unsupported method.
 pub(crate) fn method_not_allowed(call: &Call, resource: &GroupResource) -> Box<Status> {
     let mut status = Status::method_not_supported(resource, call.method.as_str());
     status.message = "the server does not allow this method on the requested resource".to_owned();
@@ -203,7 +203,7 @@ pub(crate) fn method_not_allowed(call: &Call, resource: &GroupResource) -> Box<S
     Box::new(status)
 }
 
-/// What is not served has no kind to answer in.
+/// Returns the error for an unknown resource.
 pub(crate) fn not_served() -> Box<Status> {
     let mut status =
         Status::failure(klient_core::StatusReason::NotFound, 404, "the server could not find the requested resource");
@@ -211,7 +211,7 @@ pub(crate) fn not_served() -> Box<Status> {
     Box::new(status)
 }
 
-/// Makes an object of the server's own.
+/// Creates an object on behalf of the server.
 pub(crate) async fn make(core: &Arc<Core>, target: &Target, object: serde_json::Value) -> Result<()> {
     core.create_object(target, object, false).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! Tables: objects as rows for people to read, as `kubectl get` shows them.
+//! Tables: objects as rows, as `kubectl get` prints them.
 
 pub(super) mod cells;
 mod path;
@@ -11,7 +11,7 @@ use crate::{
     registry::{Resource, Schema, TableColumn},
 };
 
-/// A table of objects.
+/// Returns a table of objects.
 pub(crate) fn table(
     resource: &Resource,
     objects: &[Value],
@@ -26,7 +26,7 @@ pub(crate) fn table(
             Include::Metadata => {
                 let mut object = object.clone();
                 (resource.hooks.row_metadata)(&mut object);
-                crate::answer::partial(&object)
+                crate::response::partial(&object)
             }
             Include::Object => object.clone(),
         };
@@ -38,7 +38,7 @@ pub(crate) fn table(
     };
     let mut head = json!({});
     for name in ["resourceVersion", "continue", "remainingItemCount"] {
-        // Lists of custom objects say that they do not go on; tables of them do not.
+        // Lists of custom objects have an empty `continue`; tables of them have none.
         if let Some(value) = metadata.get(name).filter(|value| **value != json!("")) {
             head[name] = value.clone();
         }

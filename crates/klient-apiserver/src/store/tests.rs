@@ -1,4 +1,4 @@
-//! What the store promises, in memory and on disk.
+//! Tests of the store, in memory and on disk.
 
 use serde_json::json;
 
@@ -148,7 +148,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
     store.commit(&pods(), "pod-007", Expected::Revision(last.revision), gone).await.unwrap();
     drop(store);
 
-    // The store's thread closes the database when it ends.
+    // The store's thread closes the database when the thread ends.
     let store = loop {
         match Store::open(folder.path(), Some(0), 0, 100) {
             Ok(store) => break store,

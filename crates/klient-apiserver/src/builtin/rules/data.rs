@@ -1,9 +1,9 @@
-//! What configuration and secrets may hold.
+//! Validation of config maps and secrets.
 
 use klient_core::StatusCause;
 use serde_json::Value;
 
-/// What is wrong with a `ConfigMap` or a `Secret`.
+/// Validates a `ConfigMap` or a `Secret`.
 pub(in crate::builtin) fn validate(
     is_secret: bool,
     object: &Value,
@@ -60,7 +60,7 @@ fn update(is_secret: bool, object: &Value, old: &Value, causes: &mut Vec<StatusC
     }
 }
 
-/// The keys that a secret of a type has.
+/// Returns the required keys of a secret type.
 fn required(kind: &str) -> &'static [&'static str] {
     match kind {
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],

@@ -1,4 +1,4 @@
-//! The cells of tables: which columns a kind has, and what is in them.
+//! The cells of tables, as the real server prints them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::path;
 use crate::registry::{Resource, Schema};
 
-/// The cells of one object.
+/// Returns the cells of one object.
 pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let Schema::Custom(schema) = &resource.schema else {
@@ -42,7 +42,7 @@ fn custom_cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value 
     let Some(value) = path::first(object, path) else { return Value::Null };
     match kind {
         "integer" => match value.as_f64() {
-            // Fractions are cut off.
+            // Fractions are truncated.
             Some(number) if value.as_i64().is_none() => json!(number.trunc() as i64),
             _ => value.as_i64().map_or(Value::Null, Value::from),
         },
@@ -367,7 +367,7 @@ fn known(value: &Value) -> &str {
 fn pod_status(object: &Value) -> String {
     let status = &object["status"];
     let mut shown = status["reason"].as_str().unwrap_or(plain(&status["phase"])).to_owned();
-    // Of several containers, the first that has something to say.
+    // The first container with a reason determines the status.
     for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
         let (waiting, ended) = (&container["state"]["waiting"], &container["state"]["terminated"]);
         if let Some(reason) = waiting["reason"].as_str().or(ended["reason"].as_str()) {
@@ -449,7 +449,7 @@ fn external_address(service: &Value) -> String {
     }
 }
 
-/// When an event was seen first or last; new ones tell the time in another place.
+/// Returns the age of an event's first or last occurrence. Events of the new group have other time fields.
 fn seen(event: &Value, field: &str, now: Timestamp) -> String {
     let last_of_series = (field == "lastTimestamp").then_some(&event["series"]["lastObservedTime"]);
     let times = [Some(&event[field]), last_of_series, Some(&event["eventTime"])];
@@ -519,7 +519,7 @@ fn count_or_share(value: &Value) -> String {
     }
 }
 
-/// A label selector as people write it.
+/// Returns a label selector in its text form.
 fn selector(value: &Value) -> String {
     let mut parts: Vec<(String, String)> = Vec::new();
     for (key, value) in value["matchLabels"].as_object().into_iter().flatten() {

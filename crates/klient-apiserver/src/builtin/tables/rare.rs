@@ -1,4 +1,4 @@
-//! The cells of kinds that few people look at: autoscalers, quotas, classes, endpoints and the like.
+//! The cells of less common kinds: autoscalers, quotas, classes, endpoints and others.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The first few, and how many are left.
+/// Returns the first few texts, and the number of the others.
 fn some(all: &[String], if_none: &str) -> String {
     let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(",");
     match all.len() {
@@ -233,7 +233,7 @@ fn slice_addresses(object: &Value) -> Vec<String> {
     endpoints.flat_map(|endpoint| texts(&endpoint["addresses"])).map(str::to_owned).collect()
 }
 
-/// What is used of what may be, of limits or of all else.
+/// Returns the used and allowed amounts of a quota, of limits or of all other resources.
 fn quota(status: &Value, of_limits: bool) -> String {
     let mut hard: Vec<_> = status["hard"].as_object().into_iter().flatten().collect();
     hard.sort_by_key(|(name, _)| *name);
@@ -332,7 +332,7 @@ pub(in crate::builtin) fn autoscaler(object: &Value, column: &str, _: Timestamp)
     })
 }
 
-/// What an autoscaler wants, and what it has.
+/// Returns the current and target values of an autoscaler.
 fn targets(object: &Value) -> String {
     let (spec, status) = (&object["spec"], &object["status"]);
     if let Some(percent) = spec["targetCPUUtilizationPercentage"].as_i64() {
@@ -383,6 +383,6 @@ fn target(metric: &Value, status: &Value) -> String {
     }
 }
 
-/// How many of many are shown.
+/// The number of texts that are shown.
 const SHOWN: usize = 3;
 const SHOWN_METRICS: usize = 2;
