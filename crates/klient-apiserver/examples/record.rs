@@ -1,4 +1,4 @@
-//! Records what a real API server answers to the differential scripts: `cargo xtask record` runs this.
+//! Records the real API server's responses to the differential scripts: `cargo xtask record` runs this.
 
 #![allow(dead_code, clippy::print_stdout, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records the answers to random sequences, one line for each seed.
+/// Records the responses to random sequences, one line for each seed.
 async fn sequences(real: &Arc<Real>, folder: &Path) -> Result<(), Failure> {
     real.answers("d-setup", &random::setup()).await?;
     let seeds: Vec<u64> = random::RECORDED.iter().cloned().flatten().collect();

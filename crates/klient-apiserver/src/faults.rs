@@ -33,6 +33,8 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "PrependReactor")]
+#[doc(alias = "interceptor")]
 pub struct Fault {
     action: Action,
     method: Option<Method>,

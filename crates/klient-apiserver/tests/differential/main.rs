@@ -1,7 +1,7 @@
-//! The same scripts of requests, answered by the real kube-apiserver and by ours, compared.
+//! Compares the responses of the real kube-apiserver and of the embedded server to the same scripts of requests.
 //!
-//! The real answers are recorded in `recorded/` by `cargo xtask record`, so that this runs without Go. `random` makes up
-//! further scripts; where there is a real server, it is also asked with seeds that are not recorded.
+//! The real responses are recorded in `recorded/` by `cargo xtask record`, so that this runs without Go. `random` generates
+//! further scripts. If a real server is available, seeds that are not recorded are compared, too.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -40,7 +40,7 @@ async fn ask(server: &ApiServer, run: &Run, step: &Step) -> Raw {
     Raw::new(&parts, body.collect().await.unwrap().to_bytes().to_vec())
 }
 
-/// What ours answers to a script, after some preparation.
+/// Returns the embedded server's responses to a script, after the steps of `setup`.
 async fn answers(setup: &[Step], steps: &[Step]) -> Vec<Answer> {
     // Like a new real server: the scripts use 999999999 as a version that does not exist yet.
     let server = ApiServer::builder().revision(1).start().await.unwrap();
@@ -63,7 +63,7 @@ async fn answers(setup: &[Step], steps: &[Step]) -> Vec<Answer> {
     answers
 }
 
-/// Two answers to one request.
+/// Two different responses to one request.
 struct Difference<'a> {
     step: &'a Step,
     real: &'a Answer,
@@ -71,8 +71,8 @@ struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    /// Whether the real server only wrote where nothing but managed fields changed, of which ours knows nothing: then
-    /// versions are others, and watches have an event more that tells nothing new.
+    /// Returns whether the real server wrote only managed fields, which the embedded server does not have: then
+    /// versions differ, and watches have one more event without other changes.
     fn is_of_managed_fields(&self) -> bool {
         let plain = |answer: &Answer| {
             let mut body = answer.body.clone();
@@ -110,7 +110,7 @@ fn without_versions(value: &mut Value) {
     }
 }
 
-/// Where answers differ.
+/// Returns the responses that differ.
 fn differences<'a>(steps: &'a [Step], real: &'a [Answer], ours: &'a [Answer]) -> Vec<Difference<'a>> {
     let lengths = (real.len(), ours.len());
     assert_eq!(lengths, (steps.len(), steps.len()), "recorded before it was changed: run `cargo xtask record`");
@@ -134,7 +134,7 @@ fn scripts() -> Vec<(String, Vec<Step>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ours_answers_as_the_real_one_did() {
+async fn responses_match_recorded_real_server() {
     let mut wrong = Vec::new();
     let mut compared = 0;
     for (name, steps) in scripts() {
@@ -153,7 +153,7 @@ async fn ours_answers_as_the_real_one_did() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ours_answers_random_sequences_as_the_real_one_did() {
+async fn random_sequences_match_recorded_real_server() {
     let text = std::fs::read_to_string(folder("random.json")).unwrap();
     let recorded: Value = serde_json::from_str(&text).unwrap();
     let seeds: HashSet<u64> = random::RECORDED.iter().cloned().flatten().collect();
@@ -175,7 +175,7 @@ async fn ours_answers_random_sequences_as_the_real_one_did() {
     assert!(wrong.is_empty(), "{} of {compared} answers differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Adds what is wrong; returns how many differences managed fields explain.
+/// Adds unexplained differences, and returns the number of differences that managed fields explain.
 fn sort_out(differences: Vec<Difference<'_>>, wrong: &mut Vec<String>) -> usize {
     let (explained, unexplained): (Vec<_>, Vec<_>) =
         differences.into_iter().partition(Difference::is_of_managed_fields);
@@ -183,14 +183,14 @@ fn sort_out(differences: Vec<Difference<'_>>, wrong: &mut Vec<String>) -> usize 
     explained.len()
 }
 
-/// Ours keeps no managed fields, so that it does not write where the real one changed only these: versions then differ.
-/// That is rare. Were it not, the excuse would hide a server that counts its versions wrongly.
+/// The embedded server has no managed fields, and does not write if only these change: versions then differ.
+/// That is rare. A higher share could hide wrong versions.
 fn check_explained(explained: usize, compared: usize) {
     assert!(explained * 20 < compared, "{explained} of {compared} answers are explained by managed fields");
 }
 
-/// The seeds to ask both servers with: always the same ones, so that a run says something of the code and not of luck.
-/// `KLIENT_SEED` and `KLIENT_SEEDS` choose the first and how many; with only the latter, they are new ones each time.
+/// Returns the seeds for both servers. They are fixed, so that runs are reproducible.
+/// `KLIENT_SEED` and `KLIENT_SEEDS` set the first seed and their number. With only the latter, the first seed is random.
 fn seeds() -> Vec<u64> {
     let given = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() * 1000;
@@ -201,10 +201,10 @@ fn seeds() -> Vec<u64> {
 }
 
 #[test]
-fn both_answer_sequences_that_are_not_recorded() {
+fn unrecorded_sequences_match_real_server() {
     let Some(programs) = Programs::find().unwrap() else {
         assert!(std::env::var_os("KLIENT_E2E").is_none(), "there is no kube-apiserver");
-        // Not with `eprintln!`, which tests show only if they fail.
+        // The output of `eprintln!` is shown only if the test fails.
         return std::io::stderr()
             .write_all(b"skipped: sequences that are not recorded, since there is no kube-apiserver\n")
             .unwrap();
@@ -221,7 +221,7 @@ fn both_answer_sequences_that_are_not_recorded() {
         real.answers("d-setup", &setup).await.unwrap();
         random::record(&real, &seeds).await.unwrap()
     });
-    // Ours does not need the time to pass.
+    // The embedded server runs on a paused clock.
     let paused = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let mut wrong = Vec::new();
     let mut explained = 0;

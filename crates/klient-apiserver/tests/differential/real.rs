@@ -1,4 +1,4 @@
-//! The real server, asked over its socket.
+//! The real server, over its socket.
 
 use std::{error::Error, time::Duration};
 
@@ -12,7 +12,7 @@ use klient::{
 
 use crate::script::{Answer, Raw, Run, Step};
 
-/// Why it could not be asked.
+/// An error of a request to the real server.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// A real server that is ready.
@@ -35,7 +35,7 @@ impl Real {
         Ok(Self { transport, token })
     }
 
-    /// What it answers to a script.
+    /// Returns the responses to a script.
     pub async fn answers(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Answer>, Failure> {
         let mut run = Run::new(namespace);
         let mut answers = Vec::new();
@@ -45,7 +45,7 @@ impl Real {
                 if step.until.is_none_or(|code| code == raw.code) {
                     break;
                 }
-                // It does this in its own time, and tells nobody.
+                // The real server does this asynchronously, and there is no event to wait for.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 raw = self.ask(&run, step).await?;
             }
