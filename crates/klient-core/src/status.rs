@@ -101,28 +101,28 @@ impl Status {
         self
     }
 
-    /// Whether the request succeeded.
+    /// Returns whether the request succeeded.
     pub fn is_success(&self) -> bool {
         self.outcome == StatusOutcome::Success
     }
 
-    /// The code, if it is one that HTTP can carry.
+    /// Returns the code, if it is one that HTTP can carry.
     pub fn http_code(&self) -> Option<http::StatusCode> {
         http::StatusCode::from_u16(u16::try_from(self.code).ok()?).ok()
     }
 
-    /// The single causes; none for most failures.
+    /// Returns the single causes; none for most failures.
     pub fn causes(&self) -> &[StatusCause] {
         self.details.as_ref().map_or(&[], |details| details.causes.as_slice())
     }
 
-    /// The first cause of that type, such as [`StatusCause::FIELD_MANAGER_CONFLICT`].
+    /// Returns the first cause of that type, such as [`StatusCause::FIELD_MANAGER_CONFLICT`].
     #[doc(alias = "HasStatusCause")]
     pub fn cause(&self, reason: &str) -> Option<&StatusCause> {
         self.causes().iter().find(|cause| cause.reason == reason)
     }
 
-    /// How long the server asks to wait before another try.
+    /// Returns how long the server asks to wait before another try.
     #[doc(alias = "SuggestsClientDelay")]
     pub fn retry_after(&self) -> Option<Duration> {
         let details = self.details.as_ref()?;
@@ -130,23 +130,23 @@ impl Status {
         asked.then(|| Duration::from_secs(u64::try_from(details.retry_after_seconds).unwrap_or_default()))
     }
 
-    /// Where an expired list may be continued, although not at the version it began with.
+    /// Returns where an expired list may be continued, although not at the version it began with.
     pub fn continue_token(&self) -> Option<&str> {
         self.metadata.as_ref()?.continue_.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// The object or the resource does not exist.
+    /// Returns the object or the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.is(&StatusReason::NotFound, 404)
     }
 
-    /// An object of that name exists already.
+    /// Returns an object of that name exists already.
     pub fn is_already_exists(&self) -> bool {
         // The code says nothing here: conflicts have the same.
         self.reason == StatusReason::AlreadyExists
     }
 
-    /// The object was changed by someone else in between, or is owned by another field manager.
+    /// Returns the object was changed by someone else in between, or is owned by another field manager.
     pub fn is_conflict(&self) -> bool {
         self.is(&StatusReason::Conflict, 409)
     }
@@ -156,18 +156,18 @@ impl Status {
         self.is(&StatusReason::Gone, 410)
     }
 
-    /// The version that was asked for is no longer kept.
+    /// Returns the version that was asked for is no longer kept.
     #[doc(alias = "IsResourceExpired")]
     pub fn is_expired(&self) -> bool {
         self.reason == StatusReason::Expired
     }
 
-    /// The version cannot be had any more, in either way of saying so: list anew.
+    /// Returns the version cannot be had any more, in either way of saying so: list anew.
     pub fn needs_relist(&self) -> bool {
         self.is_expired() || self.is_gone()
     }
 
-    /// The version that was asked for has not been reached by the server yet.
+    /// Returns the version that was asked for has not been reached by the server yet.
     pub fn is_version_too_large(&self) -> bool {
         const TEXT: &str = "Too large resource version";
         self.cause(StatusCause::RESOURCE_VERSION_TOO_LARGE).is_some()
@@ -175,69 +175,69 @@ impl Status {
                 && (self.message.contains(TEXT) || self.causes().iter().any(|cause| cause.message == TEXT))
     }
 
-    /// The object is not valid; the causes say where.
+    /// Returns the object is not valid; the causes say where.
     pub fn is_invalid(&self) -> bool {
         self.is(&StatusReason::Invalid, 422)
     }
 
-    /// The request makes no sense to the server.
+    /// Returns the request makes no sense to the server.
     pub fn is_bad_request(&self) -> bool {
         self.is(&StatusReason::BadRequest, 400)
     }
 
-    /// The server does not know who asks.
+    /// Returns the server does not know who asks.
     pub fn is_unauthorized(&self) -> bool {
         self.is(&StatusReason::Unauthorized, 401)
     }
 
-    /// The server knows who asks, and refuses.
+    /// Returns the server knows who asks, and refuses.
     pub fn is_forbidden(&self) -> bool {
         self.is(&StatusReason::Forbidden, 403)
     }
 
-    /// The server is too busy, or an eviction has to wait.
+    /// Returns the server is too busy, or an eviction has to wait.
     pub fn is_too_many_requests(&self) -> bool {
         // By the code whatever the reason is, as client-go does.
         self.reason == StatusReason::TooManyRequests || self.code == 429
     }
 
-    /// The request took too long; it may still be carried out.
+    /// Returns the request took too long; it may still be carried out.
     pub fn is_timeout(&self) -> bool {
         self.is(&StatusReason::Timeout, 504)
     }
 
-    /// The server could not do it right now, and asks to try again.
+    /// Returns the server could not do it right now, and asks to try again.
     pub fn is_server_timeout(&self) -> bool {
         self.reason == StatusReason::ServerTimeout
     }
 
-    /// The server failed.
+    /// Returns the server failed.
     pub fn is_internal_error(&self) -> bool {
         self.is(&StatusReason::InternalError, 500)
     }
 
-    /// The server cannot answer at the moment.
+    /// Returns the server cannot answer at the moment.
     pub fn is_service_unavailable(&self) -> bool {
         self.is(&StatusReason::ServiceUnavailable, 503)
     }
 
-    /// The resource does not have that verb.
+    /// Returns the resource does not have that verb.
     #[doc(alias = "IsMethodNotSupported")]
     pub fn is_method_not_allowed(&self) -> bool {
         self.is(&StatusReason::MethodNotAllowed, 405)
     }
 
-    /// The server has no form of the answer that the client takes.
+    /// Returns the server has no form of the answer that the client takes.
     pub fn is_not_acceptable(&self) -> bool {
         self.is(&StatusReason::NotAcceptable, 406)
     }
 
-    /// The server does not read that form of body.
+    /// Returns the server does not read that form of body.
     pub fn is_unsupported_media_type(&self) -> bool {
         self.is(&StatusReason::UnsupportedMediaType, 415)
     }
 
-    /// The body is larger than the server takes.
+    /// Returns the body is larger than the server takes.
     pub fn is_request_entity_too_large(&self) -> bool {
         // By the code whatever the reason is, as client-go does.
         self.reason == StatusReason::RequestEntityTooLarge || self.code == 413
@@ -248,7 +248,7 @@ impl Status {
         self.reason == StatusReason::StoreReadError
     }
 
-    /// The answer did not come from a Kubernetes API server, such as a proxy's error page.
+    /// Returns the answer did not come from a Kubernetes API server, such as a proxy's error page.
     #[doc(alias = "IsUnexpectedServerError")]
     pub fn is_unexpected_response(&self) -> bool {
         self.cause(StatusCause::UNEXPECTED_SERVER_RESPONSE).is_some()

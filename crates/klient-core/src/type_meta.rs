@@ -37,11 +37,11 @@ impl TypeMeta {
         Self::new(K::API_VERSION, format!("{}List", K::KIND))
     }
 
-    /// The kind in parts.
+    /// Returns the kind in parts.
     ///
     /// # Errors
     ///
-    /// If `api_version` is not `version` or `group/version`.
+    /// Returns an error if `api_version` is not `version` or `group/version`.
     pub fn gvk(&self) -> Result<GroupVersionKind, ParseGroupVersionError> {
         Ok(self.api_version.parse::<GroupVersion>()?.with_kind(self.kind.clone()))
     }

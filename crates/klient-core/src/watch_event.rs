@@ -48,7 +48,7 @@ pub struct Bookmark {
 }
 
 impl<K> WatchEvent<K> {
-    /// The object that the event is about, if it is about one.
+    /// Returns the object that the event is about, if it is about one.
     pub fn object(&self) -> Option<&K> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
@@ -56,7 +56,7 @@ impl<K> WatchEvent<K> {
         }
     }
 
-    /// The event about another form of its object.
+    /// Returns the event about another form of its object.
     pub fn map<T>(self, convert: impl FnOnce(K) -> T) -> WatchEvent<T> {
         match self {
             Self::Added(object) => WatchEvent::Added(convert(object)),
@@ -67,7 +67,7 @@ impl<K> WatchEvent<K> {
         }
     }
 
-    /// The type as it is written on the wire.
+    /// Returns the type as it is written on the wire.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Added(_) => "ADDED",

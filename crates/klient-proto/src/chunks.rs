@@ -9,7 +9,7 @@ pub(crate) struct Carry {
 }
 
 impl Carry {
-    /// Whether nothing is held.
+    /// Returns whether nothing is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }

@@ -27,7 +27,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// The codec of a kind, by type.
+    /// Returns the codec of a kind, by type.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -37,12 +37,12 @@ impl Codec {
         generated::of::<K>().filter(|codec| (codec.type_id)() == TypeId::of::<K>())
     }
 
-    /// The codec of a kind known at run time. Using this links the codecs of all kinds.
+    /// Returns the codec of a kind known at run time. Using this links the codecs of all kinds.
     pub fn find(api_version: &str, kind: &str) -> Option<&'static Self> {
         Self::all().iter().find(|codec| codec.api_version == api_version && codec.kind == kind).copied()
     }
 
-    /// The codecs of all kinds of the enabled Kubernetes version.
+    /// Returns the codecs of all kinds of the enabled Kubernetes version.
     pub fn all() -> &'static [&'static Self] {
         generated::ALL
     }
@@ -87,7 +87,7 @@ pub(crate) fn encode_from<T: Message + 'static>(object: &dyn Any, w: &mut Writer
     }
 }
 
-/// Whether two texts are the same, at compile time.
+/// Returns whether two texts are the same, at compile time.
 pub(crate) const fn same(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     if left.len() != right.len() {

@@ -77,7 +77,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The fields of a message type.
+    /// Returns the fields of a message type.
     pub fn fields(&self) -> Option<&'static [Field]> {
         match self {
             Self::Message(descriptor) => Some(descriptor().fields),

@@ -26,7 +26,7 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     ///
-    /// If the magic bytes are missing, the message is malformed, or the content is not plain protobuf.
+    /// Returns an error if the magic bytes are missing, the message is malformed, or the content is not plain protobuf.
     pub fn open(body: &'a [u8]) -> Result<Self> {
         let Some(unknown) = body.strip_prefix(MAGIC) else {
             return Err(crate::DecodeError::new(Problem::NoEnvelope, 0));

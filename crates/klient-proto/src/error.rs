@@ -70,12 +70,12 @@ impl DecodeError {
         &self.inner.problem
     }
 
-    /// The byte at which it was noticed, counted from the start of the object or body.
+    /// Returns the byte at which it was noticed, counted from the start of the object or body.
     pub fn offset(&self) -> usize {
         self.inner.offset
     }
 
-    /// The field it is in, such as `spec.containers[1].image`, where a typed decoder found it.
+    /// Returns the field it is in, such as `spec.containers[1].image`, where a typed decoder found it.
     pub fn field(&self) -> Option<&str> {
         self.inner.place.as_ref().map(|(_, field)| field.as_str())
     }

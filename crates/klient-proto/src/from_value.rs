@@ -20,7 +20,7 @@ use crate::{
     runtime::{FieldValue, Result, Writer},
 };
 
-/// The protobuf message of an object that is given as JSON. Fields that the kind does not have are left out.
+/// Returns the protobuf message of an object that is given as JSON. Fields that the kind does not have are left out.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -35,16 +35,16 @@ use crate::{
 ///
 /// # Errors
 ///
-/// If a value is not of its field's type; the error names the field.
+/// Returns an error if a value is not of its field's type; the error names the field.
 pub fn from_value(object: &Value, codec: &Codec) -> std::result::Result<Vec<u8>, DecodeError> {
     from_value_by(object, (codec.descriptor)())
 }
 
-/// The same for a message by its descriptor, such as metadata.
+/// Returns the same for a message by its descriptor, such as metadata.
 ///
 /// # Errors
 ///
-/// As [`from_value`].
+/// Returns the errors of [`from_value`].
 pub fn from_value_by(object: &Value, descriptor: &'static Descriptor) -> std::result::Result<Vec<u8>, DecodeError> {
     let mut w = Writer::new();
     let written = match object {
@@ -177,7 +177,7 @@ fn write_texts(value: &Value, w: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// A nested message whose writing may fail; what a failure leaves behind is thrown away with the rest.
+/// Returns a nested message whose writing may fail; what a failure leaves behind is thrown away with the rest.
 fn message(number: u32, w: &mut Writer, write: impl FnOnce(&mut Writer) -> Result<()>) -> Result<()> {
     let mut outcome = Ok(());
     w.message(number, |w| outcome = write(w));
@@ -191,7 +191,7 @@ fn typed<T: FieldValue + DeserializeOwned>(value: &Value, number: u32, w: &mut W
     Ok(())
 }
 
-/// A number that JSON writes with a point although it is whole, as `1.0` or `1e3`.
+/// Returns a number that JSON writes with a point although it is whole, as `1.0` or `1e3`.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
 fn whole(number: f64) -> Option<i64> {
     let in_range = number.fract() == 0.0 && number.abs() < 9.0e15;
@@ -205,11 +205,11 @@ fn unfit(expected: &str) -> DecodeError {
 /// Deeper than any object that the decoders take.
 const MAX_DEPTH: u32 = 100;
 
-/// The message of any kind's list: its metadata as JSON, and the messages of its items.
+/// Returns the message of any kind's list: its metadata as JSON, and the messages of its items.
 ///
 /// # Errors
 ///
-/// If the metadata is none of a list.
+/// Returns an error if the metadata is none of a list.
 pub fn list_message(metadata: &Value, items: &[impl AsRef<[u8]>]) -> std::result::Result<Vec<u8>, DecodeError> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
     let metadata = from_value_by(metadata, <ListMeta as crate::runtime::Message>::descriptor())?;

@@ -35,7 +35,7 @@ pub struct GzipDecoder {
 }
 
 impl GzipDecoder {
-    /// A decoder for one body.
+    /// Creates a decoder for one body.
     pub fn new() -> Self {
         Self { member: None, output: vec![0; OUTPUT_LEN].into(), offset: 0 }
     }
@@ -46,7 +46,7 @@ impl GzipDecoder {
     ///
     /// # Errors
     ///
-    /// If the chunk is not gzip, or `sink` fails.
+    /// Returns an error if the chunk is not gzip, or `sink` fails.
     pub fn push(&mut self, mut chunk: &[u8], mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         loop {
             let member = match &mut self.member {
@@ -84,7 +84,7 @@ impl GzipDecoder {
     ///
     /// # Errors
     ///
-    /// If it ends inside a member.
+    /// Returns an error if it ends inside a member.
     pub fn finish(self) -> Result<()> {
         if self.member.is_some() {
             return Err(DecodeError::new(Problem::Gzip("body ends inside a member".to_owned()), self.offset));

@@ -12,7 +12,7 @@ pub(crate) use scanner::{ValueScanner, skip_whitespace, value_end};
 
 use std::borrow::Cow;
 
-/// The text of a JSON string, given with its quotes; `None` if it is not a well-formed string.
+/// Returns the text of a JSON string, given with its quotes; `None` if it is not a well-formed string.
 pub(crate) fn unquote(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', inner).is_none() {

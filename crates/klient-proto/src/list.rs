@@ -96,7 +96,7 @@ impl ListSplitter {
     ///
     /// # Errors
     ///
-    /// If the body itself is malformed, or an item is larger than the limit: nothing more can be split.
+    /// Returns an error if the body itself is malformed, or an item is larger than the limit: nothing more can be split.
     pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(Result<RawObject>)) -> Result<()> {
         match &mut self.form {
             Form::Json(list) => list.push(chunk, &mut sink),
@@ -108,7 +108,7 @@ impl ListSplitter {
     ///
     /// # Errors
     ///
-    /// If the body is not complete, or is not a list.
+    /// Returns an error if the body is not complete, or is not a list.
     pub fn finish(self) -> Result<ListEnd> {
         match self.form {
             Form::Json(list) => list.finish(),

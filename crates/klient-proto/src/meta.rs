@@ -43,7 +43,7 @@ pub fn encode<M: MetaKind>(api_version: &str, value: &M) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// If the body is malformed or holds another kind.
+/// Returns an error if the body is malformed or holds another kind.
 pub fn decode<M: MetaKind>(body: &[u8]) -> Result<M> {
     let envelope = Envelope::open(body)?;
     if envelope.kind != M::KIND {

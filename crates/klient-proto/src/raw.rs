@@ -79,7 +79,7 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// If the text is not a JSON object with an object for metadata, or an identifying field is not a string.
+    /// Returns an error if the text is not a JSON object with an object for metadata, or an identifying field is not a string.
     pub fn from_json(text: &[u8], managed_fields: ManagedFields) -> Result<Self> {
         Maker::new(managed_fields).json(text)
     }
@@ -88,7 +88,7 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// If the message or its metadata is malformed.
+    /// Returns an error if the message or its metadata is malformed.
     pub fn from_protobuf(message: &[u8], managed_fields: ManagedFields) -> Result<Self> {
         Maker::new(managed_fields).protobuf(message, Encoding::Protobuf)
     }
@@ -97,12 +97,12 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// As [`from_protobuf`](Self::from_protobuf), and if the envelope is malformed.
+    /// Returns the errors of [`from_protobuf`](Self::from_protobuf), and if the envelope is malformed.
     pub fn from_protobuf_body(body: &[u8], managed_fields: ManagedFields) -> Result<Self> {
         Maker::new(managed_fields).protobuf_body(body)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -163,7 +163,7 @@ impl RawObject {
         MetadataEntries::labels(self.metadata_bytes(), self.encoding)
     }
 
-    /// The value of one label.
+    /// Returns the value of one label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
         self.labels().filter(|(found, _)| found == key).last().map(|(_, value)| value)
     }
@@ -173,7 +173,7 @@ impl RawObject {
         MetadataEntries::annotations(self.metadata_bytes(), self.encoding)
     }
 
-    /// The value of one annotation.
+    /// Returns the value of one annotation.
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
         self.annotations().filter(|(found, _)| found == key).last().map(|(_, value)| value)
     }
@@ -188,11 +188,11 @@ impl RawObject {
         Strings::finalizers(self.metadata_bytes(), self.encoding)
     }
 
-    /// The typed object.
+    /// Returns the typed object.
     ///
     /// # Errors
     ///
-    /// If the bytes are not a `K`, naming the field; or if they are protobuf and `K` has no protobuf form.
+    /// Returns an error if the bytes are not a `K`, naming the field; or if they are protobuf and `K` has no protobuf form.
     pub fn decode<K: Resource>(&self) -> Result<K> {
         match self.encoding {
             Encoding::Json => serde_json::from_slice(&self.bytes).map_err(|error| json_error(&error)),
@@ -209,11 +209,11 @@ impl RawObject {
         }
     }
 
-    /// The object as a JSON value, with `apiVersion` and `kind` filled in where the bytes leave them out.
+    /// Returns the object as a JSON value, with `apiVersion` and `kind` filled in where the bytes leave them out.
     ///
     /// # Errors
     ///
-    /// If the bytes are malformed, or if they are protobuf and `K` has no protobuf form.
+    /// Returns an error if the bytes are malformed, or if they are protobuf and `K` has no protobuf form.
     pub fn to_value<K: Resource>(&self) -> Result<Value> {
         self.to_value_of(Codec::of::<K>(), K::API_VERSION, K::KIND)
     }
@@ -222,7 +222,7 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// As [`to_value`](Self::to_value).
+    /// Returns the errors of [`to_value`](Self::to_value).
     pub fn to_value_of(&self, codec: Option<&'static Codec>, api_version: &str, kind: &str) -> Result<Value> {
         let mut value = match self.encoding {
             Encoding::Json => serde_json::from_slice(&self.bytes).map_err(|error| json_error(&error))?,
@@ -238,11 +238,11 @@ impl RawObject {
         Ok(value)
     }
 
-    /// The value at a field path, read from the bytes without decoding the rest; `None` if it is not set.
+    /// Returns the value at a field path, read from the bytes without decoding the rest; `None` if it is not set.
     ///
     /// # Errors
     ///
-    /// If the bytes on the way are malformed, or if they are protobuf and `K` has no protobuf form.
+    /// Returns an error if the bytes on the way are malformed, or if they are protobuf and `K` has no protobuf form.
     pub fn value_at<K: Resource>(&self, path: &FieldPath) -> Result<Option<Value>> {
         match self.encoding {
             Encoding::Json => field::json_at(&self.bytes, path)?.map_or(Ok(None), |text| json::parse(text).map(Some)),
@@ -253,12 +253,12 @@ impl RawObject {
         }
     }
 
-    /// The string, number or boolean at a field path as text, as field selectors compare it; `None` if it is not set
+    /// Returns the string, number or boolean at a field path as text, as field selectors compare it; `None` if it is not set
     /// or is a list, map or message.
     ///
     /// # Errors
     ///
-    /// As [`value_at`](Self::value_at).
+    /// Returns the errors of [`value_at`](Self::value_at).
     pub fn text_at<K: Resource>(&self, path: &FieldPath) -> Result<Option<Cow<'_, str>>> {
         match self.encoding {
             Encoding::Json => Ok(field::json_at(&self.bytes, path)?.and_then(json::scalar_text)),

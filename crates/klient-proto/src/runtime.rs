@@ -25,7 +25,7 @@ pub(crate) trait Message: Sized {
     /// Whether an empty message means that there is none, as for Go's zero time.
     const EMPTY_IS_ABSENT: bool = false;
 
-    /// The message without any field.
+    /// Returns the message without any field.
     fn new() -> Self;
 
     /// Called when there is such a message, even an empty one, where the Rust type tells that from none.
@@ -38,7 +38,7 @@ pub(crate) trait Message: Sized {
     /// Writes all fields, highest number first.
     fn write(&self, w: &mut Writer);
 
-    /// The shape of the message.
+    /// Returns the shape of the message.
     fn descriptor() -> &'static Descriptor;
 }
 
@@ -62,7 +62,7 @@ impl<T: Message> Message for Box<T> {
 
 /// A Rust type as the value of a field.
 pub(crate) trait FieldValue: Sized {
-    /// The value before anything was read.
+    /// Returns the value before anything was read.
     fn empty() -> Self;
 
     /// Reads one occurrence of the field.

@@ -24,7 +24,7 @@ pub enum ManagedFields {
 ///
 /// # Errors
 ///
-/// If the bytes are malformed, naming the field, or if `K` has no protobuf form.
+/// Returns an error if the bytes are malformed, naming the field, or if `K` has no protobuf form.
 pub fn decode<K: Resource + 'static>(message: &[u8], managed_fields: ManagedFields) -> Result<K> {
     let codec = codec_of::<K>()?;
     let mut reader = Reader::new(message);
@@ -48,7 +48,7 @@ pub fn decode<K: Resource + 'static>(message: &[u8], managed_fields: ManagedFiel
 ///
 /// # Errors
 ///
-/// As [`decode`], and if the envelope holds another kind.
+/// Returns the errors of [`decode`], and if the envelope holds another kind.
 pub fn decode_body<K: Resource + 'static>(body: &[u8]) -> Result<K> {
     decode_body_with(body, ManagedFields::Keep)
 }
@@ -57,7 +57,7 @@ pub fn decode_body<K: Resource + 'static>(body: &[u8]) -> Result<K> {
 ///
 /// # Errors
 ///
-/// As [`decode_body`].
+/// Returns the errors of [`decode_body`].
 pub fn decode_body_with<K: Resource + 'static>(body: &[u8], managed_fields: ManagedFields) -> Result<K> {
     let envelope = Envelope::open(body)?;
     check_kind(&envelope, K::API_VERSION, K::KIND)?;
@@ -68,7 +68,7 @@ pub fn decode_body_with<K: Resource + 'static>(body: &[u8], managed_fields: Mana
 ///
 /// # Errors
 ///
-/// As [`decode_body`]. The splitters of this crate go on past a bad item instead, and hold one object at a time.
+/// Returns the errors of [`decode_body`]. The splitters of this crate go on past a bad item instead, and hold one object at a time.
 pub fn decode_list_body<K: ListableResource + 'static>(body: &[u8]) -> Result<(ListMeta, Vec<K>)> {
     let envelope = Envelope::open(body)?;
     check_kind(&envelope, K::API_VERSION, K::LIST_KIND)?;
@@ -95,7 +95,7 @@ pub fn decode_list_body<K: ListableResource + 'static>(body: &[u8]) -> Result<(L
 ///
 /// # Errors
 ///
-/// If `K` has no protobuf form.
+/// Returns an error if `K` has no protobuf form.
 pub fn encode<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
     Ok(codec_of::<K>()?.encode(object))
 }
@@ -104,7 +104,7 @@ pub fn encode<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// If `K` has no protobuf form.
+/// Returns an error if `K` has no protobuf form.
 pub fn encode_body<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
     Ok(Envelope::wrap(K::API_VERSION, K::KIND, &encode(object)?))
 }

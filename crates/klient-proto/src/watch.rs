@@ -71,7 +71,7 @@ impl WatchSplitter {
     ///
     /// # Errors
     ///
-    /// If the framing is broken or an event is larger than the limit: nothing more can be split.
+    /// Returns an error if the framing is broken or an event is larger than the limit: nothing more can be split.
     pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
         match self.form {
             Form::Json(_) => self.push_json(chunk, &mut sink),
@@ -83,7 +83,7 @@ impl WatchSplitter {
     ///
     /// # Errors
     ///
-    /// If it ends inside an event.
+    /// Returns an error if it ends inside an event.
     pub fn finish(self) -> Result<()> {
         match self.form {
             Form::Json(None) | Form::Protobuf(None) if self.carry.is_empty() => Ok(()),

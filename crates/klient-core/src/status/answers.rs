@@ -169,7 +169,7 @@ impl Status {
         Self::failure(StatusReason::UnsupportedMediaType, 415, message)
     }
 
-    /// A failure of any kind.
+    /// Returns a failure of any kind.
     pub fn failure(reason: StatusReason, code: u16, message: impl Into<String>) -> Self {
         Self { code: code.into(), reason, message: message.into(), ..Self::default() }
     }
@@ -185,7 +185,7 @@ impl Status {
     }
 }
 
-/// All causes in one text: each once, in brackets if there are several.
+/// Returns all causes in one text: each once, in brackets if there are several.
 fn aggregate(causes: &[StatusCause]) -> String {
     let mut seen = HashSet::new();
     let texts: Vec<_> = causes

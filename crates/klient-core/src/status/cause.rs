@@ -59,42 +59,42 @@ impl StatusCause {
     /// The namespace is being deleted.
     pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-    /// A cause with all its parts.
+    /// Creates a cause with all its parts.
     pub fn new(reason: impl Into<String>, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason: reason.into(), message: message.into(), field: field.into() }
     }
 
-    /// A required field is missing.
+    /// Returns a required field is missing.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_REQUIRED, field, join("Required value", detail))
     }
 
-    /// A field may not be set here and now.
+    /// Returns a field may not be set here and now.
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_FORBIDDEN, field, join("Forbidden", detail))
     }
 
-    /// A field has a malformed value.
+    /// Returns a field has a malformed value.
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_INVALID, field, join(&with_value("Invalid value", &value.into()), detail))
     }
 
-    /// A field has a value of the wrong type.
+    /// Returns a field has a value of the wrong type.
     pub fn type_invalid(field: impl Into<String>, value: impl Into<Value>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_TYPE_INVALID, field, join(&with_value("Invalid value", &value.into()), detail))
     }
 
-    /// A field refers to what does not exist.
+    /// Returns a field refers to what does not exist.
     pub fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Self::FIELD_VALUE_NOT_FOUND, field, with_value("Not found", &value.into()))
     }
 
-    /// A field repeats what must be unique.
+    /// Returns a field repeats what must be unique.
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Self::FIELD_VALUE_DUPLICATE, field, with_value("Duplicate value", &value.into()))
     }
 
-    /// A field has a value that is not among those supported.
+    /// Returns a field has a value that is not among those supported.
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
         let detail = match supported {
             [] => String::new(),
@@ -107,13 +107,13 @@ impl StatusCause {
         Self::new(Self::FIELD_VALUE_NOT_SUPPORTED, field, message)
     }
 
-    /// A field is longer than so many bytes.
+    /// Returns a field is longer than so many bytes.
     pub fn too_long(field: impl Into<String>, max_bytes: usize) -> Self {
         let unit = if max_bytes == 1 { "byte" } else { "bytes" };
         Self::new(Self::FIELD_VALUE_TOO_LONG, field, format!("Too long: may not be more than {max_bytes} {unit}"))
     }
 
-    /// A list has more than so many items.
+    /// Returns a list has more than so many items.
     pub fn too_many(field: impl Into<String>, actual: usize, max: usize) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
         Self::new(Self::FIELD_VALUE_TOO_MANY, field, format!("Too many: {actual}: must have at most {max} {unit}"))

@@ -9,7 +9,7 @@ use crate::{GroupResource, Verb};
 const MAX_TEXT_BYTES: usize = 2048;
 
 impl Status {
-    /// The status that an HTTP error answer stands for: the one in the body, or else one made from the code.
+    /// Returns the status that an HTTP error answer stands for: the one in the body, or else one made from the code.
     ///
     /// Of a body that is not a status, at most 2 KiB are kept, as a cause.
     ///
@@ -60,7 +60,7 @@ impl Status {
     }
 }
 
-/// A body that says it is a status; other JSON objects would read as an empty one.
+/// Returns a body that says it is a status; other JSON objects would read as an empty one.
 fn parse(body: &str) -> Option<Status> {
     #[derive(serde::Deserialize)]
     struct Kind {

@@ -52,7 +52,7 @@ pub enum StatusReason {
 }
 
 impl StatusReason {
-    /// The name on the wire; empty for [`Unknown`](Self::Unknown).
+    /// Returns the name on the wire; empty for [`Unknown`](Self::Unknown).
     pub fn as_str(&self) -> &str {
         match self {
             Self::Other(text) => text,
@@ -60,7 +60,7 @@ impl StatusReason {
         }
     }
 
-    /// Whether this is one of the reasons with a meaning of their own.
+    /// Returns whether this is one of the reasons with a meaning of their own.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown | Self::Other(_))
     }

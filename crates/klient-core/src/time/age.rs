@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::GoDuration;
 
-/// The time from one instant to another, as `kubectl get` shows it.
+/// Returns the time from one instant to another, as `kubectl get` shows it.
 ///
 /// ```
 /// use klient_core::age;
@@ -21,7 +21,7 @@ pub fn age(since: Timestamp, now: Timestamp) -> String {
     human_duration(GoDuration::try_from(passed).unwrap_or(GoDuration::from_nanos(longest)))
 }
 
-/// A duration in two or three significant figures.
+/// Returns a duration in two or three significant figures.
 ///
 /// Clocks may disagree a little, so down to two seconds below zero counts as zero; further down is `<invalid>`.
 #[doc(alias = "HumanDuration")]
@@ -52,7 +52,7 @@ pub fn human_duration(duration: GoDuration) -> String {
     }
 }
 
-/// A duration in its largest unit only: `3d` where [`human_duration`] says `3d4h`.
+/// Returns a duration in its largest unit only: `3d` where [`human_duration`] says `3d4h`.
 #[doc(alias = "ShortHumanDuration")]
 pub fn short_human_duration(duration: GoDuration) -> String {
     let seconds = duration.as_nanos() / NANOS;

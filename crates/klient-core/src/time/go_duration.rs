@@ -26,17 +26,17 @@ pub struct GoDuration {
 }
 
 impl GoDuration {
-    /// A duration of so many nanoseconds.
+    /// Returns a duration of so many nanoseconds.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self { nanos }
     }
 
-    /// The duration in nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.nanos
     }
 
-    /// Whether it is below zero.
+    /// Returns whether it is below zero.
     pub const fn is_negative(self) -> bool {
         self.nanos < 0
     }
@@ -95,7 +95,7 @@ fn parse_term(text: &str) -> Result<(usize, u64), (usize, &'static str)> {
     Ok((unit_at + unit.len(), nanos))
 }
 
-/// The nanoseconds that digits after the point stand for.
+/// Returns the nanoseconds that digits after the point stand for.
 fn fraction_of(digits: &str, factor: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1_f64);
     for digit in digits.bytes() {

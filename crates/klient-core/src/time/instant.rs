@@ -21,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 ///
 /// # Errors
 ///
-/// If the API server would refuse the text as a `Time`, or it lies after the year 9999 in UTC.
+/// Returns an error if the API server would refuse the text as a `Time`, or it lies after the year 9999 in UTC.
 #[doc(alias = "metav1.Time")]
 pub fn parse_time(text: &str) -> Result<Time, ParseTimeError> {
     parse(text, Fraction::Optional).map(Time)
@@ -33,7 +33,7 @@ pub fn parse_time(text: &str) -> Result<Time, ParseTimeError> {
 ///
 /// # Errors
 ///
-/// If the API server would refuse the text as a `MicroTime`, or it lies after the year 9999 in UTC.
+/// Returns an error if the API server would refuse the text as a `MicroTime`, or it lies after the year 9999 in UTC.
 #[doc(alias = "metav1.MicroTime")]
 pub fn parse_micro_time(text: &str) -> Result<MicroTime, ParseTimeError> {
     parse(text, Fraction::Micros).map(MicroTime)
@@ -160,7 +160,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// How many digits are next.
+    /// Returns how many digits are next.
     fn digits(&self) -> usize {
         self.text.bytes().skip(self.at).take_while(u8::is_ascii_digit).count()
     }

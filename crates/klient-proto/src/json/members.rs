@@ -46,7 +46,7 @@ impl<'a> Members<'a> {
         Self { text, at: 0, state: State::Start }
     }
 
-    /// The next member; `None` after the last.
+    /// Returns the next member; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Member<'a>>, DecodeError> {
         let Some(key) = self.next_key()? else { return Ok(None) };
         let value = self.value(&key)?;
@@ -54,7 +54,7 @@ impl<'a> Members<'a> {
         Ok(Some(Member { key: text, value, key_start: start, value_start }))
     }
 
-    /// The next member's key, without looking for the end of its value; `None` after the last.
+    /// Returns the next member's key, without looking for the end of its value; `None` after the last.
     ///
     /// Its value may be read in place; [`value`](Self::value) must be called before the next key.
     pub(crate) fn next_key(&mut self) -> Result<Option<Key<'a>>, DecodeError> {
@@ -75,7 +75,7 @@ impl<'a> Members<'a> {
         Ok(Some(Key { text, start, value_start: skip_whitespace(self.text, colon + 1) }))
     }
 
-    /// The value of the key that was just returned.
+    /// Returns the value of the key that was just returned.
     pub(crate) fn value(&mut self, key: &Key<'_>) -> Result<&'a [u8], DecodeError> {
         let start = key.value_start;
         let end = value_end(self.text, start).ok_or_else(|| malformed("expected a value", start))?;
@@ -83,12 +83,12 @@ impl<'a> Members<'a> {
         Ok(&self.text[start..end])
     }
 
-    /// The position after the object, once all members were read.
+    /// Returns the position after the object, once all members were read.
     pub(crate) fn end(&self) -> usize {
         self.at + 1
     }
 
-    /// The value of the first member with this key.
+    /// Returns the value of the first member with this key.
     pub(crate) fn find(mut self, key: &str) -> Result<Option<&'a [u8]>, DecodeError> {
         while let Some(found) = self.next_key()? {
             let value = self.value(&found)?;
@@ -112,7 +112,7 @@ impl<'a> Elements<'a> {
         Self { text, at: 0, state: State::Start }
     }
 
-    /// The next item's text; `None` after the last.
+    /// Returns the next item's text; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
         if !step(self.text, &mut self.at, &mut self.state, (b'[', b']'))? {
             return Ok(None);

@@ -21,7 +21,7 @@ pub(crate) struct ContainerScanner {
 }
 
 impl ValueScanner {
-    /// A scan for a value that starts with this byte, which is to be fed again; `None` if no value does.
+    /// Returns a scan for a value that starts with this byte, which is to be fed again; `None` if no value does.
     pub(crate) fn starting_with(first: u8) -> Option<Self> {
         match first {
             b'{' | b'[' => Some(Self::Container(ContainerScanner::default())),
@@ -62,7 +62,7 @@ impl ValueScanner {
         }
     }
 
-    /// Whether the value is complete if nothing follows.
+    /// Returns whether the value is complete if nothing follows.
     pub(crate) fn may_end_here(&self) -> bool {
         matches!(self, Self::Scalar)
     }
@@ -129,7 +129,7 @@ impl ContainerScanner {
         None
     }
 
-    /// The bytes that a backslash before them takes the meaning from.
+    /// Returns the bytes that a backslash before them takes the meaning from.
     #[inline(always)]
     fn escaped_bytes(&mut self, backslashes: u64, len: usize) -> u64 {
         let mut escaped = u64::from(self.escaped);
@@ -148,7 +148,7 @@ impl ContainerScanner {
     }
 }
 
-/// The position after the value that starts at `at`; `None` if there is no whole value.
+/// Returns the position after the value that starts at `at`; `None` if there is no whole value.
 pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut scanner = ValueScanner::starting_with(*rest.first()?)?;
@@ -159,7 +159,7 @@ pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position of the first byte at or after `at` that is not white space.
+/// Returns the position of the first byte at or after `at` that is not white space.
 #[inline]
 pub(crate) fn skip_whitespace(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(at) {
@@ -172,7 +172,7 @@ pub(crate) fn skip_whitespace(text: &[u8], mut at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The end that a byte-by-byte reading finds.
+    /// Returns the end that a byte-by-byte reading finds.
     fn slow_end(text: &[u8]) -> Option<usize> {
         let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
         for (index, &byte) in text.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::{
     runtime::{Message as _, Reader, Result, WireType},
 };
 
-/// The JSON text at a path.
+/// Returns the JSON text at a path.
 pub(super) fn json_at<'a>(text: &'a [u8], path: &FieldPath) -> Result<Option<&'a [u8]>> {
     json_steps(text, path.segments())
 }
@@ -79,7 +79,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The value at a path.
+/// Returns the value at a path.
 pub(super) fn protobuf_at<'a>(
     message: &'a [u8],
     descriptor: &'static Descriptor,
@@ -159,7 +159,7 @@ fn inside<'a, 's>(ty: Type, value: Wire<'a>, segments: &'s [PathSegment]) -> Res
     }
 }
 
-/// The field with this JSON name, and the message that holds it: this one, or one embedded in it.
+/// Returns the field with this JSON name, and the message that holds it: this one, or one embedded in it.
 fn locate<'a>(message: &'a [u8], fields: &'static [Field], name: &str) -> Result<Option<(&'static Field, &'a [u8])>> {
     for field in fields {
         match field.ty {
@@ -183,7 +183,7 @@ fn contains(fields: &[Field], name: &str) -> bool {
     })
 }
 
-/// The occurrence of a field with this index, or the last one.
+/// Returns the occurrence of a field with this index, or the last one.
 fn nth<'a>(message: &'a [u8], number: u32, index: Option<usize>) -> Result<Option<Wire<'a>>> {
     let mut reader = Reader::new(message);
     let mut last = None;
@@ -202,7 +202,7 @@ fn nth<'a>(message: &'a [u8], number: u32, index: Option<usize>) -> Result<Optio
     Ok(if index.is_none() { last } else { None })
 }
 
-/// The value of the last map entry with this key.
+/// Returns the value of the last map entry with this key.
 fn entry<'a>(message: &'a [u8], number: u32, key: &str) -> Result<Option<Wire<'a>>> {
     let mut reader = Reader::new(message);
     let mut last = None;

@@ -26,7 +26,7 @@ pub(super) fn make(text: &[u8], managed_fields: ManagedFields, scratch: &mut Vec
     }
 }
 
-/// Where the value of `metadata` starts.
+/// Returns where the value of `metadata` starts.
 ///
 /// It comes first in practice; looking further for a second one would cost more than everything else.
 pub(super) fn metadata_start(text: &[u8]) -> Result<Option<usize>> {
@@ -83,7 +83,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Value> {
     serde_json::from_slice(text).map_err(|error| json_error(&error))
 }
 
-/// A string without its quotes, or a number or boolean as it is.
+/// Returns a string without its quotes, or a number or boolean as it is.
 pub(super) fn scalar_text(text: &[u8]) -> Option<Cow<'_, str>> {
     match text.first()? {
         b'"' => unquote(text),

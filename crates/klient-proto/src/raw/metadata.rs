@@ -207,7 +207,7 @@ impl<'a> Iterator for MetadataEntries<'a> {
     }
 }
 
-/// The next length-delimited field with this number.
+/// Returns the next length-delimited field with this number.
 fn next_bytes<'a>(reader: &mut Reader<'a>, number: u32) -> Option<&'a [u8]> {
     while let Ok(Some((found, wire))) = reader.next_field() {
         if found == number && wire == WireType::Bytes {

@@ -25,7 +25,7 @@ use crate::{
     runtime::{FieldValue, Message, Reader, Result, WireType},
 };
 
-/// A whole message.
+/// Returns a whole message.
 pub(super) fn to_value(message: &[u8], descriptor: &'static Descriptor) -> Result<Value> {
     let mut object = Map::new();
     Reader::new(message)

@@ -43,7 +43,7 @@ impl FieldSet<'_> {
         }
     }
 
-    /// A quoted key. The keys of list items are quoted JSON themselves, hence full of escaped quotes.
+    /// Returns a quoted key. The keys of list items are quoted JSON themselves, hence full of escaped quotes.
     fn key(&mut self) -> Option<String> {
         self.take(b'"')?;
         let mut key = String::new();

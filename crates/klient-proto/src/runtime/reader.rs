@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// The next field's number and wire type, or `None` at the end of the message.
+    /// Returns the next field's number and wire type, or `None` at the end of the message.
     #[inline]
     pub(crate) fn next_field(&mut self) -> Result<Option<(u32, WireType)>> {
         // Nearly every key is one byte: the number is below 16, and a varint or a length comes after it.
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How often the field that was announced last occurs from here on without a break, its value unread: a list's size.
+    /// Returns how often the field that was announced last occurs from here on without a break, its value unread: a list's size.
     ///
     /// Counts so few that lists of tiny items do not reserve much more than their bytes; they grow as usual then.
     #[inline]
@@ -222,12 +222,12 @@ impl<'a> Reader<'a> {
         count
     }
 
-    /// Whether the innermost message is read to its end.
+    /// Returns whether the innermost message is read to its end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// How far the reader has come.
+    /// Returns how far the reader has come.
     pub(crate) fn offset(&self) -> usize {
         // Both slices lie in the same buffer, so the difference of addresses is a distance in it.
         (self.rest.as_ptr() as usize).saturating_sub(self.base.as_ptr() as usize)
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
         DecodeError::new(problem, self.offset())
     }
 
-    /// An error about bytes that were just read.
+    /// Returns an error about bytes that were just read.
     #[cold]
     pub(crate) fn error_before(&self, problem: Problem, len: usize) -> DecodeError {
         DecodeError::new(problem, self.offset().saturating_sub(len))

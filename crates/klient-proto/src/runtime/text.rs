@@ -1,6 +1,6 @@
 //! Whether bytes are text. Nearly all text in Kubernetes is short and ASCII, which is told in a few instructions.
 
-/// The bytes as text; `None` if they are not UTF-8.
+/// Returns the bytes as text; `None` if they are not UTF-8.
 #[inline]
 pub(super) fn from_utf8(bytes: &[u8]) -> Option<&str> {
     if is_ascii(bytes) {

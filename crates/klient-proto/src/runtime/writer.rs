@@ -15,7 +15,7 @@ impl Writer {
         Self { buffer: Vec::new(), start: 0 }
     }
 
-    /// How much is written.
+    /// Returns how much is written.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len() - self.start
     }
@@ -46,25 +46,25 @@ impl Writer {
         self.bytes(&bytes[..len]);
     }
 
-    /// A varint field.
+    /// Returns a varint field.
     pub(crate) fn int_field(&mut self, number: u32, value: u64) {
         self.varint(value);
         self.varint(u64::from(number) << 3);
     }
 
-    /// A double field.
+    /// Returns a double field.
     pub(crate) fn double_field(&mut self, number: u32, value: f64) {
         self.bytes(&value.to_le_bytes());
         self.varint(u64::from(number) << 3 | 1);
     }
 
-    /// A length-delimited field.
+    /// Returns a length-delimited field.
     pub(crate) fn bytes_field(&mut self, number: u32, value: &[u8]) {
         self.bytes(value);
         self.length_prefix(number, value.len());
     }
 
-    /// A nested message, whose fields `write` writes last to first.
+    /// Returns a nested message, whose fields `write` writes last to first.
     pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
         let before = self.len();
         write(self);
@@ -77,7 +77,7 @@ impl Writer {
         self.buffer
     }
 
-    /// The key and length of a length-delimited field.
+    /// Returns the key and length of a length-delimited field.
     pub(crate) fn length_prefix(&mut self, number: u32, len: usize) {
         self.varint(len as u64);
         self.varint(u64::from(number) << 3 | 2);
