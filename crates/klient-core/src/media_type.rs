@@ -11,8 +11,8 @@ pub const YAML: &str = "application/yaml";
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// A watch as protobuf frames, each prefixed with its length.
 pub const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
-/// A watch as JSON, one event after another.
 /// A watch as JSON events.
+pub const JSON_WATCH: &str = "application/json;stream=watch";
 
 /// A [`Patch::json`](crate::Patch::json).
 pub const JSON_PATCH: &str = "application/json-patch+json";

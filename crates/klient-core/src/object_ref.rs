@@ -19,7 +19,7 @@ use crate::{
 /// use klient_core::{GroupVersionKind, ObjectKey, ObjectRef};
 ///
 /// let web = ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::namespaced("default", "web"));
-/// assert_eq!(web.to_string(), "Deployment.apps default/web");
+/// assert_eq!(web.to_string(), "Deployment.v1.apps default/web");
 /// ```
 #[doc(alias = "ObjectReference")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
