@@ -64,7 +64,7 @@ impl WatchSplitter {
 
     fn new(format: Format, options: SplitOptions) -> Self {
         let factory = RawObjectFactory::new(options.managed_fields);
-        Self { form, carry: Carry::default(), offset: 0, options, factory }
+        Self { format, carry: Carry::default(), offset: 0, options, factory }
     }
 
     /// Splits a chunk and calls `sink` for each event that it completes.
