@@ -6,7 +6,8 @@ use std::{fmt, str::FromStr};
 
 /// A path to one value inside an object.
 ///
-/// Segments are field names joined by dots, `['key']` for map keys that contain dots or slashes, and `[0]` for list items.
+/// Segments are field names joined by dots, `['key']` for map keys that contain dots or slashes, and `[0]` for list
+/// items.
 ///
 /// ```
 /// use klient_core::{FieldPath, PathSegment};

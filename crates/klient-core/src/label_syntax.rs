@@ -28,8 +28,8 @@ pub fn validate_label_key(key: &str) -> Result<(), LabelSyntaxError> {
 ///
 /// # Errors
 ///
-/// Returns an error if the value is longer than 63 bytes or contains characters other than letters, digits, `-`, `_` and
-/// `.`.
+/// Returns an error if the value is longer than 63 bytes or contains characters other than letters, digits, `-`, `_`
+/// and `.`.
 #[doc(alias = "IsValidLabelValue")]
 pub fn validate_label_value(value: &str) -> Result<(), LabelSyntaxError> {
     check_value(value).map_err(|(at, why)| LabelSyntaxError { what: "value", text: value.to_owned(), at, why })

@@ -1,7 +1,7 @@
 //! Media types of objects: values of `Accept` and `Content-Type`.
 //!
-//! A server may not support a format with `as=`, so a value of `Accept` for arbitrary servers should list a plain format
-//! after it: see [`preferring`].
+//! A server may not support a format with `as=`, so a value of `Accept` for arbitrary servers should list a plain
+//! format after it: see [`preferring`].
 
 /// Objects as JSON.
 pub const JSON: &str = "application/json";

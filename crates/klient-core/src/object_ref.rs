@@ -1,7 +1,7 @@
 //! A reference to one object of any kind.
 //!
-//! It names the object by kind and key. With a UID, it refers to that very object and not to a later one of the same name.
-//! In client-go: `corev1.ObjectReference` and `tools/reference`.
+//! It names the object by kind and key. With a UID, it refers to that very object and not to a later one of the same
+//! name. In client-go: `corev1.ObjectReference` and `tools/reference`.
 
 use std::{fmt, str::FromStr};
 
@@ -54,8 +54,8 @@ impl ObjectRef {
 
     /// Returns a reference to the owner of an object.
     ///
-    /// An owner is in the namespace of the object, or cluster-scoped. The reference does not tell which: pass the namespace
-    /// only if the owner's kind is namespaced.
+    /// An owner is in the namespace of the object, or cluster-scoped. The reference does not tell which: pass the
+    /// namespace only if the owner's kind is namespaced.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The options of requests: one struct for each verb.
 //!
-//! Every option is checked before a request is built, so that a mistake is reported where it was made and never sent. The
-//! rules are those of a real server, with additional ones for options that a server would ignore or misinterpret.
+//! Every option is checked before a request is built, so that a mistake is reported where it was made and never sent.
+//! The rules are those of a real server, with additional ones for options that a server would ignore or misinterpret.
 //! Read the fields, and set them with the methods.
 
 mod apply;

@@ -1,7 +1,7 @@
 //! Owner references: creating them, and finding the controller of an object.
 //!
-//! An owner is identified by its UID. Group and kind select the responsible controller. The version in a reference is the
-//! one that its writer used, and is ignored. In client-go: `metav1.NewControllerRef` and `GetControllerOf`.
+//! An owner is identified by its UID. Group and kind select the responsible controller. The version in a reference is
+//! the one that its writer used, and is ignored. In client-go: `metav1.NewControllerRef` and `GetControllerOf`.
 
 mod set;
 
@@ -17,8 +17,8 @@ pub use self::set::{SetOwnerError, set_controller_ref};
 ///
 /// # Errors
 ///
-/// Returns an error if the owner has no name, no UID or no known kind, because servers reject such references. An object
-/// has a UID once it is stored.
+/// Returns an error if the owner has no name, no UID or no known kind, because servers reject such references. An
+/// object has a UID once it is stored.
 pub fn owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError> {
     let missing = |what| OwnerRefError { what };
     let types = TypeMeta::from(&GroupVersionKind::of_object(owner).ok_or(missing("a kind"))?);

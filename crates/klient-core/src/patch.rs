@@ -15,8 +15,8 @@ use crate::media_type;
 
 /// A change of a part of an object.
 ///
-/// Any serializable value is accepted: a `json!` value, a struct with the fields to change, a whole object. A value that
-/// cannot be serialized is an error of the request that sends the patch.
+/// Any serializable value is accepted: a `json!` value, a struct with the fields to change, a whole object. A value
+/// that cannot be serialized is an error of the request that sends the patch.
 ///
 /// ```
 /// use klient_core::{JsonPatchOperation, JsonPointer, Patch};

@@ -1,8 +1,7 @@
 //! Amounts of resources, such as `500m` of CPU or `1536Mi` of memory.
 //!
-//! A quantity is an exact decimal number and the family of suffixes that it was written with. Two quantities are equal if
-//! their numbers are, whatever their format: `1000m == 1`.
-//! In client-go: `k8s.io/apimachinery/pkg/api/resource`.
+//! A quantity is an exact decimal number and the family of suffixes that it was written with. Two quantities are equal
+//! if their numbers are, whatever their format: `1000m == 1`. In client-go: `k8s.io/apimachinery/pkg/api/resource`.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
@@ -33,15 +32,15 @@ pub use parse::ParseQuantityError;
 /// # Ok::<(), klient_core::ParseQuantityError>(())
 /// ```
 ///
-/// The number is exact up to 38 significant digits, twice as many as in an `i64`. Beyond that, the last digit is rounded
-/// away from zero. The finest unit is a billionth (`1n`). Finer amounts are rounded away from zero, too, so that a small
-/// request does not become zero.
+/// The number is exact up to 38 significant digits, twice as many as in an `i64`. Beyond that, the last digit is
+/// rounded away from zero. The finest unit is a billionth (`1n`). Finer amounts are rounded away from zero, too, so
+/// that a small request does not become zero.
 #[doc(alias = "resource.Quantity")]
 #[doc(alias = "MustParse")]
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    // The number is `mantissa * 10^exponent`. It is normalized, so that equal numbers have equal fields: no trailing zero in
-    // the mantissa, and zero has exponent 0.
+    // The number is `mantissa * 10^exponent`. It is normalized, so that equal numbers have equal fields: no trailing
+    // zero in the mantissa, and zero has exponent 0.
     mantissa: i128,
     // Never below `NANO`.
     exponent: i32,
@@ -57,7 +56,8 @@ pub enum QuantityFormat {
     DecimalSi,
     /// Powers of 1024: `Ki Mi Gi Ti Pi Ei`, as in `12Mi`.
     ///
-    /// Numbers below 1024, and those that are not exact in powers of 1024, are printed as [`DecimalSi`](Self::DecimalSi).
+    /// Numbers below 1024, and those that are not exact in powers of 1024, are printed as
+    /// [`DecimalSi`](Self::DecimalSi).
     BinarySi,
     /// Powers of ten as an exponent, as in `12e6`.
     DecimalExponent,

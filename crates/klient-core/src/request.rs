@@ -27,7 +27,8 @@ use crate::{
 
 /// A builder of requests for one resource in one namespace.
 ///
-/// Path and query are set; scheme and host belong to the connection. Each request contains its [`Verb`] as an extension.
+/// Path and query are set; scheme and host belong to the connection. Each request contains its [`Verb`] as an
+/// extension.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -108,8 +109,8 @@ impl<'a> RequestBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// As every verb, returns an error if a segment would change the path, if the scope does not fit, or if the options are
-    /// invalid.
+    /// As every verb, returns an error if a segment would change the path, if the scope does not fit, or if the options
+    /// are invalid.
     pub fn get(&self, name: &str, options: &GetOptions) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let query = query(|query| options.append_query(query))?;
         self.build(Verb::Get, Some(name), &query, None)
@@ -119,7 +120,8 @@ impl<'a> RequestBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`get`](Self::get), and an error if a subresource is set, because subresources have no lists.
+    /// Returns the errors of [`get`](Self::get), and an error if a subresource is set, because subresources have no
+    /// lists.
     pub fn list(&self, options: &ListOptions) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let query = query(|query| options.append_query(query))?;
         self.build(Verb::List, None, &query, None)

@@ -1,7 +1,7 @@
 //! The structure of messages as data: field numbers, JSON names and types.
 //!
-//! The typed codecs do not use it. It is for operations without a Rust type: reading a field path, conversion to JSON, and
-//! errors that name the field.
+//! The typed codecs do not use it. It is for operations without a Rust type: reading a field path, conversion to JSON,
+//! and errors that name the field.
 
 /// The fields of one message.
 #[derive(Debug)]

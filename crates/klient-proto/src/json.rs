@@ -1,7 +1,7 @@
 //! Navigation in JSON text without parsing it: the end of a value, and the members of an object.
 //!
-//! Values are delimited, not validated: only brackets are counted and strings are skipped. The content is checked when it
-//! is decoded. Nothing here is recursive, so nesting uses no stack.
+//! Values are delimited, not validated: only brackets are counted and strings are skipped. The content is checked when
+//! it is decoded. Nothing here is recursive, so nesting uses no stack.
 
 mod blocks;
 mod members;

@@ -96,7 +96,8 @@ impl ListSplitter {
     ///
     /// # Errors
     ///
-    /// Returns an error if the body itself is malformed, or if an item is larger than the limit. Splitting cannot continue.
+    /// Returns an error if the body itself is malformed, or if an item is larger than the limit. Splitting cannot
+    /// continue.
     pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(Result<RawObject>)) -> Result<()> {
         match &mut self.format {
             Format::Json(list) => list.push(chunk, &mut sink),

@@ -1,7 +1,7 @@
 //! Kinds of `meta.k8s.io/v1`: options, and metadata-only objects.
 //!
-//! `Status` and `DeleteOptions` are k8s-openapi's. The other options are not in it; they are defined here as on the wire,
-//! unchecked. Use `klient-core`'s options in programs.
+//! `Status` and `DeleteOptions` are k8s-openapi's. The other options are not in it; they are defined here as on the
+//! wire, unchecked. Use `klient-core`'s options in programs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Status};
 

@@ -79,8 +79,8 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a JSON object with an object for metadata, or if an identifying field is not a
-    /// string.
+    /// Returns an error if the text is not a JSON object with an object for metadata, or if an identifying field is not
+    /// a string.
     pub fn from_json(text: &[u8], managed_fields: ManagedFields) -> Result<Self> {
         RawObjectFactory::new(managed_fields).json(text)
     }
@@ -193,8 +193,8 @@ impl RawObject {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the field if the bytes are not a `K`, or an error if they are protobuf and `K` has no
-    /// codec.
+    /// Returns an error that names the field if the bytes are not a `K`, or an error if they are protobuf and `K` has
+    /// no codec.
     pub fn decode<K: Resource>(&self) -> Result<K> {
         match self.encoding {
             Encoding::Json => serde_json::from_slice(&self.bytes).map_err(|error| json_error(&error)),
@@ -255,8 +255,8 @@ impl RawObject {
         }
     }
 
-    /// Returns the string, number or boolean at a field path as text, as field selectors compare it; `None` if it is not
-    /// set, or is a list, map or message.
+    /// Returns the string, number or boolean at a field path as text, as field selectors compare it; `None` if it is
+    /// not set, or is a list, map or message.
     ///
     /// # Errors
     ///

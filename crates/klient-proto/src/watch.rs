@@ -1,7 +1,7 @@
 //! Splits the body of a watch, chunk by chunk, into events.
 //!
-//! At most one event and the rest of one chunk are in memory. An event with a malformed object is an error of that event,
-//! and splitting continues. Broken framing ends the stream.
+//! At most one event and the rest of one chunk are in memory. An event with a malformed object is an error of that
+//! event, and splitting continues. Broken framing ends the stream.
 
 use std::borrow::Cow;
 

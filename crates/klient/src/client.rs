@@ -1,8 +1,8 @@
 //! The HTTP client: every request to an API server.
 //!
 //! [`Client`](crate::Client) sends requests and returns responses. [`Api`](crate::Api) has the typed verbs of one kind,
-//! [`Clientset`](crate::Clientset) has every built-in kind by group and version, [`DynamicClient`] has kinds known at run time,
-//! and [`RestClient`] builds a request part by part.
+//! [`Clientset`](crate::Clientset) has every built-in kind by group and version, [`DynamicClient`] has kinds known at
+//! run time, and [`RestClient`] builds a request part by part.
 //!
 //! - [`verbs`]: the requests that verbs return, with their options.
 //! - [`config`]: where the cluster is and how to authenticate: kubeconfig files, service accounts.

@@ -1,7 +1,7 @@
 //! Serialization of a [`DynamicObject`] in one pass, without holding the object twice.
 //!
-//! `ObjectMeta` itself lists its fields (serde passes the list to the deserializer), so that unknown fields are separated
-//! for any Kubernetes version of the types.
+//! `ObjectMeta` itself lists its fields (serde passes the list to the deserializer), so that unknown fields are
+//! separated for any Kubernetes version of the types.
 
 use std::{borrow::Cow, fmt};
 

@@ -33,7 +33,8 @@ pub struct DeleteOptions {
     pub dry_run: bool,
     /// The deprecated form of the policy: `true` is `Orphan`. Cannot be set together with it.
     pub orphan_dependents: Option<bool>,
-    /// Whether to delete an object that cannot be read from the store, without running finalizers. It can break a cluster.
+    /// Whether to delete an object that cannot be read from the store, without running finalizers. It can break a
+    /// cluster.
     #[doc(alias = "IgnoreStoreReadErrorWithClusterBreakingPotential")]
     pub ignore_store_read_error: bool,
 }
@@ -132,7 +133,8 @@ impl DeleteOptions {
     /// # Errors
     ///
     /// Returns an error if options exclude each other: the policy and its deprecated form, or
-    /// `ignore_store_read_error` with either of them, a grace period or preconditions. An empty precondition is an error, too.
+    /// `ignore_store_read_error` with either of them, a grace period or preconditions. An empty precondition is an
+    /// error, too.
     pub fn to_openapi(&self) -> Result<meta::DeleteOptions, InvalidOptionError> {
         self.validate()?;
         let Preconditions { uid, resource_version } = self.preconditions.clone();

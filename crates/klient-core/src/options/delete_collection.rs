@@ -57,8 +57,8 @@ impl DeleteCollectionOptions {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`DeleteOptions::to_openapi`], and an error if there are preconditions: servers ignore them
-    /// here, so that more objects than intended would be deleted.
+    /// Returns the errors of [`DeleteOptions::to_openapi`], and an error if there are preconditions: servers ignore
+    /// them here, so that more objects than intended would be deleted.
     pub fn to_openapi(&self) -> Result<meta::DeleteOptions, InvalidOptionError> {
         if self.delete.preconditions != Preconditions::default() {
             return Err(InvalidOptionError::new("preconditions", "apply to one object, not to a collection"));

@@ -92,8 +92,8 @@ impl ListOptions {
     ///
     /// # Errors
     ///
-    /// Returns an error if a version is set together with a continue token, which has its own, or is `0` or empty; if the
-    /// token is empty; or if the timeout is zero.
+    /// Returns an error if a version is set together with a continue token, which has its own, or is `0` or empty; if
+    /// the token is empty; or if the timeout is zero.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         let (version, matching) = self.version.for_list(self.continue_token.is_some())?;
         let timeout = timeout_seconds(self.timeout)?;

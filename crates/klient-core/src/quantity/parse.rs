@@ -41,8 +41,8 @@ impl FromStr for Quantity {
 impl Quantity {
     /// Returns the text that the Kubernetes API server writes for this one.
     ///
-    /// It is mostly the canonical form, but the server preserves some texts, such as `1.500` and `+1`, in which a quick check
-    /// of digits and suffix finds nothing to shorten.
+    /// It is mostly the canonical form, but the server preserves some texts, such as `1.500` and `+1`, in which a quick
+    /// check of digits and suffix finds nothing to shorten.
     ///
     /// ```
     /// use klient_core::Quantity;
@@ -118,7 +118,8 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Returns the number as mantissa and exponent, rounded up to a billionth, or `None` if its exponent is out of range.
+    /// Returns the number as mantissa and exponent, rounded up to a billionth, or `None` if its exponent is out of
+    /// range.
     fn number(&self, unit: Unit) -> Option<(i128, i32)> {
         let digits =
             || self.whole.bytes().chain(self.fraction.bytes()).map(|digit| digit - b'0').skip_while(|d| *d == 0);
@@ -138,7 +139,8 @@ impl<'a> Parts<'a> {
             // Any exponent of zero is valid.
             0 => Some((0, 0)),
             _ => {
-                // The size of the number is checked, not its spelling: `500e7` is printed as `5e9`, which must be readable again.
+                // The size of the number is checked, not its spelling: `500e7` is printed as `5e9`, which must be
+                // readable again.
                 let magnitude = exponent + i64::from(mantissa.unsigned_abs().ilog10());
                 let exponent = i32::try_from(exponent).ok()?;
                 (magnitude <= LARGEST_EXPONENT).then_some((mantissa, exponent))

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The verb of a request.
 ///
-/// HTTP methods do not distinguish reads of one object, reads of many and watches. Retries, timeouts and metrics depend on
-/// the difference, so that each request has its verb as an extension.
+/// HTTP methods do not distinguish reads of one object, reads of many and watches. Retries, timeouts and metrics depend
+/// on the difference, so that each request has its verb as an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {

@@ -1,7 +1,7 @@
 //! Parsing of label selectors, in the syntax of `kubectl get -l`.
 //!
-//! Words are separated by blanks and the symbols `= ! ( ) , > <`. `in` and `notin` are operators only in the position of
-//! an operator, so a label may be named `in`.
+//! Words are separated by blanks and the symbols `= ! ( ) , > <`. `in` and `notin` are operators only in the position
+//! of an operator, so a label may be named `in`.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 

@@ -39,8 +39,8 @@ impl Status {
         status
     }
 
-    /// Adds the request to a status that does not name it: in the message, in the details, and in the reason of a conflict,
-    /// which for a create is an existing name. A server's own status is not changed.
+    /// Adds the request to a status that does not name it: in the message, in the details, and in the reason of a
+    /// conflict, which for a create is an existing name. A server's own status is not changed.
     #[must_use]
     pub fn about_request(mut self, verb: Verb, resource: &GroupResource, name: &str) -> Self {
         if !self.is_unexpected_response() {

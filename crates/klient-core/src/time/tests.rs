@@ -100,7 +100,8 @@ fn age_tolerates_clock_differences() {
 proptest! {
     #[test]
     fn printed_duration_parses_to_the_same(nanos: i64, shift in 0..63_u32) {
-        // Parsing uses floats, which is exact here: a unit divided by the power of ten that it was printed with is whole.
+        // Parsing uses floats, which is exact here: a unit divided by the power of ten that it was printed with is
+        // whole.
         let duration = GoDuration::from_nanos(nanos >> shift);
         prop_assert_eq!(duration.to_string().parse(), Ok(duration));
     }

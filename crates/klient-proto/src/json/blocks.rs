@@ -1,7 +1,7 @@
 //! Classification of 64 bytes of JSON at a time: quotes, backslashes and brackets.
 //!
-//! With SSE2, which every x86-64 processor has, it processes several gigabytes per second. Elsewhere, it processes eight
-//! bytes at a time, at about a third of that speed.
+//! With SSE2, which every x86-64 processor has, it processes several gigabytes per second. Elsewhere, it processes
+//! eight bytes at a time, at about a third of that speed.
 
 /// One bit per byte of a block, lowest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -49,8 +49,8 @@ fn span(start: usize, end: usize) -> Result<Span> {
     Span::new(start, end).ok_or_else(|| DecodeError::new(Problem::TooLarge, start))
 }
 
-/// Checks the identifying members, and returns the extent of the managed fields with an adjacent comma, and the length of
-/// the metadata.
+/// Checks the identifying members, and returns the extent of the managed fields with an adjacent comma, and the length
+/// of the metadata.
 fn find_managed(metadata: &[u8]) -> Result<(Option<(usize, usize)>, usize)> {
     let mut managed = None;
     let mut previous_end = None;

@@ -1,7 +1,7 @@
 //! Reads metadata in place, in either format.
 //!
-//! The identifying fields were checked when the raw object was created. Other malformed fields are treated as absent here,
-//! and are errors when the object is decoded.
+//! The identifying fields were checked when the raw object was created. Other malformed fields are treated as absent
+//! here, and are errors when the object is decoded.
 
 use std::borrow::Cow;
 

@@ -127,7 +127,8 @@ fn copy_metadata(metadata: &[u8], offset: usize, managed_fields: ManagedFields, 
     Ok(repeats)
 }
 
-/// Keeps the last occurrence of each identifying field, which is the valid one, because [`super::Identity`] reads the first.
+/// Keeps the last occurrence of each identifying field, which is the valid one, because [`super::Identity`] reads the
+/// first.
 fn keep_last_identity(scratch: &mut Vec<u8>) -> Result<()> {
     let metadata = scratch.split_off(PREFIX_ROOM);
     let mut last = [0; MAX_IDENTITY + 1];
@@ -156,8 +157,8 @@ fn each_extent(message: &[u8], mut field: impl FnMut(u32, usize, usize)) -> Resu
 
 /// Walks all fields of the metadata, checks the identifying ones, and reports the extent of each managed field.
 ///
-/// A malformed object is an error here, and not an empty name in [`super::Identity`]. Returns whether an identifying field
-/// occurs more than once.
+/// A malformed object is an error here, and not an empty name in [`super::Identity`]. Returns whether an identifying
+/// field occurs more than once.
 fn walk_metadata(metadata: &[u8], offset: usize, mut managed: impl FnMut(usize, usize)) -> Result<bool> {
     let mut reader = Reader::new(metadata);
     let (mut seen, mut repeats) = (0u8, false);

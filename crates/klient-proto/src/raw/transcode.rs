@@ -1,4 +1,5 @@
-//! Conversion of protobuf to JSON values by descriptor, without the Rust type, with the same result as Go's JSON encoder.
+//! Conversion of protobuf to JSON values by descriptor, without the Rust type, with the same result as Go's JSON
+//! encoder.
 
 use std::borrow::Cow;
 

@@ -25,7 +25,8 @@ pub(crate) struct Reader<'a> {
     /// The number of the current field.
     field: u32,
     depth: u8,
-    /// The memory that decoded lists may still use, so that tiny items on the wire cannot become huge structs without limit.
+    /// The memory that decoded lists may still use, so that tiny items on the wire cannot become huge structs without
+    /// limit.
     budget: usize,
     skip_managed_fields: bool,
 }
@@ -206,7 +207,8 @@ impl<'a> Reader<'a> {
 
     /// Returns how often the current field occurs from here on without interruption, as the initial size of a list.
     ///
-    /// The count is limited, so that lists of tiny items do not reserve much more than their bytes. They grow as usual then.
+    /// The count is limited, so that lists of tiny items do not reserve much more than their bytes. They grow as usual
+    /// then.
     #[inline]
     pub(crate) fn count_items(&self) -> usize {
         let mut ahead =

@@ -43,8 +43,8 @@ pub(crate) fn corpus() -> BTreeMap<(String, String), Entry> {
     entries.collect()
 }
 
-/// Replaces Go's zero time, which it prints as `null` in `disruptedPods`. k8s-openapi cannot represent a missing time there:
-/// its JSON decoder fails, and this crate's returns the epoch.
+/// Replaces Go's zero time, which it prints as `null` in `disruptedPods`. k8s-openapi cannot represent a missing time
+/// there: its JSON decoder fails, and this crate's returns the epoch.
 fn zero_times_to_epoch(json: &mut Value) {
     for time in json
         .pointer_mut("/status/disruptedPods")

@@ -295,7 +295,7 @@ fn errors_in_bodies_count_from_the_start_of_the_body() {
 #[test]
 fn unexpected_kind_or_content_is_an_error() {
     let cases: [(Vec<u8>, &str); 5] = [
-        (encode_body(&Node::default()).unwrap(), "unexpected content v1 Node where v1 Pod was expected at byte 0"),
+        (encode_body(&Node::default()).unwrap(), "unexpected content v1 Node, expected v1 Pod at byte 0"),
         (b"{}".to_vec(), "no `k8s` protobuf envelope at byte 0"),
         (Vec::new(), "no `k8s` protobuf envelope at byte 0"),
         ([encode_body(&Pod::default()).unwrap(), field(3, b"gzip")].concat(), "unexpected content  gzip at byte 0"),

@@ -94,7 +94,8 @@ fn names(items: &[Item]) -> Vec<Result<String, Problem>> {
     items.iter().map(|item| item.as_ref().map(name).map_err(|error| error.problem().clone())).collect()
 }
 
-/// Returns a list in both encodings that is small enough to split at every byte: a whole pod, and one with metadata only.
+/// Returns a list in both encodings that is small enough to split at every byte: a whole pod, and one with metadata
+/// only.
 fn small_list() -> [(Encoding, Vec<u8>); 2] {
     let mut json: Value = serde_json::from_slice(LIST_JSON).unwrap();
     let items = json["items"].as_array_mut().unwrap();
@@ -181,7 +182,8 @@ fn truncated_list_is_an_error_at_every_byte() {
             assert!(split_list(encoding, options(), [&body[..len]]).is_err(), "{encoding:?} ends at {len}");
         }
     }
-    // After the list, Go writes two empty fields of the envelope: `1a 00` and `22 00`. Without them, the list is complete.
+    // After the list, Go writes two empty fields of the envelope: `1a 00` and `22 00`. Without them, the list is
+    // complete.
     let list_end = LIST_PB.len() - 4;
     let whole = split_list(Encoding::Protobuf, options(), [LIST_PB]).unwrap();
     for len in [list_end, list_end + 2] {
@@ -330,13 +332,13 @@ fn body_that_is_not_a_list_is_an_error() {
         assert!(outcome.is_err(), "{encoding:?} {}", String::from_utf8_lossy(&body));
     }
     let error = split_list(Encoding::Json, options(), [status.to_string().as_bytes()]).unwrap_err();
-    assert!(error.to_string().contains("Status where a list was expected"), "{error}");
+    assert!(error.to_string().contains("Status, expected a list"), "{error}");
 }
 
 #[test]
 fn list_splitter_holds_at_most_one_item() {
-    // Ten megabytes in small items pass a limit of one kilobyte, which would fail if more than one item were held. Every item
-    // is returned before the next chunk is pushed.
+    // Ten megabytes in small items pass a limit of one kilobyte, which would fail if more than one item were held.
+    // Every item is returned before the next chunk is pushed.
     const ITEMS: usize = 20_000;
     let limit = options().max_object(1 << 10);
     let item = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"x":"{}"}}}},"#, "x".repeat(500));
@@ -362,7 +364,8 @@ fn list_splitter_holds_at_most_one_item() {
     assert_eq!(splitter.finish().unwrap().items, ITEMS);
 }
 
-/// Returns watches over the same objects, as JSON and protobuf: one event of each type for each of so many corpus objects.
+/// Returns watches over the same objects, as JSON and protobuf: one event of each type for each of so many corpus
+/// objects.
 fn corpus_watch(kinds: usize) -> (Vec<u8>, Vec<u8>) {
     let (mut text, mut frames) = (Vec::new(), Vec::new());
     let types = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"];

@@ -85,8 +85,8 @@ pub(crate) fn object_kinds() -> Vec<Kind> {
     kinds
 }
 
-/// Distinguishes kinds with object metadata from those without: the method of the first trait is preferred if it applies,
-/// because the second needs one more reference.
+/// Distinguishes kinds with object metadata from those without: the method of the first trait is preferred if it
+/// applies, because the second needs one more reference.
 struct Probe<K>(PhantomData<K>);
 
 trait WithMetadata {

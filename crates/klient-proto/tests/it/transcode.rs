@@ -64,5 +64,5 @@ fn kind_and_version_are_added_but_never_replaced() {
 fn kind_without_codec_is_an_error_with_its_name() {
     let raw = RawObject::from_protobuf_body(POD_PB, ManagedFields::Drop).unwrap();
     let error = raw.to_value_of(None, "example.com/v1", "Widget").unwrap_err();
-    assert_eq!(error.to_string(), "example.com/v1 Widget has no protobuf codec; ask for JSON at byte 0");
+    assert_eq!(error.to_string(), "example.com/v1 Widget has no protobuf codec: use JSON at byte 0");
 }

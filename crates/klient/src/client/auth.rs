@@ -85,7 +85,8 @@ impl fmt::Debug for StaticAuth {
 
 /// A bearer token from a file that is replaced while the program runs, such as a service account's.
 ///
-/// The file is read every minute, and when the server rejects the token. While it cannot be read, the last token is used.
+/// The file is read every minute, and when the server rejects the token. While it cannot be read, the last token is
+/// used.
 pub struct TokenFileAuth {
     path: PathBuf,
     last: Mutex<Option<Read>>,

@@ -105,9 +105,9 @@ impl ClientBuilder {
 
     /// Sets whether responses keep `metadata.managedFields`. By default, the fields are dropped.
     ///
-    /// Few programs read managed fields, and they take half of the decode time and most of the memory of a typed object.
-    /// Writing an object back without them is safe: servers treat an absent list as no change. Streams of raw objects have
-    /// their own setting, in their [`SplitOptions`](klient_proto::SplitOptions).
+    /// Few programs read managed fields, and they take half of the decode time and most of the memory of a typed
+    /// object. Writing an object back without them is safe: servers treat an absent list as no change. Streams of raw
+    /// objects have their own setting, in their [`SplitOptions`](klient_proto::SplitOptions).
     ///
     /// ```no_run
     /// # fn with_managers(client: klient::Client) -> klient::Client {

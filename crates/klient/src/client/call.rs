@@ -74,7 +74,8 @@ impl Call {
         if let Ok(object) = &decoded {
             about.note_write(object);
         }
-        // Some servers report a failure with a success code. A kind known at run time decodes any object, a `Status` included.
+        // Some servers report a failure with a success code. A kind known at run time decodes any object, a `Status`
+        // included.
         if (decoded.is_err() || Codec::of::<K>().is_none()) && response::is_status(encoding, &body) {
             let status = response::status(code, encoding, &body);
             if !status.is_success() {

@@ -125,17 +125,19 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no configuration, or if a file cannot be read or is invalid, even in a pod. The message
-    /// names the file and the field.
+    /// Returns an error if there is no configuration, or if a file cannot be read or is invalid, even in a pod. The
+    /// message names the file and the field.
     #[doc(alias = "NewNonInteractiveDeferredLoadingClientConfig")]
     #[doc(alias = "BuildConfigFromFlags")]
     pub fn infer() -> Result<Self, Error> {
         Self::load(&KubeconfigFiles::from_env(), &Overrides::default())
     }
 
-    /// Loads the configuration as [`infer`](Self::infer) does, from these files and with overrides such as command line flags.
+    /// Loads the configuration as [`infer`](Self::infer) does, from these files and with overrides such as command line
+    /// flags.
     ///
-    /// In a pod, only a server, a token or a token file, a certificate authority, a namespace and a timeout are overridden.
+    /// In a pod, only a server, a token or a token file, a certificate authority, a namespace and a timeout are
+    /// overridden.
     ///
     /// # Errors
     ///
@@ -150,8 +152,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns an error if no cluster is selected, or if the selected entries are missing or invalid. The message names all
-    /// problems, each with file and field.
+    /// Returns an error if no cluster is selected, or if the selected entries are missing or invalid. The message names
+    /// all problems, each with file and field.
     #[doc(alias = "RESTConfigFromKubeConfig")]
     pub fn from_kubeconfig(kubeconfig: &Kubeconfig, overrides: &Overrides) -> Result<Self, Error> {
         let config = resolve::resolve(kubeconfig, overrides, || DEFAULT_NAMESPACE.to_owned())?;

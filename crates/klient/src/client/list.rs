@@ -82,8 +82,8 @@ impl<K: Resource> ListStream<K> {
     /// # Errors
     ///
     /// Returns an error if an object cannot be decoded; the next call then continues with the next object. A broken
-    /// connection, a malformed list or a server that stops sending is an error after which there are no more objects and no
-    /// [`end`](Self::end).
+    /// connection, a malformed list or a server that stops sending is an error after which there are no more objects
+    /// and no [`end`](Self::end).
     ///
     /// # Cancel safety
     ///

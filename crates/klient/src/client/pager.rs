@@ -1,8 +1,8 @@
 //! Long lists, page by page.
 //!
 //! All pages are of the first page's version, except those after an expired token. The requested version is sent with
-//! the first page only, because a token has its own. A token expires after a few minutes; the caller selects what happens
-//! then, and the list is never silently shorter. In client-go: `tools/pager`.
+//! the first page only, because a token has its own. A token expires after a few minutes; the caller selects what
+//! happens then, and the list is never silently shorter. In client-go: `tools/pager`.
 
 use std::{
     fmt,
@@ -82,8 +82,8 @@ impl<K: Resource> Pager<K> {
     ///
     /// # Errors
     ///
-    /// Returns [`Gone`](ErrorKind::Gone) if the list has expired and may not continue inconsistently. After any other error,
-    /// the same page can be requested again.
+    /// Returns [`Gone`](ErrorKind::Gone) if the list has expired and may not continue inconsistently. After any other
+    /// error, the same page can be requested again.
     ///
     /// # Cancel safety
     ///
@@ -124,12 +124,13 @@ impl<K: Resource> Pager<K> {
         }
     }
 
-    /// Reads the next page in wire format and returns its metadata, or `None` after the last one. `sink` receives each object
-    /// as soon as its last byte has arrived.
+    /// Reads the next page in wire format and returns its metadata, or `None` after the last one. `sink` receives each
+    /// object as soon as its last byte has arrived.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`next_page`](Self::next_page). `sink` may have received some objects of a page that failed.
+    /// Returns the errors of [`next_page`](Self::next_page). `sink` may have received some objects of a page that
+    /// failed.
     pub async fn next_page_raw(
         &mut self,
         split: SplitOptions,

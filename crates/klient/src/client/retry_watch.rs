@@ -127,9 +127,9 @@ impl<K: Resource> RetryWatch<K> {
     ///
     /// # Errors
     ///
-    /// Returns [`Gone`](ErrorKind::Gone) if the version has expired: list again. Other errors that a retry cannot resolve,
-    /// such as [`Forbidden`](ErrorKind::Forbidden), end the watch, too. The watch continues after an event that cannot be
-    /// decoded.
+    /// Returns [`Gone`](ErrorKind::Gone) if the version has expired: list again. Other errors that a retry cannot
+    /// resolve, such as [`Forbidden`](ErrorKind::Forbidden), end the watch, too. The watch continues after an event
+    /// that cannot be decoded.
     ///
     /// # Cancel safety
     ///

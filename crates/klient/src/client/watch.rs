@@ -42,8 +42,8 @@ impl<K: Resource> Watch<K> {
     ///
     /// # Errors
     ///
-    /// Returns an error if an event cannot be decoded; the next call then continues with the next event. A broken connection
-    /// or a malformed stream is an error after which there are no more events.
+    /// Returns an error if an event cannot be decoded; the next call then continues with the next event. A broken
+    /// connection or a malformed stream is an error after which there are no more events.
     ///
     /// # Cancel safety
     ///

@@ -1,5 +1,5 @@
-//! Objects read as protobuf equal those read as JSON, for every built-in object of a fresh server, and for objects of many
-//! kinds created here.
+//! Objects read as protobuf equal those read as JSON, for every built-in object of a fresh server, and for objects of
+//! many kinds created here.
 
 use k8s_openapi::{
     api::{

@@ -1,7 +1,7 @@
 //! Informers of the real server, while objects change, watches are cut, and the server is killed.
 //!
-//! `KLIENT_CHURN_OBJECTS` and `KLIENT_CHURN_RUNS` make the test larger, for example 10000 and 20. A run for every commit is
-//! smaller.
+//! `KLIENT_CHURN_OBJECTS` and `KLIENT_CHURN_RUNS` make the test larger, for example 10000 and 20. A run for every
+//! commit is smaller.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
-//! Subresources of built-in kinds and of a custom resource, in both encodings, as far as a server without kubelets has them.
+//! Subresources of built-in kinds and of a custom resource, in both encodings, as far as a server without kubelets has
+//! them.
 
 use std::time::Duration;
 

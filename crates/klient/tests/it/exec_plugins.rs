@@ -43,7 +43,8 @@ impl Setup {
         self.folder.path().join(name)
     }
 
-    /// Returns settings with a plugin of that script. The script finds the directory in `$DIR`, and each run is noted in `runs`.
+    /// Returns settings with a plugin of that script. The script finds the directory in `$DIR`, and each run is noted
+    /// in `runs`.
     fn config(&self, script: &str, more: &str) -> Config {
         fs::write(self.path("plugin.sh"), format!("echo run >> \"$DIR/runs\"\n{script}\n")).unwrap();
         self.config_of("/bin/sh", more)

@@ -27,8 +27,8 @@ use tokio::{
 
 use crate::scripted::{chain, map, map_json};
 
-/// A server that allows two streams per connection. The object in a response has the number of its connection as a name.
-/// Requests for `held` wait for a permit.
+/// A server that allows two streams per connection. The object in a response has the number of its connection as a
+/// name. Requests for `held` wait for a permit.
 struct Server {
     port: u16,
     certificate: String,

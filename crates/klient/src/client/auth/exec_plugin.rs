@@ -1,8 +1,8 @@
 //! Credentials from a program: `client.authentication.k8s.io`, versions `v1` and `v1beta1`.
 //!
 //! The program receives the request in an environment variable and writes its response to standard output. Its standard
-//! error is shown to the user. A program cannot hang a client: unless it is interactive, it has a time limit. No message
-//! shows its arguments, its variables or its response.
+//! error is shown to the user. A program cannot hang a client: unless it is interactive, it has a time limit. No
+//! message shows its arguments, its variables or its response.
 
 mod info;
 mod response;

@@ -30,19 +30,19 @@ use crate::{
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// The proxy that `HTTPS_PROXY` (for `https` servers), `HTTP_PROXY` (for `http` servers) and `NO_PROXY` select when the
-    /// client is created.
+    /// The proxy that `HTTPS_PROXY` (for `https` servers), `HTTP_PROXY` (for `http` servers) and `NO_PROXY` select when
+    /// the client is created.
     ///
-    /// `NO_PROXY` is a list of host names (which match their subdomains, too), names with a leading dot (which match only
-    /// subdomains), addresses, and address ranges such as `10.0.0.0/8`. Names and addresses may have a port. `*` matches
-    /// everything. `localhost` and the loopback addresses are always reached directly. `HTTP_PROXY` is ignored in a CGI
-    /// program (where `REQUEST_METHOD` is set), because a request could set it there.
+    /// `NO_PROXY` is a list of host names (which match their subdomains, too), names with a leading dot (which match
+    /// only subdomains), addresses, and address ranges such as `10.0.0.0/8`. Names and addresses may have a port. `*`
+    /// matches everything. `localhost` and the loopback addresses are always reached directly. `HTTP_PROXY` is ignored
+    /// in a CGI program (where `REQUEST_METHOD` is set), because a request could set it there.
     #[default]
     FromEnvironment,
     /// No proxy, whatever the environment says.
     Direct,
-    /// This proxy: an `http`, `https`, `socks5` or `socks5h` URL, with an optional user and password. The proxy resolves
-    /// the server's name with each of these schemes.
+    /// This proxy: an `http`, `https`, `socks5` or `socks5h` URL, with an optional user and password. The proxy
+    /// resolves the server's name with each of these schemes.
     Via(Uri),
 }
 

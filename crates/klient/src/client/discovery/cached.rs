@@ -156,7 +156,8 @@ impl CachedDiscovery {
         }
     }
 
-    /// Returns a result that was requested at that time or later; queries the server if there is none and `permit` allows it.
+    /// Returns a result that was requested at that time or later; queries the server if there is none and `permit`
+    /// allows it.
     ///
     /// A response to an earlier request may not contain the change that the caller waits for.
     pub(in crate::client) async fn newer_than(

@@ -1,8 +1,8 @@
 //! The discovery cache on disk, shared by runs of a program.
 //!
-//! There is one directory per server and one file per document. A file is replaced atomically, so that many processes can
-//! share it. A file that is truncated, damaged or of another server is ignored. Its content is not secret, but it is
-//! writable by its owner only: the content decides how a program resolves the names of resources.
+//! There is one directory per server and one file per document. A file is replaced atomically, so that many processes
+//! can share it. A file that is truncated, damaged or of another server is ignored. Its content is not secret, but it
+//! is writable by its owner only: the content decides how a program resolves the names of resources.
 
 use std::{
     fs::{self, File},

@@ -103,11 +103,11 @@ impl RestMapper {
         self.find(|apis| lookup::by_group_kind(apis, kind), missing).await
     }
 
-    /// Resolves a plural, singular, short name or kind, with an optional group, or version and group. Examples are `po`,
-    /// `pod`, `Deployment`, `deployments.apps` and `deployments.v1.apps`.
+    /// Resolves a plural, singular, short name or kind, with an optional group, or version and group. Examples are
+    /// `po`, `pod`, `Deployment`, `deployments.apps` and `deployments.v1.apps`.
     ///
-    /// If there are several matches, the first in the server's order is returned; [`Resolved::warning`] describes a match
-    /// that may surprise.
+    /// If there are several matches, the first in the server's order is returned; [`Resolved::warning`] describes a
+    /// match that may surprise.
     ///
     /// # Errors
     ///

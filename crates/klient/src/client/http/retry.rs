@@ -1,7 +1,7 @@
 //! The conditions for retries.
 //!
-//! A write that the server may have executed is never retried. Retried are requests that the server rejected with a delay,
-//! requests that were never sent (by the transport), and reads.
+//! A write that the server may have executed is never retried. Retried are requests that the server rejected with a
+//! delay, requests that were never sent (by the transport), and reads.
 
 use std::time::Duration;
 

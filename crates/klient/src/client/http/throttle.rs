@@ -1,5 +1,5 @@
-//! An optional limit on the rate of requests. There is none by default: servers protect themselves with status 429, which
-//! the client honors.
+//! An optional limit on the rate of requests. There is none by default: servers protect themselves with status 429,
+//! which the client honors.
 
 use std::{
     sync::{Mutex, PoisonError},

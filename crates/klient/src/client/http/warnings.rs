@@ -1,6 +1,7 @@
 //! The server's warnings: deprecated kinds, unknown fields and the like.
 //!
-//! A repeated warning is reported once. Otherwise, a loop that writes a deprecated object every second would fill the log.
+//! A repeated warning is reported once. Otherwise, a loop that writes a deprecated object every second would fill the
+//! log.
 
 use std::{
     collections::HashSet,

@@ -31,7 +31,8 @@ pub(super) struct Tokens {
 
 pub(super) async fn refresh(web: &Web, issuer: &str, client: Client<'_>, refresh_token: &str) -> Result<Tokens, Error> {
     let endpoint = token_endpoint(web, issuer).await?;
-    // Most issuers expect the client secret in a header, some in the form. A rejection does not use up the refresh token.
+    // Most issuers expect the client secret in a header, some in the form. A rejection does not use up the refresh
+    // token.
     let mut response = request_tokens(web, &endpoint, client, refresh_token, client.secret.is_some()).await?;
     let refused = matches!(response.0, StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED);
     if client.secret.is_some()

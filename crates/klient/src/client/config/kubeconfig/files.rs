@@ -85,8 +85,8 @@ impl KubeconfigFiles {
     ///
     /// # Errors
     ///
-    /// Returns an error if an explicit file is missing, or if any file cannot be read or is invalid. The message names all
-    /// such files.
+    /// Returns an error if an explicit file is missing, or if any file cannot be read or is invalid. The message names
+    /// all such files.
     pub fn load(&self) -> Result<Kubeconfig, Error> {
         let mut merged = merge(self.read_each(self.explicit)?.into_iter().map(|(_, kubeconfig)| kubeconfig));
         merged.resolve_paths();
@@ -104,7 +104,8 @@ impl KubeconfigFiles {
         KubeconfigEdit::begin(self)
     }
 
-    /// Changes the files under their locks, each entry in the file that it was read from. Returns the result of `change`.
+    /// Changes the files under their locks, each entry in the file that it was read from. Returns the result of
+    /// `change`.
     ///
     /// # Errors
     ///

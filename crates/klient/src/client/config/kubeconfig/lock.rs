@@ -1,6 +1,7 @@
 //! The lock of a kubeconfig: a file beside it with the suffix `.lock`, which only one process can create.
 //!
-//! It is the same as client-go's, so that kubectl and this crate exclude each other. Dropping the lock removes the file.
+//! It is the same as client-go's, so that kubectl and this crate exclude each other. Dropping the lock removes the
+//! file.
 
 use std::{
     ffi::OsString,

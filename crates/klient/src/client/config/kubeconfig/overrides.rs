@@ -80,8 +80,8 @@ impl Overrides {
 
     /// Sets fields that override the cluster in the files.
     ///
-    /// A certificate authority, as file or data, or `insecure_skip_tls_verify` replaces all trust settings of the files.
-    /// A server also removes the files' `tls-server-name`.
+    /// A certificate authority, as file or data, or `insecure_skip_tls_verify` replaces all trust settings of the
+    /// files. A server also removes the files' `tls-server-name`.
     #[must_use]
     pub fn cluster(mut self, cluster: Cluster) -> Self {
         self.cluster = cluster;

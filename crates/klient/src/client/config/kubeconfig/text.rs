@@ -1,7 +1,7 @@
 //! Decoding and encoding of files: Unicode, YAML and JSON.
 //!
-//! JSON is written back as JSON, anything else as YAML in UTF-8. Errors name the position and never the content, because
-//! the line may contain a secret.
+//! JSON is written back as JSON, anything else as YAML in UTF-8. Errors name the position and never the content,
+//! because the line may contain a secret.
 
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;

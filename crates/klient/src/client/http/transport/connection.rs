@@ -43,8 +43,8 @@ impl Refused {
     }
 }
 
-/// Returns whether the server reported that it did not process a request: it closed the connection before that stream, or
-/// refused the stream. In these two cases, HTTP/2 guarantees that nothing was executed.
+/// Returns whether the server reported that it did not process a request: it closed the connection before that stream,
+/// or refused the stream. In these two cases, HTTP/2 guarantees that nothing was executed.
 fn is_not_executed(error: &hyper::Error) -> bool {
     let mut next = std::error::Error::source(error);
     while let Some(error) = next {
@@ -94,8 +94,8 @@ impl Driver {
         T: Read + Write + Send + Unpin + 'static,
     {
         let (sender, allowed) = watch::channel(connection.current_max_send_streams());
-        // hyper reads from the socket in its own task and does not report the server's settings, so they are polled until they
-        // arrive or the time limit expires.
+        // hyper reads from the socket in its own task and does not report the server's settings, so they are polled
+        // until they arrive or the time limit expires.
         let mut polls = SETTLE_TIME.as_millis() / POLL_INTERVAL.as_millis();
         let mut next_look = Box::pin(tokio::time::sleep(POLL_INTERVAL));
         let driver = Self::spawn(std::future::poll_fn(move |context| {
@@ -175,7 +175,8 @@ impl Http2 {
         !self.is_settled.load(Ordering::Relaxed) && *self.allowed.borrow() == FIRST_STREAMS
     }
 
-    /// Waits briefly for the server's settings. The wait is limited, because the server may really allow only one stream.
+    /// Waits briefly for the server's settings. The wait is limited, because the server may really allow only one
+    /// stream.
     pub(super) async fn settle(&self) {
         let mut allowed = self.allowed.clone();
         // An error means that the connection was closed, which the next use detects.
@@ -222,8 +223,8 @@ impl Drop for Stream {
 
 /// The work of an HTTP/1.1 connection.
 ///
-/// The connection has one user at a time, which drives it while it waits. A separate task would have to be woken for each
-/// chunk of a response, and to wake the user in turn, even if many chunks are available.
+/// The connection has one user at a time, which drives it while it waits. A separate task would have to be woken for
+/// each chunk of a response, and to wake the user in turn, even if many chunks are available.
 pub(super) struct Work {
     future: Option<Pin<Box<Connection>>>,
 }

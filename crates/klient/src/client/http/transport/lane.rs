@@ -1,7 +1,8 @@
 //! A set of connections for one type of request.
 //!
 //! Over HTTP/2, requests share connections up to a number of streams each. Connections are added when all are full, so
-//! that no request queues behind long responses. Over HTTP/1.1, each request has a connection, which is reused afterwards.
+//! that no request queues behind long responses. Over HTTP/1.1, each request has a connection, which is reused
+//! afterwards.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,

@@ -1,10 +1,10 @@
 //! Connections through a proxy.
 //!
-//! HTTP proxies open a tunnel for TLS, and forward plain requests that have the whole address. SOCKS proxies open a tunnel
-//! for both. Messages name the proxy, and never its user or password.
+//! HTTP proxies open a tunnel for TLS, and forward plain requests that have the whole address. SOCKS proxies open a
+//! tunnel for both. Messages name the proxy, and never its user or password.
 //!
-//! `CONNECT` and SOCKS are not taken from hyper-util, because its tunnel accepts only status 200, drops bytes that arrive
-//! together with the proxy's response, and reports neither the proxy's status nor its reason.
+//! `CONNECT` and SOCKS are not taken from hyper-util, because its tunnel accepts only status 200, drops bytes that
+//! arrive together with the proxy's response, and reports neither the proxy's status nor its reason.
 
 mod connect;
 mod socks;

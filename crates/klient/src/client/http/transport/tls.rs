@@ -1,7 +1,7 @@
 //! TLS with an explicit crypto provider, without using or changing the process-wide default.
 //!
-//! Certificate and key files are checked for changes while the program runs. After a change, new connections use the new
-//! ones and old connections get no new requests. While files cannot be read, the last ones are used.
+//! Certificate and key files are checked for changes while the program runs. After a change, new connections use the
+//! new ones and old connections get no new requests. While files cannot be read, the last ones are used.
 
 use std::{
     fs, io,
@@ -32,7 +32,8 @@ pub(super) enum Peer {
     Server,
     /// The server, without HTTP/2.
     Http1Server,
-    /// A proxy. It need not have a certificate of the cluster's authority: those that the system trusts are accepted, too.
+    /// A proxy. It need not have a certificate of the cluster's authority: those that the system trusts are accepted,
+    /// too.
     Proxy,
 }
 
