@@ -1,4 +1,4 @@
-//! Makes, changes and deletes a Deployment without its type: the way for kinds that are known at run time only.
+//! Creates, changes and deletes a Deployment without its type: the way for kinds that are known only at run time.
 //!
 //! Needs a cluster: the one of your kubeconfig, or the one that it runs in.
 //!
@@ -15,17 +15,13 @@ use klient::{
         discovery::{CachedDiscovery, DiscoveryClient, RestMapper},
     },
     object::DynamicObject,
-    options::{DeleteOptions, PropagationPolicy},
 };
 use serde_json::json;
 
-fn main() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
-}
-
-async fn run() -> anyhow::Result<()> {
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
     let client = Client::infer()?;
-    // The server says what the name stands for, as it would for a custom resource.
+    // The server resolves the short name, as it would for a custom resource.
     let mapper = RestMapper::new(CachedDiscovery::in_memory(DiscoveryClient::new(client.clone())));
     let resource = mapper.resolve("deploy").await?.resource;
     println!("deploy is {}", resource.gvr());
@@ -40,8 +36,8 @@ async fn run() -> anyhow::Result<()> {
             "spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]},
         },
     }}));
-    let made = deployments.create(&demo).await?;
-    println!("made {NAME} with {} replicas", made.data["spec"]["replicas"]);
+    let created = deployments.create(&demo).await?;
+    println!("created {NAME} with {} replicas", created.data["spec"]["replicas"]);
 
     let mut changed = deployments.get(NAME).await?;
     changed.data["spec"]["replicas"] = json!(1);
@@ -49,8 +45,7 @@ async fn run() -> anyhow::Result<()> {
     let updated = deployments.update(&changed).await?;
     println!("updated it to {}", updated.data["spec"]["template"]["spec"]["containers"][0]["image"]);
 
-    let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-    deployments.delete(NAME).options(options.clone()).await?;
+    deployments.delete(NAME).background().await?;
     println!("deleted {NAME}");
     Ok(())
 }

@@ -17,21 +17,17 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
 use klient::{
-    Api, Client,
-    options::{DeleteOptions, PropagationPolicy},
+    Api, Client, ResourceExt,
     retry::{Backoff, retry_on_conflict},
 };
 
-fn main() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
-}
-
-async fn run() -> anyhow::Result<()> {
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
     let deployments: Api<Deployment> = Api::default_namespaced(Client::infer()?);
-    let made = deployments.create(&demo()).await?;
-    println!("made {NAME}, version {}", made.metadata.resource_version.unwrap_or_default());
+    let created = deployments.create(&demo()).await?;
+    println!("created {NAME}, version {}", created.resource_version().unwrap_or_default());
 
-    // Somebody else may write in between: then it is read and changed once more.
+    // If another client writes in between, the Deployment is read and changed again.
     let scaled = retry_on_conflict(Backoff::default(), async || {
         let mut deployment = deployments.get(NAME).await?;
         deployment.spec.replicas = Some(1);
@@ -42,15 +38,10 @@ async fn run() -> anyhow::Result<()> {
 
     for deployment in &deployments.list().labels("app=demo").await? {
         let image = deployment.spec.template.spec.as_ref().and_then(|spec| spec.containers[0].image.as_deref());
-        println!(
-            "there is {} with {}",
-            deployment.metadata.name.as_deref().unwrap_or_default(),
-            image.unwrap_or_default()
-        );
+        println!("{} runs {}", deployment.name(), image.unwrap_or_default());
     }
 
-    let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-    deployments.delete(NAME).options(options.clone()).await?;
+    deployments.delete(NAME).background().await?;
     println!("deleted {NAME}");
     Ok(())
 }

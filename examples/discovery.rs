@@ -1,4 +1,4 @@
-//! What a server offers: its groups, versions and resources, and what the names that people use stand for.
+//! Discovery: the groups, versions and resources of a server, and the kinds behind short names.
 //!
 //! Needs a cluster: the one of your kubeconfig, or the one that it runs in.
 //!
@@ -13,11 +13,8 @@ use klient::{
     client::discovery::{CachedDiscovery, DiscoveryClient, RestMapper, ServedResource},
 };
 
-fn main() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(show())
-}
-
-async fn show() -> anyhow::Result<()> {
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
     let client = DiscoveryClient::new(Client::infer()?);
     println!("server {}", client.server_version().await?.git_version);
 
@@ -31,7 +28,7 @@ async fn show() -> anyhow::Result<()> {
         }
     }
     for failure in &apis.failures {
-        println!("\nnot known: {failure}");
+        println!("\nunavailable: {failure}");
     }
 
     // Names as people write them; the server's own order decides where there are several.

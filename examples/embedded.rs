@@ -1,13 +1,13 @@
 //! A cluster without a cluster: the embedded API server and klient's client in one process.
 //!
-//! Makes objects, follows their changes, and sees what a fault does.
+//! Creates objects, follows their changes, and injects a fault.
 
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use klient::{Api, Client, Clientset, Patch, WatchEvent};
+use klient::{Api, Client, Clientset, Patch, ResourceExt, WatchEvent};
 use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;
 
@@ -32,8 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         },
     }))?;
     deployments.create(&web).await?;
-    let two = Patch::merge(json!({"spec": {"replicas": 2}}));
-    deployments.patch("web", two.clone()).await?;
+    deployments.patch("web", Patch::merge(json!({"spec": {"replicas": 2}}))).await?;
     deployments.delete("web").await?;
     for _ in 0..3 {
         match watch.next().await.ok_or("the watch ended")?? {
@@ -47,9 +46,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.inject(Fault::conflict().on_path("/api/v1/namespaces/default/configmaps").times(1));
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "settings-"}}))?;
-    let refused = maps.create(&map).await;
-    println!("refused on purpose: {}", refused.err().map_or("it was not".to_owned(), |error| error.to_string()));
-    let made = maps.create(&map).await?;
-    println!("made {}", made.metadata.name.unwrap_or_default());
+    if let Err(error) = maps.create(&map).await {
+        println!("failed on purpose: {error}");
+    }
+    let created = maps.create(&map).await?;
+    println!("created {}", created.name());
     Ok(())
 }

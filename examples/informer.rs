@@ -1,4 +1,4 @@
-//! A local copy of a kind, always current: handlers, an index, reads that see your own writes, and a watch that breaks.
+//! A local, current copy of a kind: handlers, an index, reads after own writes, and a watch that breaks.
 //!
 //! On the embedded server; with `Client::infer()` instead it would be any cluster.
 
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         maps.create(&map).await?;
     }
 
-    // One watch for everyone in the process who asks for the same objects.
+    // One watch, shared by everyone in the process who asks for the same objects.
     let factory = InformerFactory::new(client).namespace("default");
     let informer = factory.core_v1().config_maps();
     let by_team = informer.add_index("team", IndexFunc::label("team"))?;
@@ -32,24 +32,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
         HandlerFuncs::new()
             .on_add(|map, in_initial_list| println!("added {} (first list: {in_initial_list})", map.key()))
             .on_update(|_, map| println!("changed {} to {}", map.key(), map.resource_version()))
-            .on_delete(|gone| println!("deleted {}", gone.object().key())),
+            .on_delete(|map| println!("deleted {}", map.object().key())),
     );
     factory.start();
     registration.wait_for_sync().await?;
     println!("the kitchen has {:?}", by_team.keys("kitchen"));
 
-    // A write, and the cache that has it.
-    let soup = Patch::merge(json!({"data": {"today": "soup"}}));
-    let menu = maps.patch("menu", soup.clone()).await?;
-    informer.wait_until_seen(&menu.metadata.resource_version.unwrap_or_default().into()).await?;
+    // The cache shows a write a moment after the write.
+    let menu = maps.patch("menu", Patch::merge(json!({"data": {"today": "soup"}}))).await?;
+    informer.wait_for_write(&menu).await?;
     let cached = informer.lister().get(&ObjectKey::namespaced("default", "menu")).ok_or("not in the cache")?;
     println!("today there is {:?}", cached.decode()?.data.as_ref().and_then(|data| data.get("today")));
 
-    // All watches break; what happens meanwhile is not lost.
+    // All watches break. Changes during the gap are not lost.
     server.end_watches();
     maps.delete("prices").await?;
     let last = maps.create(&serde_json::from_value(json!({"metadata": {"name": "wine"}}))?).await?;
-    informer.wait_until_seen(&last.metadata.resource_version.unwrap_or_default().into()).await?;
+    informer.wait_for_write(&last).await?;
     println!("the cache has {:?}", informer.lister().list().keys());
     factory.shutdown().await;
     println!("{:?}", informer.status().relists);

@@ -1,7 +1,6 @@
-//! A controller as users of client-go write it: handlers put keys on a queue, workers take them, a lister reads the cache.
+//! A controller as users of client-go write it: handlers add keys to a queue, workers process them, a lister reads the cache.
 //!
-//! Nothing here is hidden in a `Controller`: this is what that one does, without its comforts. On the embedded server; with
-//! `Client::infer()` instead it would be any cluster.
+//! Everything that a `Controller` does is written out here. On the embedded server; with `Client::infer()` it would run on any cluster.
 
 #![allow(clippy::print_stdout)]
 
@@ -9,7 +8,8 @@ use std::{collections::BTreeMap, error::Error};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, InformerFactory, Lister, ObjectKey, Patch, WorkQueue, informer::HandlerFuncs, workqueue::QueueOptions,
+    Api, Client, InformerFactory, Lister, ObjectKey, Patch, ResourceExt, WorkQueue, informer::HandlerFuncs,
+    workqueue::QueueOptions,
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
@@ -18,21 +18,20 @@ use tokio::task::JoinSet;
 /// Labels each config map with how many entries it has.
 async fn sync(maps: &Api<ConfigMap>, lister: &Lister<ConfigMap>, key: &ObjectKey) -> Result<(), klient::Error> {
     let Some(map) = lister.get(key) else {
-        println!("{key} is gone");
+        println!("{key} was deleted");
         return Ok(());
     };
     let map = map.decode()?;
     let entries = map.data.as_ref().map_or(0, BTreeMap::len).to_string();
-    if map.metadata.labels.as_ref().and_then(|labels| labels.get("entries")) == Some(&entries) {
+    if map.label("entries") == Some(&entries) {
         return Ok(());
     }
-    let label = Patch::merge(json!({"metadata": {"labels": {"entries": entries}}}));
-    maps.patch(key.name(), label.clone()).await?;
+    maps.patch(key.name(), Patch::merge(json!({"metadata": {"labels": {"entries": entries}}}))).await?;
     println!("{key} has {entries} entries");
     Ok(())
 }
 
-/// Takes keys until the queue is shut down. A key that failed comes again, later each time.
+/// Processes keys until the queue is shut down. A failed key is retried with growing delays.
 async fn process_items(queue: WorkQueue<ObjectKey>, maps: Api<ConfigMap>, lister: Lister<ConfigMap>) {
     while let Some(item) = queue.get().await {
         match sync(&maps, &lister, item.key()).await {
@@ -58,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         HandlerFuncs::new()
             .on_add(move |map, _| added.add(map.key().clone()))
             .on_update(move |_, map| updated.add(map.key().clone()))
-            .on_delete(move |gone| deleted.add(gone.object().key().clone())),
+            .on_delete(move |map| deleted.add(map.object().key().clone())),
     );
     informer.start();
     registration.wait_for_sync().await?;
@@ -68,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         workers.spawn(process_items(queue.clone(), maps.clone(), informer.lister()));
     }
 
-    // Two writes fail; the queue sees to it that they are done nevertheless.
+    // Two writes fail, and the queue retries their keys.
     let patches = http::Method::PATCH;
     server.inject(klient_apiserver::Fault::internal_error().on_method(patches).times(2));
     for (name, data) in [("menu", json!({"soup": "4.50", "cake": "3.20"})), ("tables", json!({"terrace": "12"}))] {

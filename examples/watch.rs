@@ -1,4 +1,4 @@
-//! Watches config maps, makes three changes, and sees each of them.
+//! Watches config maps, makes three changes, and receives each of them.
 //!
 //! Needs a cluster: the one of your kubeconfig, or the one that it runs in.
 //!
@@ -10,28 +10,23 @@
 
 use anyhow::Context as _;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use klient::{Api, Client, Patch, WatchEvent, client::RetryWatch, options::WatchOptions};
+use klient::{Api, Client, Patch, WatchEvent};
 use serde_json::json;
 
-fn main() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
-}
-
-async fn run() -> anyhow::Result<()> {
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(Client::infer()?);
-    // What is there now, and then every change since: nothing is lost in between.
+    // A list, and then a watch after its version: no change is lost in between.
     let selector = format!("metadata.name={NAME}");
     let list = maps.list().fields(&selector).await?;
     println!("{} config maps are called {NAME} so far", list.items.len());
-    // Goes on by itself when its connection breaks.
-    let options = WatchOptions::after(list.resource_version()).fields(&selector);
-    let mut watch = RetryWatch::new(maps.clone(), options)?;
+    // Reconnects by itself.
+    let mut watch = maps.watch().after(list.resource_version()).fields(&selector).retrying()?;
 
     let changes = async {
         let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
         maps.create(&ConfigMap { metadata, ..ConfigMap::default() }).await?;
-        let patch = Patch::merge(json!({"data": {"colour": "blue"}}));
-        maps.patch(NAME, patch.clone()).await?;
+        maps.patch(NAME, Patch::merge(json!({"data": {"colour": "blue"}}))).await?;
         maps.delete(NAME).await
     };
     let events = async {

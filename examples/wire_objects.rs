@@ -1,4 +1,4 @@
-//! Objects in wire form: split a list while it streams in, keep the bytes, decode only what is asked for.
+//! Objects in wire form: split a list while it streams in, store the bytes, decode only what is needed.
 //!
 //! Needs no cluster: it writes the list body that a server would send, in protobuf and in JSON, and reads both.
 //!
@@ -48,7 +48,7 @@ fn main() -> anyhow::Result<()> {
         println!("  {node}  {count}");
     }
 
-    // A typed object is made when somebody asks for it, and it is the same from either form.
+    // A typed object is decoded on request, and is the same from either form.
     let wanted = ObjectKey::namespaced("shop", "web-00042");
     let find = |objects: &[RawObject]| objects.iter().find(|object| object.key() == wanted).cloned();
     let (Some(one), Some(other)) = (find(&from_protobuf), find(&from_json)) else {
@@ -79,7 +79,7 @@ fn split(body: &[u8], mut splitter: ListSplitter) -> anyhow::Result<Vec<RawObjec
 
 fn report(form: &str, objects: &[RawObject]) {
     let bytes: usize = objects.iter().map(|object| object.bytes().len()).sum();
-    println!("  kept {} objects as {form}, managed fields dropped: {bytes} bytes", objects.len());
+    println!("  stored {} objects as {form}, without managed fields: {bytes} bytes", objects.len());
 }
 
 fn protobuf_body(pods: &[Pod]) -> anyhow::Result<Vec<u8>> {

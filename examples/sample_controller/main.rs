@@ -1,4 +1,6 @@
-//! Runs the sample controller: on an embedded API server unless a cluster is named.
+//! Runs the sample controller on an embedded API server, or on a cluster if one is named.
+//!
+//! The controller itself is `klient_cli::sample_controller` (`crates/klient-cli/src/sample_controller`), which `klient demo` runs too.
 //!
 //! `cargo run -p klient-examples --bin sample-controller -- --help`
 
@@ -15,13 +17,13 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;
-use sample_controller::{Foo, Syncer, builder, events, install};
+use klient_cli::sample_controller::{Foo, Syncer, builder, events, install};
 use tracing::level_filters::LevelFilter;
 
 /// Reconciles Foos with Deployments
 #[derive(Parser)]
 struct Arguments {
-    /// A kubeconfig: the controller runs on that cluster, and the kind has to be installed (`kubectl apply -f crd.yaml`)
+    /// A kubeconfig: the controller runs on that cluster, and the kind has to be installed (`kubectl apply -f crates/klient-cli/src/sample_controller/crd.yaml`)
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The URL of a cluster's API server, instead of the one that the kubeconfig names

@@ -11,7 +11,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use klient_apiserver::ApiServer;
 
-/// How long is waited for what waits for somebody else: a watch, or a version that is yet to come.
+/// The time limit of requests that wait for a change: a watch, or a version that does not exist yet.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! What the targets share: chunks, all that can be asked of a raw object, and requests.
+//! The parts that the targets share: chunks, all reads of a raw object, and requests.
 
 use bytes::Bytes;
 use http::Request;

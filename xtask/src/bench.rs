@@ -158,7 +158,7 @@ fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What all jobs need.
+/// The things that all jobs need.
 struct Bench<'a> {
     root: &'a Path,
     options: &'a Options,
@@ -189,7 +189,7 @@ impl Bench<'_> {
         Ok(plan)
     }
 
-    /// What is measured, in order.
+    /// The measurements, in order.
     fn plan(&self) -> Vec<Measurement> {
         let mut plan = Vec::new();
         for job in &self.options.jobs {

@@ -1,10 +1,10 @@
-//! The steps of CI. `.ci/run` calls these and nothing else, so that whoever runs `cargo xtask ci` sees what CI sees.
+//! The steps of CI. `.ci/run` calls these and nothing else, so that `cargo xtask ci` does what CI does.
 
 use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result};
 
-use crate::{bench, clients, codegen, e2e, fuzz, linked, run::run};
+use crate::{bench, clients, codegen, e2e, fuzz, guide, linked, publish, run::run};
 
 struct Step {
     name: &'static str,
@@ -48,17 +48,30 @@ const STEPS: &[Step] = &[
     Step { name: "e2e", does: "the client against the real kube-apiserver", run: e2e::test },
     Step { name: "clients", does: "other people's clients against the embedded server", run: clients::test },
     Step { name: "bench-smoke", does: "klient, client-go and kube-rs get the same answers", run: bench::smoke },
+    Step { name: "guide", does: "the guide is a book", run: guide::build },
+    Step {
+        name: "publish",
+        does: "packages, documents and README's program outside the workspace",
+        run: publish::check,
+    },
     Step { name: "linked", does: "binaries hold only the codecs they use", run: linked::check },
-    Step { name: "examples", does: "README's first command, and what needs no server", run: examples },
+    Step { name: "examples", does: "README's first command, and examples on the embedded server", run: examples },
 ];
 
-/// Runs every step.
+/// Runs every step, and prints how long each took.
 pub(crate) fn all(root: &Path) -> Result<()> {
     let start = Instant::now();
+    let mut times = Vec::new();
     for step in STEPS {
+        let begun = Instant::now();
         perform(root, step)?;
+        times.push((step.name, begun.elapsed().as_secs()));
     }
-    println!("\nall {} steps passed in {} s", STEPS.len(), start.elapsed().as_secs());
+    println!();
+    for (name, seconds) in times {
+        println!("{name:14}{seconds:>5} s");
+    }
+    println!("all {} steps passed in {} s", STEPS.len(), start.elapsed().as_secs());
     Ok(())
 }
 
@@ -87,8 +100,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
     run(root, "cargo", arguments, &[])
 }
 
-/// Runs tests. Their random inputs and schedules are the same ones each time, so that CI fails for what was changed and for nothing else: who
-/// runs the tests by hand tries others.
+/// Runs tests. Random inputs and schedules are the same each time, so that CI fails only for a change. Tests that are run by
+/// hand try others.
 fn test(root: &Path, which: &[&str]) -> Result<()> {
     run(root, "cargo", &[&["test", "--locked"], which].concat(), &SEEDS)
 }
@@ -103,10 +116,28 @@ fn oldest(root: &Path) -> Result<()> {
     run(root, "cargo", &arguments, &[SEEDS[0], ("K8S_OPENAPI_ENABLED_VERSION", "1.33"), ("CARGO_TARGET_DIR", &target)])
 }
 
+/// Runs README's first command as it stands there. The examples are those that the step `test` has built.
 fn examples(root: &Path) -> Result<()> {
     cargo(root, &["run", "--release", "--locked", "-p", "klient-cli", "--", "demo"])?;
-    for example in ["embedded", "informer", "process_item_loop", "wire_objects"] {
-        cargo(root, &["run", "--release", "--locked", "-p", "klient-examples", "--example", example])?;
+    let installed = ["install", "--locked", "--path", "crates/klient-cli", "--root", "target/installed"];
+    cargo(root, &installed)?;
+    run(root, "target/installed/bin/klient", &["--help"], &[])?;
+    for example in EXAMPLES {
+        println!("\n-- {example}");
+        cargo(root, &["run", "--quiet", "--locked", "-p", "klient-examples", "--example", example])?;
     }
-    cargo(root, &["run", "--release", "--locked", "-p", "klient-examples", "--bin", "sample-controller"])
+    cargo(root, &["run", "--quiet", "--locked", "-p", "klient-examples", "--bin", "sample-controller"])
 }
+
+/// The examples that bring their own server.
+const EXAMPLES: [&str; 9] = [
+    "embedded",
+    "informer",
+    "process_item_loop",
+    "wire_objects",
+    "ported_configmapgen_controller",
+    "ported_secret_syncer",
+    "ported_shared_stream_controllers",
+    "ported_workqueue",
+    "ported_leader_election",
+];

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::run::run as run_program;
 
-/// What cargo-fuzz passes, less what needs a nightly compiler.
+/// The flags of cargo-fuzz, without those that need a nightly compiler.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";

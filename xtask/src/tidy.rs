@@ -56,6 +56,60 @@ fn nothing_is_left_unfinished_or_ignored() {
 }
 
 #[test]
+fn prose_uses_the_usual_words() {
+    // Put together here, so that this file does not find itself.
+    let words = [
+        ["who", "ever"],
+        ["some", "body"],
+        ["no", "body"],
+        ["not to be ", "had"],
+        ["how it ", "stands"],
+        ["what it is ", "at"],
+        ["as good as ", "never"],
+        ["in ", "vain"],
+        ["makes no ", "sense"],
+        ["make no ", "sense"],
+        ["another ", "try"],
+        ["//! wh", "at "],
+        ["/// wh", "at "],
+    ]
+    .map(|parts| parts.concat());
+    let mut wrong = Vec::new();
+    for source in sources() {
+        for (number, line) in source.text.lines().enumerate() {
+            let lower = line.to_lowercase();
+            if words.iter().any(|word| lower.contains(word.as_str())) {
+                wrong.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "see \"How prose is written here\" in CONTRIBUTING.md: {wrong:#?}");
+}
+
+#[test]
+fn test_names_have_at_most_60_characters() {
+    let mut wrong = Vec::new();
+    let mut tests = 0;
+    for source in sources() {
+        let mut is_test = false;
+        for line in source.text.lines().map(str::trim) {
+            if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+                is_test = true;
+            } else if is_test && let Some((_, rest)) = line.split_once("fn ") {
+                is_test = false;
+                tests += 1;
+                let name = rest.split('(').next().unwrap_or_default();
+                if name.len() > 60 {
+                    wrong.push(format!("{}: {name}", source.path));
+                }
+            }
+        }
+    }
+    assert!(tests > 500, "only {tests} tests found: this would check nothing");
+    assert!(wrong.is_empty(), "subject, verb, condition: {wrong:#?}");
+}
+
+#[test]
 fn modules_are_files_beside_their_folders() {
     let wrong = offenders(|source| source.path.ends_with("/mod.rs"));
     assert!(wrong.is_empty(), "`foo.rs` + `foo/`, not `mod.rs`: {wrong:#?}");

@@ -6,7 +6,11 @@ use anyhow::{Result, bail};
 use bench_jobs::{Arguments, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, name};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{Api, Client, client::DynamicClient};
-use klient::{object::DynamicObject, options::{CreateOptions, ListOptions}, resource::{ApiResource, GroupVersionKind, Scope}};
+use klient::{
+    object::DynamicObject,
+    options::{CreateOptions, ListOptions},
+    resource::{ApiResource, GroupVersionKind, Scope},
+};
 use serde_json::json;
 
 use crate::WORKERS;

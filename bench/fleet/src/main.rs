@@ -1,4 +1,4 @@
-//! What is there before anything is measured: a server is filled, and what it answers is written down for the replay server.
+//! Sets up a measurement: fills a server with objects, and records its responses for the replay server.
 //! A program of its own, so that the one that is measured holds what the others' hold.
 
 #![allow(clippy::print_stdout)]
@@ -9,7 +9,10 @@ mod record;
 
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, Job};
-use klient::{Client, client::config::{Config, KubeconfigFiles, Overrides}};
+use klient::{
+    Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+};
 
 /// How many objects are made at a time.
 const WORKERS: usize = 8;

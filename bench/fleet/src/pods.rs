@@ -6,7 +6,10 @@ use anyhow::{Result, bail};
 use bench_jobs::{Arguments, FIELD_MANAGER, FLEET, MADE, change, name};
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use klient::{Api, Client};
-use klient::{Patch, options::{CreateOptions, ListOptions, PatchOptions, UpdateOptions}};
+use klient::{
+    Patch,
+    options::{CreateOptions, ListOptions, PatchOptions, UpdateOptions},
+};
 
 use crate::WORKERS;
 

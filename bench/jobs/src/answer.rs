@@ -1,4 +1,4 @@
-//! What a program got, short enough to compare: a count, and a sum that does not depend on the order.
+//! The result of a program, short enough to compare: a count, and a sum that does not depend on the order.
 
 use std::fmt;
 

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::mark;
 
-/// What a program is asked to do.
+/// The job that a program does, and its parameters.
 pub struct Arguments {
     pub job: Job,
     pub kubeconfig: PathBuf,
@@ -74,11 +74,11 @@ pub enum Job {
     ReadKey,
     /// The same, of which the object is used. Needs no server.
     ReadTyped,
-    /// The first while somebody writes. Needs no server.
+    /// The first while another thread writes. Needs no server.
     ReadKeyWrites,
     /// Reads of 20 objects by an index value. Needs no server.
     ReadIndex,
-    /// The same while somebody writes. Needs no server.
+    /// The same while another thread writes. Needs no server.
     ReadIndexWrites,
     /// Lookups of 20 objects by an index value.
     Index,
@@ -215,7 +215,7 @@ impl Arguments {
     }
 }
 
-/// Ends this process when its standard input does: whoever started it holds the other end, and lets go in whatever way they end.
+/// Ends this process when its standard input does: the process that started it holds the other end.
 fn end_with_parent() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

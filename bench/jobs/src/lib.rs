@@ -1,4 +1,4 @@
-//! What the Rust programs of the benchmark share: arguments, measuring, and the answer by which they are compared.
+//! The parts that the Rust programs of the benchmark share: arguments, measuring, and the result by which they are compared.
 //!
 //! The Go program does the same by itself; `xtask/src/bench/` reads what all of them print.
 

@@ -19,14 +19,14 @@ pub struct Mark {
     allocations: Option<Allocations>,
 }
 
-/// What was used since a mark; memory is the peak of the whole process.
+/// Resources used since a mark; memory is the peak of the whole process.
 pub struct Measured {
     pub wall_seconds: f64,
     pub cpu_seconds: f64,
     pub peak_rss_bytes: i64,
-    /// What is resident in the end, or at rest where a job is about that.
+    /// Resident memory at the end, or at rest where a job is about that.
     pub rss_bytes: u64,
-    /// What is allocated and not freed at that time, where that is counted.
+    /// Memory allocated and not freed at that time, where that is counted.
     pub heap_bytes: Option<u64>,
     /// How often memory was asked for, where that is counted.
     pub allocations: Option<u64>,
@@ -36,7 +36,7 @@ pub struct Measured {
     pub writes: Option<u64>,
 }
 
-/// What an allocator has counted since the process began.
+/// The counts of an allocator since the process began.
 #[derive(Clone, Copy)]
 pub struct Allocations {
     /// How often memory was asked for.

@@ -28,7 +28,7 @@ impl<'a> Reads<'a> {
         matches!(self.arguments.job, Job::ReadKeyWrites | Job::ReadIndexWrites)
     }
 
-    /// Has every reader read its share, by numbers; somebody writes, by numbers, until all are done, if the job wants it.
+    /// Runs all readers, each with its share; another thread writes until they are done, if the job says so.
     pub fn run(
         &self,
         read: impl Fn(usize) -> u64 + Sync,

@@ -1,4 +1,4 @@
-//! What a controller has done: first all objects once, then those that change.
+//! The reconciles of a controller: first all objects once, then those that change.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},

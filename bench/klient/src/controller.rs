@@ -6,8 +6,11 @@ use anyhow::Result;
 use bench_jobs::{Answer, Arguments, Mark, Measured, Reconciles, replay_changes};
 use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
-use klient::{Controller, controller::{Outcome, Request}};
 use klient::SharedInformer;
+use klient::{
+    Controller,
+    controller::{Outcome, Request},
+};
 
 pub(crate) async fn run(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let reconciles = Arc::new(Reconciles::new(arguments));

@@ -7,9 +7,12 @@ use std::sync::{
 
 use anyhow::{Result, ensure};
 use bench_jobs::{Answer, CUSTOM_GROUP, CUSTOM_KIND, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET, Mark, Measured};
-use klient::{SharedInformer, informer::Event};
 use klient::{Client, client::DynamicClient};
-use klient::{object::DynamicObject, resource::{ApiResource, GroupVersionKind, Scope}};
+use klient::{SharedInformer, informer::Event};
+use klient::{
+    object::DynamicObject,
+    resource::{ApiResource, GroupVersionKind, Scope},
+};
 
 /// A cache from nothing to complete, with a handler.
 pub(crate) async fn sync(client: &Client) -> Result<(Measured, Answer)> {

@@ -8,10 +8,20 @@ use std::sync::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, forget_peak, group_of, last_of, peak, replay_expiry};
 use k8s_openapi::api::core::v1::Pod;
-use klient::{SharedInformer, informer::{CachedObject, Event, FirstRead, IndexFunc, ListWatch, ObjectFormat}};
 use klient::wire::ManagedFields;
-use klient::{Api, client::{ListStream, Watch}};
-use klient::{Error, object::VersionMatch, options::{ListOptions, WatchOptions}};
+use klient::{
+    Api,
+    client::{ListStream, Watch},
+};
+use klient::{
+    Error,
+    object::VersionMatch,
+    options::{ListOptions, WatchOptions},
+};
+use klient::{
+    SharedInformer,
+    informer::{CachedObject, Event, FirstRead, IndexFunc, ListWatch, ObjectFormat},
+};
 use tokio::sync::Notify;
 
 use crate::replay::take_object;
@@ -96,7 +106,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     informer.start();
     done.notified().await;
     let measured = begun.get().context("no watch was begun")?.measured()?;
-    let answer = std::mem::take(&mut *keys.lock().expect("nobody panics"));
+    let answer = std::mem::take(&mut *keys.lock().expect("no thread panics"));
     Ok((measured, answer))
 }
 

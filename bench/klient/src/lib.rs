@@ -17,7 +17,10 @@ use bench_jobs::{Arguments, FLEET, Job, Mark, make_connections, name, report};
 use k8s_openapi::api::core::v1::Pod;
 use klient::informer::{FirstRead, ObjectFormat};
 use klient::wire::ManagedFields;
-use klient::{Api, Client, client::config::{Config, KubeconfigFiles, Overrides}};
+use klient::{
+    Api, Client,
+    client::config::{Config, KubeconfigFiles, Overrides},
+};
 
 const LIBRARY: &str = "klient";
 

@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use bench_jobs::{Answer, Arguments, FLEET, Mark, Measured, name};
-use klient::{ObjectKey, WorkQueue, workqueue::{ExponentialBackoff, QueueOptions}};
+use klient::{
+    ObjectKey, WorkQueue,
+    workqueue::{ExponentialBackoff, QueueOptions},
+};
 
 /// Each worker adds a key, and processes the one whose turn it is. No key comes twice: two adds could become one.
 pub(crate) async fn steady(arguments: &Arguments) -> Result<(Measured, Answer)> {

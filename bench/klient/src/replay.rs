@@ -6,7 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use bench_jobs::{Answer, Arguments, Mark, Measured, replay_changes};
 use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
-use klient::{SharedInformer, informer::{CachedObject, Event}};
+use klient::{
+    SharedInformer,
+    informer::{CachedObject, Event},
+};
 use tokio::sync::Notify;
 
 /// A handler that needs no more than to know which object it is.

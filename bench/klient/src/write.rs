@@ -6,7 +6,10 @@ use anyhow::Result;
 use bench_jobs::{Answer, Arguments, FIELD_MANAGER, MADE, Mark, Measured, change, check, made, name, spread};
 use k8s_openapi::api::core::v1::Pod;
 use klient::{Api, Client};
-use klient::{Patch, options::{DeleteCollectionOptions, DeleteOptions, PatchOptions}};
+use klient::{
+    Patch,
+    options::{DeleteCollectionOptions, DeleteOptions, PatchOptions},
+};
 
 pub(crate) async fn create(arguments: &Arguments, client: &Client) -> Result<(Measured, Answer)> {
     let api: Api<Pod> = Api::namespaced(client.clone(), MADE);

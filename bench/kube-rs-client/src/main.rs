@@ -51,5 +51,5 @@ async fn eventually<T>(what: &str, mut so: impl AsyncFnMut() -> Result<Option<T>
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    anyhow::bail!("waited in vain: {what}")
+    anyhow::bail!("timed out waiting for {what}")
 }

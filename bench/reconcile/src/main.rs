@@ -12,7 +12,12 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bench_jobs::Mark;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount};
-use klient::{Api, Client, Controller, InformerFactory, Manager, WorkQueue, controller::{Outcome, Request}, options::{CreateOptions, UpdateOptions}, workqueue::QueueOptions};
+use klient::{
+    Api, Client, Controller, InformerFactory, Manager, WorkQueue,
+    controller::{Outcome, Request},
+    options::{CreateOptions, UpdateOptions},
+    workqueue::QueueOptions,
+};
 use klient_apiserver::ApiServer;
 
 /// How many objects are changed in turn.

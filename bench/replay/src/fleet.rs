@@ -46,7 +46,7 @@ impl Fleet {
         Page { first, end }
     }
 
-    /// What comes before the items.
+    /// The bytes before the items.
     pub(crate) fn list_head(&self, form: Form, page: &Page) -> Vec<u8> {
         let (version, left) = (self.version(), self.size - page.end);
         match form {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Large enough that system calls do not count.
 const WRITE: usize = 256 * 1024;
 
-/// What is asked.
+/// A request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,

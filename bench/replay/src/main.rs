@@ -2,7 +2,7 @@
 //! loopback, for as many objects as wanted.
 //!
 //! It costs little per byte, so that on a machine with few cores it takes little from the client that is measured. It prints its address as
-//! its first line, and ends when its standard input does: with whoever started it.
+//! its first line, and ends when its standard input does: with the process that started it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

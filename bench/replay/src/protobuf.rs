@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::template::{NAME, Template, UID, VERSION};
 
-/// What every object begins with that stands by itself.
+/// The prefix of every object that stands by itself.
 const PREFIX: &[u8] = b"k8s\0";
 /// Fields of `runtime.Unknown`, `WatchEvent`, `RawExtension`, lists, objects and their metadata.
 const UNKNOWN_RAW: u64 = 2;
@@ -80,7 +80,7 @@ pub(crate) fn bookmark(event: &[u8]) -> Result<Template> {
     Template::bookmark(in_event(event, |object| replace(object, METADATA, metadata))?)
 }
 
-/// What comes before a value of a known length in a field.
+/// The bytes before a value of a known length in a field.
 pub(crate) fn head(number: u64, length: usize, out: &mut Vec<u8>) {
     varint(number << 3 | 2, out);
     varint(length as u64, out);
@@ -94,7 +94,7 @@ pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// What comes before the items of a list of pods, or stands around an object: prefix and type. The raw message follows as the
+/// The bytes before the items of a list of pods, or around an object: prefix and type. The raw message follows as the
 /// second field, and nothing after it: what the server writes there is empty.
 pub(crate) fn envelope(kind: &str, length: usize) -> Vec<u8> {
     let mut kinds = Vec::new();

@@ -1,4 +1,4 @@
-//! What was recorded of a real server, made ready to be told of other objects.
+//! Recorded responses of a real server, as templates for other objects.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ pub(crate) struct Recording {
     pub(crate) custom: Templates,
 }
 
-/// What there is of one form. Objects with numbers beyond those recorded are made from the same templates again.
+/// The recording of one encoding. Objects with numbers beyond those recorded are made from the same templates again.
 pub(crate) struct Templates {
     /// As items of a list.
     pub(crate) items: Vec<Template>,
@@ -21,7 +21,7 @@ pub(crate) struct Templates {
     pub(crate) standing: Vec<Template>,
     /// As the events with which a watch begins that asks for the state.
     pub(crate) added: Vec<Template>,
-    /// What ends these.
+    /// The bytes after them.
     pub(crate) end: Template,
     /// Changes. There are none of custom resources.
     pub(crate) modified: Vec<Template>,

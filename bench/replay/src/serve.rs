@@ -1,4 +1,4 @@
-//! Answers: a thread per connection, and changes that begin when somebody asks for them.
+//! Responses: a thread per connection, and changes that begin on request.
 
 use std::{
     io::BufReader,
@@ -17,16 +17,16 @@ use crate::{
 
 const PODS: &str = "/api/v1/namespaces/fleet/pods";
 const ROLLOUTS: &str = "/apis/bench.klient.invalid/v1/namespaces/fleet/rollouts";
-/// What makes one watch, now or as soon as there is one, tell of the changes.
+/// The path that makes one watch, now or as soon as there is one, send the changes.
 const CHANGE: &str = "/replay/change";
-/// What makes one watch end, and the next one too old to begin: its client has to ask for the whole state again, in which one object
+/// The path that ends one watch, and makes the next one too old to begin: its client has to ask for the whole state again, in which one object
 /// has changed.
 const EXPIRE: &str = "/replay/expire";
 /// Objects of a list that share a chunk.
 const CHUNK: usize = 8;
 /// How often a watch that has nothing to say looks whether its client is there.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a watch lasts for which nobody said how long.
+/// How long a watch lasts if the client does not say.
 const WATCH: Duration = Duration::from_secs(1800);
 
 pub(crate) struct Server {
@@ -35,7 +35,7 @@ pub(crate) struct Server {
     changed: Condvar,
 }
 
-/// What was asked for and did not happen yet.
+/// Requests that were not carried out yet.
 #[derive(Default)]
 struct Due {
     /// How many watches may tell of the changes.
@@ -46,7 +46,7 @@ struct Due {
     refusals: usize,
 }
 
-/// What a watch is to do next.
+/// The next step of a watch.
 #[derive(PartialEq)]
 enum Next {
     Change,
@@ -64,7 +64,7 @@ impl Server {
             let (stream, _) = listener.accept()?;
             let server = Arc::clone(&self);
             thread::spawn(move || {
-                // A client that goes away while it is answered is nobody's concern.
+                // A client may disconnect during a response.
                 let _ = server.converse(stream);
             });
         }
@@ -185,7 +185,7 @@ impl Server {
         answer.end()
     }
 
-    /// Waits until this watch may tell of the changes, or is to end: as its time is over, its client gone, or somebody wants it.
+    /// Waits until this watch may tell of the changes, or ends: its time is over, its client has disconnected, or a request ended it.
     fn wait_until_due(&self, answer: &Chunked<'_>, end: Instant) -> Result<Next> {
         let mut due = self.due();
         loop {

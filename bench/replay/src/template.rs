@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// What stands in the places until they are filled.
+/// The placeholder in places that are still to be filled.
 pub(crate) const NAME: &str = "web-999999";
 pub(crate) const UID: &str = "00000000-0000-4000-8000-777777777777";
 pub(crate) const VERSION: &str = "9999999999";

@@ -17,7 +17,7 @@ use klient::{
     metrics::Registry,
 };
 use klient_apiserver::{ApiServer, Listening};
-use sample_controller::{Foo, Syncer, builder, events, install};
+use klient_cli::sample_controller::{Foo, Syncer, builder, events, install};
 use tokio::sync::oneshot;
 use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 

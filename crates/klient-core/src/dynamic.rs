@@ -200,7 +200,7 @@ impl ConvertObjectError {
 impl fmt::Display for ConvertObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TypeMeta { api_version, kind } = &self.types;
-        write!(f, "cannot convert object {:?} as {api_version} {kind}", self.key)
+        write!(f, "object {:?} is not a valid {api_version} {kind}", self.key)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The HTTP client: every request to an API server.
 //!
-//! [`Client`](crate::Client) sends requests and returns responses. [`Api`](crate::Api) has the typed verbs of one kind,
+//! [`Client`] sends requests and returns responses. [`Api`] has the typed verbs of one kind,
 //! [`Clientset`](crate::Clientset) has every built-in kind by group and version, [`DynamicClient`] has kinds known at
 //! run time, and [`RestClient`] builds a request part by part.
 //!
@@ -8,7 +8,7 @@
 //! - [`config`]: where the cluster is and how to authenticate: kubeconfig files, service accounts.
 //! - [`auth`]: sources of credentials.
 //! - [`discovery`]: the kinds that a server serves, and their schemas.
-//! - [`http`](self::http): the transport, and hooks into it.
+//! - [`http`]: the transport, and hooks into it.
 
 pub(crate) mod api;
 pub mod auth;

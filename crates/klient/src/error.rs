@@ -8,9 +8,11 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use klient_core::{
-    BuildRequestError, ConvertObjectError, InvalidOptionError, InvalidSelectorError, LabelSyntaxError, OwnerRefError,
-    ParseFieldPathError, ParseFieldSelectorError, ParseGroupVersionError, ParseLabelSelectorError, ParseObjectKeyError,
-    ParseObjectRefError, SetOwnerError, Status,
+    BuildRequestError, ConvertObjectError, DurationRangeError, EncodePatchError, InvalidOptionError,
+    InvalidSelectorError, LabelSyntaxError, OwnerRefError, ParseFieldPathError, ParseFieldSelectorError,
+    ParseGoDurationError, ParseGroupVersionError, ParseJsonPointerError, ParseLabelSelectorError, ParseObjectKeyError,
+    ParseObjectRefError, ParseQuantityError, ParseTimeError, PercentError, SetOwnerError, Status,
+    UnrepresentableSelectorError,
 };
 use klient_proto::DecodeError;
 
@@ -96,10 +98,6 @@ impl Error {
 
     fn from_parts(kind: ErrorKind, what: What, source: Option<BoxError>) -> Self {
         Self { inner: Box::new(Inner { kind, what, retry_after: None, source }) }
-    }
-
-    fn wrapping(kind: ErrorKind, message: &'static str, source: impl Into<BoxError>) -> Self {
-        Self::from_parts(kind, What::Message(message.into()), Some(source.into()))
     }
 
     /// Adds the cause.
@@ -240,7 +238,9 @@ macro_rules! from_errors {
     ($($error:ty => $kind:ident, $message:literal;)*) => {$(
         impl From<$error> for Error {
             fn from(error: $error) -> Self {
-                Self::wrapping(ErrorKind::$kind, $message, error)
+                // The text is part of the message: without it, the message would not say what is wrong.
+                let message = format!(concat!($message, ": {}"), error);
+                Self::from_parts(ErrorKind::$kind, What::Message(message.into()), None)
             }
         }
     )*};
@@ -259,6 +259,14 @@ from_errors! {
     ParseGroupVersionError => Invalid, "invalid API version";
     ParseObjectKeyError => Invalid, "invalid object key";
     ParseObjectRefError => Invalid, "invalid object reference";
+    EncodePatchError => Invalid, "invalid patch";
+    ParseJsonPointerError => Invalid, "invalid JSON pointer";
+    UnrepresentableSelectorError => Invalid, "invalid selector";
+    ParseQuantityError => Invalid, "invalid quantity";
+    ParseTimeError => Invalid, "invalid time";
+    ParseGoDurationError => Invalid, "invalid duration";
+    DurationRangeError => Invalid, "invalid duration";
+    PercentError => Invalid, "invalid percentage";
     OwnerRefError => Invalid, "cannot refer to owner";
     SetOwnerError => Invalid, "cannot set owner";
 }
@@ -364,6 +372,16 @@ mod tests {
         assert_eq!(error.source().unwrap().to_string(), "broken pipe");
         assert!(format!("{error:?}").contains("broken pipe"), "{error:?}");
         assert_eq!(error.status(), None);
+    }
+
+    #[test]
+    fn errors_of_own_functions_convert_with_their_message() {
+        let error = Error::from("a in (".parse::<klient_core::LabelSelector>().unwrap_err());
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().starts_with("invalid label selector: "), "{error}");
+        assert!(error.to_string().contains("a in ("), "{error}");
+        let error = Error::from("a/b/c".parse::<klient_core::ObjectKey>().unwrap_err());
+        assert!(error.to_string().contains("a/b/c"), "{error}");
     }
 
     #[test]

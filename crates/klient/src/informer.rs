@@ -1,8 +1,8 @@
 //! Informers: a local, indexed and current copy of the objects of one kind, shared by all users in the process.
 //!
-//! [`SharedInformer`](crate::SharedInformer) joins the parts. The [`Reflector`] lists and watches, and turns watch events into [deltas](Delta). The
+//! [`SharedInformer`] joins the parts. The [`Reflector`] lists and watches, and turns watch events into [deltas](Delta). The
 //! [`DeltaFifo`] folds them per key. The [store](ThreadSafeStore) applies them in batches, and [handlers](EventHandler) receive
-//! the resulting [events](Event). A [`Lister`](crate::Lister) reads the store. Objects stay in wire form until the typed object is requested.
+//! the resulting [events](Event). A [`Lister`] reads the store. Objects stay in wire form until the typed object is requested.
 //! In client-go: `tools/cache`.
 
 mod apply;

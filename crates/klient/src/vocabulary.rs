@@ -47,7 +47,7 @@ pub mod field_path {
 /// Parts of a [`Patch`](crate::Patch): JSON patch operations and pointers.
 pub mod patch {
     #[doc(inline)]
-    pub use klient_core::{JsonPatchOperation, JsonPointer, ParseJsonPointerError, PatchKind};
+    pub use klient_core::{EncodePatchError, JsonPatchOperation, JsonPointer, ParseJsonPointerError, PatchKind};
 }
 
 /// Owner references.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{Api, Controller, InformerFactory, metrics::Registry};
 use klient_apiserver::ApiServer;
-use sample_controller::{Foo, Syncer, events, install, new_deployment};
+use klient_cli::sample_controller::{Foo, Syncer, events, install, new_deployment};
 
 use crate::world::client_of;
 

@@ -5,7 +5,7 @@ use klient::{
     owner::controller_of,
     wait::{Until, wait_for},
 };
-use sample_controller::Foo;
+use klient_cli::sample_controller::Foo;
 use serde_json::json;
 
 use crate::world::{LIMIT, World, on_both};

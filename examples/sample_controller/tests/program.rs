@@ -13,7 +13,7 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};
-use sample_controller::{Foo, install};
+use klient_cli::sample_controller::{Foo, install};
 
 use crate::world::{LIMIT, real_kubeconfig};
 
@@ -95,7 +95,7 @@ async fn criterion_1_a_second_signal_ends_it_at_once() {
     let mut log = child.stderr.take().unwrap();
     let noticed = tokio::task::spawn_blocking(move || {
         use std::io::{BufRead as _, BufReader};
-        BufReader::new(&mut log).lines().map_while(Result::ok).any(|line| line.contains("asked to stop"))
+        BufReader::new(&mut log).lines().map_while(Result::ok).any(|line| line.contains("shutdown signal received"))
     });
     assert!(noticed.await.unwrap());
     assert!(child.try_wait().unwrap().is_none(), "it waits for what is under way");

@@ -7,7 +7,7 @@ use k8s_openapi::{
 };
 use klient::{Api, client::DynamicClient, resource::ApiResource};
 use klient_apiserver::{ApiServer, Fault};
-use sample_controller::{Foo, RESYNC, new_deployment};
+use klient_cli::sample_controller::{Foo, RESYNC, new_deployment};
 
 use crate::world::{World, client_of};
 

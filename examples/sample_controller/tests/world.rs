@@ -16,8 +16,8 @@ use klient::{
     wire::ManagedFields,
 };
 use klient_apiserver::ApiServer;
+use klient_cli::sample_controller::{Foo, Syncer, builder, events, install};
 use klient_harness::{Programs, Server};
-use sample_controller::{Foo, Syncer, builder, events, install};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

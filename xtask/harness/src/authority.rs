@@ -17,7 +17,7 @@ pub struct CertifiedKey {
 }
 
 impl Authority {
-    /// An authority that nobody knows yet.
+    /// Creates a new authority.
     ///
     /// # Errors
     ///

@@ -64,7 +64,7 @@ mod tests {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "started");
         child.wait().unwrap();
-        // Nobody has the other end any more, and nobody has said anything.
+        // The other end was closed without a message.
         assert!(lines.next().is_none());
     }
 

@@ -12,18 +12,18 @@ use anyhow::{Context, Result, bail};
 
 use self::go_module::GoModule;
 
-/// A folder that holds `kube-apiserver` and `etcd`, and `kubectl` unless somebody else filled it.
+/// A folder that holds `kube-apiserver` and `etcd`, and `kubectl` if it was built here.
 #[derive(Clone, Debug)]
 pub struct Programs {
     folder: PathBuf,
 }
 
 impl Programs {
-    /// What `KUBEBUILDER_ASSETS` names, as users of envtest expect, or else what was built before.
+    /// Finds the programs that `KUBEBUILDER_ASSETS` names, as users of envtest expect, or else those that were built before.
     ///
     /// # Errors
     ///
-    /// If `KUBEBUILDER_ASSETS` names a folder without the programs: whoever sets it wants those and no others.
+    /// If `KUBEBUILDER_ASSETS` names a folder without the programs: others would not be those that were chosen.
     pub fn find() -> Result<Option<Self>> {
         if let Some(folder) = variable(ASSETS) {
             if let Some(missing) = missing(&folder) {

@@ -101,7 +101,7 @@ impl Server {
         self.files.user_authority()
     }
 
-    /// What the API server has logged.
+    /// Returns the log of the API server.
     ///
     /// # Errors
     ///

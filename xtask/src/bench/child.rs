@@ -24,7 +24,7 @@ pub(super) enum Ended {
     OutOfMemory,
 }
 
-/// What a program may use.
+/// The limits of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) time: Duration,

@@ -2,7 +2,7 @@
 
 use super::{program::Library, sample::Call};
 
-/// What all libraries are asked to do.
+/// A job that all libraries do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     /// As it is chosen and told of.
@@ -11,7 +11,7 @@ pub(super) struct Job {
     pub(super) task: &'static str,
     /// Whom it asks.
     pub(super) place: Place,
-    /// What one operation is.
+    /// The name of one operation.
     pub(super) operation: &'static str,
     /// How many operations are measured.
     pub(super) count: usize,

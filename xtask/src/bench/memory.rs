@@ -27,7 +27,7 @@ pub(super) fn too_little(smaller: (usize, &[Sample]), size: usize, available: Op
         .then(|| format!("too little memory: about {:.1} GB needed, {:.1} GB available", needed / 1e9, available / 1e9))
 }
 
-/// What limits a container, as seen inside of it.
+/// The memory limit of a container, as seen inside of it.
 const CGROUP: &str = "/sys/fs/cgroup";
 
 /// Not all of it: others run here, too.

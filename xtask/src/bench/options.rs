@@ -19,7 +19,7 @@ pub(super) struct Options {
     pub(super) json: Option<PathBuf>,
     /// Where the whole run goes as a page.
     pub(super) report: Option<PathBuf>,
-    /// What an earlier run has written, to see whether both say the same.
+    /// The file of an earlier run, for comparison.
     pub(super) beside: Option<PathBuf>,
     /// Where plots go.
     pub(super) plots: Option<PathBuf>,

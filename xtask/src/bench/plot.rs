@@ -9,7 +9,7 @@ use super::{
     table::median,
 };
 
-/// What is plotted of the jobs of which there are several sizes: a file name, a job, what is measured, and how.
+/// The plots of jobs with several sizes: a file name, a job, what is measured, and how.
 const PLOTS: [Plot; 7] = [
     Plot { file: "sync-cpu.svg", job: "sync-replay", what: "CPU seconds of a sync", value: |s, _| Some(s.cpu_seconds) },
     Plot { file: "sync-time.svg", job: "sync-replay", what: "seconds of a sync", value: |s, _| Some(s.wall_seconds) },

@@ -69,7 +69,7 @@ impl Program {
     }
 }
 
-/// What is measured is built by itself, so that it does not get the features that another one's dependencies ask for.
+/// Each program is built by itself, so that it does not get features that the dependencies of another one enable.
 pub(super) fn build_rust(bench: &Path, package: &str, programs: &[&str], profile: Profile) -> Result<PathBuf> {
     let (name, folder) = match profile {
         Profile::Release => ("release", "release"),

@@ -91,8 +91,8 @@ fn kubeconfig_for(address: &str) -> String {
     format!(
         r#"{{"apiVersion": "v1", "kind": "Config", "current-context": "replay",
 "clusters": [{{"name": "replay", "cluster": {{"server": "http://{address}"}}}}],
-"users": [{{"name": "nobody", "user": {{}}}}],
-"contexts": [{{"name": "replay", "context": {{"cluster": "replay", "user": "nobody"}}}}]}}
+"users": [{{"name": "anonymous", "user": {{}}}}],
+"contexts": [{{"name": "replay", "context": {{"cluster": "replay", "user": "anonymous"}}}}]}}
 "#
     )
 }

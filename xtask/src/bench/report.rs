@@ -58,7 +58,7 @@ pub(super) fn server() -> String {
     format!("- kube-apiserver {}", version.as_deref().unwrap_or("unknown"))
 }
 
-/// What such a file says of something, the first time.
+/// Returns the first value of a key in such a file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

@@ -15,7 +15,7 @@ use super::{
     program::Library,
 };
 
-/// What a program is asked to do.
+/// The arguments of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) job: &'a str,
@@ -69,7 +69,7 @@ impl Call<'_> {
     }
 }
 
-/// What a run took besides time and CPU, where the program says it.
+/// Resources of a run besides time and CPU, where the program reports them.
 pub(super) struct Metric {
     /// As the program calls it, and the JSON file.
     pub(super) key: &'static str,
@@ -95,7 +95,7 @@ pub(super) const METRICS: [Metric; 6] = [
     Metric { key: "writes", title: "writes per second", measure: Measure::PerSecond },
 ];
 
-/// What one run took.
+/// The resources of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pub(super) wall_seconds: f64,
@@ -103,7 +103,7 @@ pub(super) struct Sample {
     pub(super) peak_rss_bytes: f64,
     /// As the metrics say.
     pub(super) more: [Option<f64>; METRICS.len()],
-    /// What it got, to be compared with what the others got.
+    /// The result, compared with those of the others.
     pub(super) answer: String,
 }
 
@@ -143,9 +143,9 @@ pub(super) struct Measurement {
     pub(super) size: usize,
     /// The samples of each library in the order of repetitions, or why there are none.
     pub(super) samples: Vec<(Library, Result<Vec<Sample>, String>)>,
-    /// What the programs say that count allocations.
+    /// The output of the programs that count allocations.
     pub(super) counted: Vec<(Library, Sample)>,
-    /// What the first one got, and all others must get.
+    /// The result of the first program, which all others must have, too.
     pub(super) answer: Option<String>,
 }
 

@@ -59,7 +59,7 @@ fn short(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-/// What the table says of one library at one job.
+/// The cells of one library at one job.
 struct Row {
     cpu_microseconds: Spread,
     per_second: Spread,
@@ -131,7 +131,7 @@ pub(super) fn whole(measurement: &Measurement) -> String {
     format!("{}\n{}", title(measurement), render(measurement))
 }
 
-/// What each library took the last time, as far as it goes.
+/// The resources of each library in the last round.
 pub(super) fn last(measurement: &Measurement) -> String {
     let took = |library: &Library| {
         let sample = measurement.samples_of(*library)?.last()?;
@@ -185,7 +185,7 @@ fn title(measurement: &Measurement) -> String {
     format!("**{}: {}{objects}, {count} times**\n", job.name, job.operation)
 }
 
-/// The table as Markdown. Columns that nobody has anything to say in are left out.
+/// The table as Markdown. Empty columns are left out.
 fn render(measurement: &Measurement) -> String {
     let mut titles = vec!["CPU us (min-max)", "per second", "peak RSS MB"];
     titles.extend(METRICS.iter().map(|metric| metric.title));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_library_has_a_ratio_over_one_and_a_missing_one_its_reason() {
+    fn table_has_ratios_and_reasons_of_missing_libraries() {
         let mut measurement = Measurement::new(Job::ALL[0], 10, 5);
         let sample = |cpu_seconds| Sample { wall_seconds: 1.0, cpu_seconds, ..Sample::default() };
         measurement.add(Library::Klient, sample(0.1));
@@ -269,6 +269,6 @@ mod tests {
         let table = render(&measurement);
         assert!(table.contains("| 2.50 (2.50-2.50) | 1.00 (1.00-1.00) |"), "{table}");
         assert!(table.contains("| kube-rs | cannot be built |"), "{table}");
-        assert!(!table.contains("heap MB"), "nobody knows: {table}");
+        assert!(!table.contains("heap MB"), "no library reports it: {table}");
     }
 }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_too_large_for_one_library_is_left_out_for_it_alone() {
+    fn too_large_size_is_left_out_for_that_library_alone() {
         let large = print(LINE);
         let small = print(&LINE.replace("2000000000", "20000000"));
         let limits = Limits { available: || Some(16_000_000_000), ..Limits::default() };

@@ -52,7 +52,7 @@ fn print_ratios(cost: impl Fn(&str) -> Result<f64>) -> Result<()> {
     Ok(())
 }
 
-/// What criterion measured last.
+/// The last measurement of criterion.
 fn mean_nanoseconds(root: &Path, name: &str) -> Result<f64> {
     let path = root.join("target/criterion/pod").join(name).join("new/estimates.json");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;

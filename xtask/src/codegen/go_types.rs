@@ -1,4 +1,4 @@
-//! What the `.proto` files leave out and the Go structs beside them say: which fields are pointers, which are
+//! Facts that the `.proto` files leave out and the Go structs beside them have: which fields are pointers, which are
 //! embedded, and under what name JSON knows them.
 //!
 //! Only struct fields with a `protobuf` tag matter; they stand one on a line, which is all the Go this reads.
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 /// A Go struct's fields by protobuf number.
 pub(crate) type GoStruct = BTreeMap<u32, GoField>;
 
-/// What Go says of one field.
+/// A field of a Go struct.
 #[derive(Clone, Debug)]
 pub(crate) struct GoField {
     /// Embedded without a JSON name of its own: its fields appear in the outer JSON object.

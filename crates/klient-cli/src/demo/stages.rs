@@ -20,7 +20,7 @@ const STAGES: &[(&str, &str)] = &[
     ("klient::informer::store", "cache"),
     ("klient::controller::key_queue", "queue"),
     ("klient::controller", "reconcile"),
-    ("sample_controller", "sample"),
+    ("klient_cli::sample_controller", "sample"),
 ];
 
 /// Writes a line for each trace of a stage.

@@ -14,7 +14,7 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};
-use sample_controller::Foo;
+use klient_cli::sample_controller::Foo;
 use serde_json::{Value, json};
 
 /// What the steps work on.

@@ -122,7 +122,7 @@ fn dynamic_object_converts_to_a_type_and_back() {
     assert_eq!(object.clone().try_parse::<Pod>().unwrap(), pod);
 
     let error = object.try_parse::<Deployment>().unwrap_err();
-    assert_eq!(error.to_string(), "cannot convert object \"default/web\" as apps/v1 Deployment");
+    assert_eq!(error.to_string(), "object \"default/web\" is not a valid apps/v1 Deployment");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("apps/v1"));
 }
 

@@ -126,6 +126,28 @@ impl<K: Resource> SharedInformer<K> {
         self.unless_stopped(self.handle.processor.wait_until_seen(version)).await
     }
 
+    /// Waits until the cache shows an object as a write returned it, or a newer state.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use klient::{Api, Patch, SharedInformer};
+    /// # async fn write(maps: Api<ConfigMap>, informer: SharedInformer<ConfigMap>, patch: Patch) -> klient::Result<()> {
+    /// let menu = maps.patch("menu", patch).await?;
+    /// informer.wait_for_write(&menu).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the informer is stopped, or if the object has no resource version: it was never stored.
+    pub async fn wait_for_write(&self, object: &K) -> Result<(), Error> {
+        match object.metadata().resource_version.as_deref() {
+            Some(version) if !version.is_empty() => self.wait_until_seen(&version.into()).await,
+            _ => Err(Error::new(ErrorKind::Invalid, format!("{} has no resource version", ObjectKey::of(object)))),
+        }
+    }
+
     /// Waits until the cache shows a deletion: until the object is not cached, has another UID, or has a deletion timestamp
     /// and waits for its finalizers.
     ///

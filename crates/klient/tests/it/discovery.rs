@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use crate::{
     offered::{AGGREGATED, core, discovery, document, group, legacy, named, resource, served, served_legacy},
-    routed::Routed,
-    scripted::{Step, answer, chain, json_answer},
+    support::routed::Routed,
+    support::scripted::{Step, answer, chain, json_answer},
 };
 
 /// Runs discovery against a server with these aggregated documents.

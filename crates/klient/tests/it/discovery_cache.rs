@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::{
     offered::{core, discovery, in_memory, named, served, served_legacy, tagged},
-    routed::Routed,
-    scripted::{Step, answer},
+    support::routed::Routed,
+    support::scripted::{Step, answer},
 };
 
 /// A server that fails while the flag is set.

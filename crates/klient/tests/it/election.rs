@@ -11,7 +11,7 @@ use klient::{
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::embedded::client;
+use crate::support::embedded::client;
 
 fn candidate(client: &Client, name: &str) -> LeaderElector<LeaseLock> {
     let lock = LeaseLock::new(client.clone(), "default", "web").label("app", "web");

@@ -14,7 +14,7 @@ use klient::{
 use klient_apiserver::{ApiServer, Fault};
 use tokio::time::timeout;
 
-use crate::embedded::client;
+use crate::support::embedded::client;
 
 struct Fixture {
     server: ApiServer,

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    scripted::{chain, map_json},
-    served::{Asked, Authority, Served, json_response, unauthorized},
+    support::scripted::{chain, map_json},
+    support::served::{Asked, Authority, Served, json_response, unauthorized},
 };
 
 /// A script that returns credentials, and a server that requires them.

@@ -17,7 +17,7 @@ use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::embedded::client;
+use crate::support::embedded::client;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -25,7 +25,7 @@ use tokio::{
     sync::{Notify, Semaphore, mpsc},
 };
 
-use crate::scripted::{chain, map, map_json};
+use crate::support::scripted::{chain, map, map_json};
 
 /// A server that allows two streams per connection. The object in a response has the number of its connection as a
 /// name. Requests for `held` wait for a permit.

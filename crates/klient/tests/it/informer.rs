@@ -23,7 +23,7 @@ use klient::{
 use klient_apiserver::ApiServer;
 use serde_json::json;
 
-use crate::embedded;
+use crate::support::embedded;
 
 /// A server and its config maps.
 pub(crate) struct World {

@@ -9,7 +9,7 @@ use klient::{
 };
 use serde_json::{Value, json};
 
-use crate::scripted::{Script, answer, json_answer};
+use crate::support::scripted::{Script, answer, json_answer};
 
 fn managed_map() -> Value {
     json!({

@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::{
     offered::{discovery, group, in_memory, named, resource, served, served_legacy, tagged},
-    routed::Routed,
-    scripted::answer,
+    support::routed::Routed,
+    support::scripted::answer,
 };
 
 fn mapper(server: &Arc<Routed>) -> RestMapper {

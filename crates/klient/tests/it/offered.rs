@@ -10,8 +10,8 @@ use klient::{
 use serde_json::{Value, json};
 
 use crate::{
-    routed::Routed,
-    scripted::{answer, json_answer, with},
+    support::routed::Routed,
+    support::scripted::{answer, json_answer, with},
 };
 
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    scripted::{chain, map_json},
-    served::{Asked, Authority, Served, json_response, unauthorized},
+    support::scripted::{chain, map_json},
+    support::served::{Asked, Authority, Served, json_response, unauthorized},
 };
 
 /// Returns a token of that user that expires in so many seconds.

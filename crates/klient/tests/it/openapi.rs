@@ -10,8 +10,8 @@ use klient::{
 use serde_json::json;
 
 use crate::{
-    routed::Routed,
-    scripted::{answer, json_answer},
+    support::routed::Routed,
+    support::scripted::{answer, json_answer},
 };
 
 fn index(hash: u32) -> http::Response<Body> {

@@ -14,7 +14,7 @@ use klient::{
 };
 use serde_json::{Value, json};
 
-use crate::scripted::{Script, Seen, Step, answer, json_answer, map_json, streamed};
+use crate::support::scripted::{Script, Seen, Step, answer, json_answer, map_json, streamed};
 
 fn page(names: &[&str], token: Option<&str>) -> http::Response<Body> {
     let items: Vec<Value> = names.iter().map(|name| map_json(name)).collect();

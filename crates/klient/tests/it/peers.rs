@@ -32,8 +32,8 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{
-    scripted::{chain, fed, map, map_json},
-    served::{Authority, Served, json_response},
+    support::scripted::{chain, fed, map, map_json},
+    support::served::{Authority, Served, json_response},
 };
 
 fn maps(settings: HttpSettings) -> Api<ConfigMap> {

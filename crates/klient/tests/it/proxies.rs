@@ -12,8 +12,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
-    scripted::{chain, map, map_json},
-    served::{Authority, Served, json_response},
+    support::scripted::{chain, map, map_json},
+    support::served::{Authority, Served, json_response},
 };
 
 /// The behavior of a proxy.

@@ -13,7 +13,7 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::scripted::{Script, answer, map, map_answer};
+use crate::support::scripted::{Script, answer, map, map_answer};
 
 #[tokio::test]
 async fn requests_have_authorization_and_accept_headers() {

@@ -12,7 +12,9 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::scripted::{Script, answer, chain, endless, fed, json_answer, map, map_answer, map_json, streamed, with};
+use crate::support::scripted::{
+    Script, answer, chain, endless, fed, json_answer, map, map_answer, map_json, streamed, with,
+};
 
 async fn get_error(response: http::Response<Body>) -> klient::Error {
     let script = Script::new([response]);

@@ -17,7 +17,7 @@ use klient::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::scripted::{Script, Step, answer, json_answer, map, map_answer, map_json, streamed, with};
+use crate::support::scripted::{Script, Step, answer, json_answer, map, map_answer, map_json, streamed, with};
 
 fn maps() -> ApiResource {
     ApiResource::of::<ConfigMap>()
@@ -222,7 +222,7 @@ async fn failure_status_with_a_success_code_is_always_an_error() {
 
 #[tokio::test]
 async fn response_can_be_streamed() {
-    let (feed, body) = crate::scripted::fed();
+    let (feed, body) = crate::support::scripted::fed();
     let script = Script::new([streamed(200, "application/octet-stream", body)]);
     let mut stream = script.client().rest().get().path("/debug/trace").stream().await.unwrap();
     feed.send(Ok("one".into())).unwrap();
@@ -243,5 +243,5 @@ async fn json_is_decoded_with_any_content_type() {
     assert_eq!(index, json!({"paths": {}}));
     let error = rest.get().path("/openapi/v3").value::<serde_json::Value>().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
-    assert!(crate::scripted::chain(&error).contains("expected JSON"), "{error:?}");
+    assert!(crate::support::scripted::chain(&error).contains("expected JSON"), "{error:?}");
 }

@@ -9,7 +9,9 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::scripted::{Script, Seen, Step, answer, fed, json_answer, map, map_answer, map_json, streamed, with};
+use crate::support::scripted::{
+    Script, Seen, Step, answer, fed, json_answer, map, map_answer, map_json, streamed, with,
+};
 
 fn busy(code: u16, retry_after: Option<&str>) -> http::Response<Body> {
     let response = answer(code, "text/plain", "busy");

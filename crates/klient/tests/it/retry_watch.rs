@@ -15,7 +15,7 @@ use klient::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::scripted::{Script, Seen, Step, answer, fed, json_answer, streamed, with};
+use crate::support::scripted::{Script, Seen, Step, answer, fed, json_answer, streamed, with};
 
 fn event(kind: &str, name: &str, version: &str) -> String {
     let metadata = json!({"name": name, "resourceVersion": version});

@@ -18,7 +18,7 @@ use klient::{
 };
 use klient_apiserver::ApiServer;
 
-use crate::embedded::client;
+use crate::support::embedded::client;
 
 /// The values that the calls below borrow.
 struct Borrowed {
@@ -88,6 +88,10 @@ macro_rules! sendable {
         }
     )*};
 }
+
+// Below the macro, which they use.
+mod client_calls;
+mod informer_calls;
 
 sendable! {
     retry_on_conflict_with_shared_borrows(borrowed) {

@@ -23,7 +23,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::scripted::{map, map_json};
+use crate::support::scripted::{map, map_json};
 
 /// A server that runs `serve` on each connection, with its number.
 struct Server {

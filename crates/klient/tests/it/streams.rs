@@ -13,7 +13,7 @@ use klient::{
 };
 use serde_json::{Value, json};
 
-use crate::scripted::{Script, answer, chain, fed, json_answer, map, map_json, streamed, with};
+use crate::support::scripted::{Script, answer, chain, fed, json_answer, map, map_json, streamed, with};
 
 pub(crate) fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -18,7 +18,7 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::scripted::{Script, Seen, answer, fed, json_answer, map, streamed};
+use crate::support::scripted::{Script, Seen, answer, fed, json_answer, map, streamed};
 
 fn lines(seen: &[Seen]) -> Vec<String> {
     seen.iter().map(|seen| format!("{} {}", seen.request.method(), seen.request.uri())).collect()
@@ -139,7 +139,7 @@ async fn overlong_log_line_is_returned_in_pieces() {
 
 #[tokio::test(start_paused = true)]
 async fn only_a_followed_log_may_be_idle() {
-    let script = Script::new([crate::scripted::Step::Silence, crate::scripted::Step::Silence]);
+    let script = Script::new([crate::support::scripted::Step::Silence, crate::support::scripted::Step::Silence]);
     let pods = pods(&script);
     let hour = std::time::Duration::from_secs(3600);
     let follow = LogOptions::default().follow();
@@ -188,7 +188,7 @@ async fn whole_object_instead_of_metadata_is_an_error() {
 
 #[tokio::test]
 async fn metadata_only_object_cannot_be_written() {
-    let script = Script::new(Vec::<crate::scripted::Step>::new());
+    let script = Script::new(Vec::<crate::support::scripted::Step>::new());
     let maps = script.maps().metadata();
     let object = klient::object::PartialObjectMeta::of(&map("web"));
     assert!(maps.create(&object).await.unwrap_err().is_invalid());

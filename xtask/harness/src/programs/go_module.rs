@@ -1,6 +1,6 @@
 //! The Go module with our thin `main`s, and how it becomes programs.
 //!
-//! What was built is found again by what it was built from, with or without Go. A folder in the cache is complete: it
+//! Programs are found again by a hash of their sources, with or without Go. A folder in the cache is complete: it
 //! is moved into place when the last program is done.
 
 use std::{

@@ -1,4 +1,4 @@
-//! What an API server reads: certificates, keys, tokens; and what its clients do: kubeconfigs.
+//! The files of an API server (certificates, keys, tokens) and of its clients (kubeconfigs).
 
 use std::{
     fs,

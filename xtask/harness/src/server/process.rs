@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_told_to_end_with_its_whole_group_ends_with_its_owner() {
+    fn child_in_a_group_ends_with_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let (process, pid) = spawn(folder.path(), "echo $$; exec sleep 1000");
         for signal in ["-INT", "-TERM", "-HUP"] {

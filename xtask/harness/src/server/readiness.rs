@@ -20,7 +20,7 @@ pub(super) fn check(port: u16, authority: &Path) -> Result<()> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     // A free port in the ephemeral range may connect to itself.
     if stream.local_addr()? == stream.peer_addr()? {
-        bail!("nobody listens");
+        bail!("no process listens");
     }
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

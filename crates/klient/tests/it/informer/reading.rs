@@ -33,6 +33,20 @@ async fn lister_finds_by_key_namespace_and_labels() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wait_for_write_returns_when_the_cache_shows_the_write() {
+    let world = World::start().await;
+    world.create("a").await;
+    let informer = world.synced().await;
+    let patch = klient::Patch::merge(json!({"data": {"soup": "4.50"}}));
+    let written = world.maps.patch("a", patch).await.unwrap();
+    within(informer.wait_for_write(&written)).await.unwrap();
+    let cached = informer.lister().get(&ObjectKey::namespaced("default", "a")).unwrap();
+    assert_eq!(cached.decode().unwrap().data, written.data);
+    let error = within(informer.wait_for_write(&ConfigMap::default())).await.unwrap_err();
+    assert!(error.is_invalid(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn index_finds_by_label_owner_field_and_closure() {
     let world = World::start().await;
     let pods: Api<Pod> = Api::namespaced(world.client.clone(), "default");

@@ -1,42 +1,42 @@
-//! The kind: a wish for a Deployment.
+//! `Foo`: a custom resource that asks for a Deployment.
 
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-/// A wish for a Deployment of some name and size.
-// The tag is written and not read, and so is the version: both are what the type says.
+/// A request for a Deployment with a name and a size.
+// `kind` and `apiVersion` are written and never read: the type determines both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub struct Foo {
     #[serde(skip_deserializing)]
     api_version: ApiVersion,
-    /// Name, namespace and so on.
+    /// The standard object metadata.
     pub metadata: ObjectMeta,
-    /// What is wished.
+    /// The desired Deployment.
     #[serde(default)]
     pub spec: FooSpec,
-    /// What there is.
+    /// The observed state, as last written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<FooStatus>,
 }
 
-/// What is wished.
+/// The desired Deployment of a [`Foo`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FooSpec {
     /// The name of the Deployment.
     #[serde(default)]
     pub deployment_name: String,
-    /// How many replicas it should have; as many as it likes, if unset.
+    /// The desired number of replicas. If unset, the controller leaves the Deployment's size alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
 }
 
-/// What there is.
+/// The observed state of a [`Foo`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FooStatus {
-    /// How many replicas are up.
+    /// The number of available replicas of the Deployment.
     #[serde(default)]
     pub available_replicas: i32,
 }
@@ -49,7 +49,7 @@ enum ApiVersion {
 }
 
 impl Foo {
-    /// A wish, to be sent to a server.
+    /// Returns a `Foo` that has not been sent to a server yet.
     pub fn new(name: &str, deployment_name: &str, replicas: Option<i32>) -> Self {
         Self {
             metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },

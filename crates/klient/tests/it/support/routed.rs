@@ -8,7 +8,7 @@ use klient::{
     client::http::{SendFuture, Transport},
 };
 
-use crate::scripted::Step;
+use crate::support::scripted::Step;
 
 type Answer = Box<dyn Fn(&http::Request<Bytes>) -> Step + Send + Sync>;
 

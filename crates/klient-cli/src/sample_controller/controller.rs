@@ -1,4 +1,4 @@
-//! What is done about a `Foo`: its Deployment is made, kept at its size, and its status told.
+//! The reconciler of `Foo`: creates its Deployment, keeps the Deployment's size, and reports status.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::foo::{Foo, FooStatus};
+use crate::sample_controller::foo::{Foo, FooStatus};
 
-/// What the controller is called, by events and as the manager of fields.
+/// The controller's name, its event source and its field manager.
 pub const CONTROLLER: &str = "sample-controller";
 
-/// How often every `Foo` is looked at, whether it changed or not.
+/// The period at which every `Foo` is reconciled even if it did not change.
 pub const RESYNC: Duration = Duration::from_secs(30);
 
-/// What leads to a `Foo` being looked at, by how many workers, and how often after failures.
+/// Returns the controller's sources, workers and rate limits, without a reconciler.
 pub fn builder(foos: SharedInformer<Foo>, deployments: SharedInformer<Deployment>) -> ControllerBuilder<Foo> {
-    // When a Foo is gone there is nothing to do: its Deployment goes with it.
+    // The garbage collector deletes the Deployment of a deleted Foo, so there is nothing to reconcile.
     let foos = Source::new(foos).only(Predicate::new(|event| !matches!(event, Change::Deleted(_)))).resync(RESYNC);
     let deployments = Source::new(deployments).only(Predicate::version_changed());
     Controller::builder(CONTROLLER, foos)
@@ -32,12 +32,12 @@ pub fn builder(foos: SharedInformer<Foo>, deployments: SharedInformer<Deployment
         .rate_limiter(MaxOf::new().and(ExponentialBackoff::default()).and(TokenBucket::new(50.0, 300)))
 }
 
-/// Where events are recorded, and what sends them.
+/// Returns a recorder of events, and the sink that sends them to the server.
 pub fn events(client: Client) -> (EventRecorder, EventSink) {
     EventRecorder::new(client, EventOptions::new(CONTROLLER).api(EventApi::Core))
 }
 
-/// Makes the world as each `Foo` says it should be.
+/// A reconciler that gives each `Foo` its Deployment.
 #[derive(Debug)]
 pub struct Syncer {
     client: Client,
@@ -46,21 +46,21 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// One that reads Deployments from this cache.
+    /// Returns a reconciler that reads Deployments from `deployments`.
     pub fn new(client: Client, deployments: Lister<Deployment>, recorder: EventRecorder) -> Self {
         Self { client, deployments, recorder }
     }
 
     async fn sync(&self, request: &Request<Foo>) -> Result<(), BoxError> {
-        // One that is no Foo stays so until somebody changes it.
+        // An object that cannot be decoded stays so until it changes, so retrying cannot help.
         let Some(foo) = request.object().map_err(Terminal::new)? else {
-            tracing::info!(foo = %request.key(), "the Foo in the queue is gone");
+            tracing::info!(foo = %request.key(), "Foo no longer exists");
             return Ok(());
         };
         let name = &foo.spec.deployment_name;
         if name.is_empty() {
-            // Another try would not help; a change brings it back.
-            tracing::warn!(foo = %request.key(), "the Foo names no Deployment");
+            // Retrying cannot help. A change of the Foo queues it again.
+            tracing::warn!(foo = %request.key(), "Foo has no deploymentName, skipping");
             return Ok(());
         }
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), request.namespace());
@@ -75,8 +75,8 @@ impl Syncer {
         }
         let deployment = match foo.spec.replicas {
             Some(replicas) if Some(replicas) != deployment.spec.replicas => {
-                tracing::info!(foo = %request.key(), from = deployment.spec.replicas, to = replicas, "scales the Deployment");
-                // Whole, and whatever its version: the Foo alone says how it looks.
+                tracing::info!(foo = %request.key(), from = deployment.spec.replicas, to = replicas, "scaling Deployment");
+                // A full update without a resource version: the Foo alone determines the Deployment.
                 api.update(&new_deployment(&foo)?).manager(CONTROLLER).await?.into()
             }
             _ => deployment,
@@ -101,16 +101,16 @@ impl Reconciler<Foo> for Syncer {
 
     async fn reconcile(&self, request: Request<Foo>) -> Result<Outcome, BoxError> {
         self.sync(&request).await?;
-        tracing::info!(foo = %request.key(), "Successfully synced");
+        tracing::info!(foo = %request.key(), "Foo synced");
         Ok(Outcome::Done)
     }
 }
 
-/// The Deployment that a `Foo` wishes for.
+/// Returns the Deployment that a `Foo` asks for.
 ///
 /// # Errors
 ///
-/// If the `Foo` was never stored: it has no UID then, and cannot own anything.
+/// Returns an error if `foo` has no UID, because it was never stored. Such an object cannot own another.
 pub fn new_deployment(foo: &Foo) -> Result<Deployment, Error> {
     let labels = json!({"app": "nginx", "controller": foo.metadata.name});
     let mut deployment: Deployment = serde_json::from_value(json!({
@@ -124,8 +124,9 @@ pub fn new_deployment(foo: &Foo) -> Result<Deployment, Error> {
             },
         },
     }))
-    .map_err(|error| Error::new(ErrorKind::Invalid, "a Deployment cannot be made").with_source(error))?;
-    set_controller_ref(&mut deployment, foo)
-        .map_err(|error| Error::new(ErrorKind::Invalid, "the Foo cannot own a Deployment").with_source(error))?;
+    .map_err(|error| Error::new(ErrorKind::Invalid, "cannot build the Deployment of a Foo").with_source(error))?;
+    set_controller_ref(&mut deployment, foo).map_err(|error| {
+        Error::new(ErrorKind::Invalid, "cannot set the Foo as owner of its Deployment").with_source(error)
+    })?;
     Ok(deployment)
 }
