@@ -1,6 +1,6 @@
-//! Tells the generated code which Kubernetes minor the final binary chose in k8s-openapi.
+//! Selects the generated code for the Kubernetes minor of k8s-openapi in the final binary.
 //!
-//! Sets `k8s_from = "33"` up to the chosen minor and `k8s_until` from it on, so that `cfg(k8s_from = "35")` reads
+//! Sets `k8s_from = "33"` up to the selected minor and `k8s_until` from it on, so that `cfg(k8s_from = "35")` means
 //! "1.35 or newer".
 
 use std::ops::RangeInclusive;
@@ -14,7 +14,10 @@ fn main() {
         println!("cargo::rustc-check-cfg=cfg({name}, values({}))", values.join(", "));
     }
     let chosen = chosen_minor();
-    assert!(MINORS.contains(&chosen), "klient-proto has no codecs for Kubernetes 1.{chosen}; it has {MINORS:?}");
+    assert!(
+        MINORS.contains(&chosen),
+        "klient-proto has no codecs for Kubernetes 1.{chosen}: expected one of {MINORS:?}"
+    );
     for minor in MINORS {
         if minor <= chosen {
             println!("cargo::rustc-cfg=k8s_from=\"{minor}\"");
@@ -25,7 +28,7 @@ fn main() {
     }
 }
 
-/// k8s-openapi's build script publishes its version as `0x00_01_MM_00`, under a name that carries its own release.
+/// Returns the minor that k8s-openapi's build script publishes as `0x00_01_MM_00`, under a name with its own release.
 fn chosen_minor() -> u32 {
     let version = std::env::vars()
         .find(|(name, _)| name.starts_with("DEP_K8S_OPENAPI_") && name.ends_with("_VERSION"))

@@ -1,8 +1,7 @@
-//! A served resource, as a value: what a request path and an object's type fields are made from.
+//! A served resource as a value: the parts of a request path and of an object's type fields.
 //!
-//! Holds exactly what identifies a resource; verbs, short names and categories belong to discovery.
-//! Built from a type's constants, by hand, or from discovery, and handed down from there.
-//! In client-go: `meta.RESTMapping`.
+//! It contains exactly the parts that identify a resource; verbs, short names and categories belong to discovery.
+//! It is built from a type's constants, by hand, or by discovery. In client-go: `meta.RESTMapping`.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,7 @@ use crate::{
     gvk::api_version,
 };
 
-/// A resource that a server offers: group, version, kind, plural and scope.
+/// A resource that a server serves: group, version, kind, plural and scope.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -34,54 +33,54 @@ pub struct ApiResource {
     pub version: Cow<'static, str>,
     /// The kind of the objects, in camel case.
     pub kind: Cow<'static, str>,
-    /// The plural in lower case, as it stands in paths.
+    /// The plural in lower case, as in paths.
     pub plural: Cow<'static, str>,
-    /// Whether objects live in a namespace.
+    /// Whether objects are namespaced.
     pub scope: Scope,
 }
 
 impl ApiResource {
-    /// The resource with that plural which serves that kind.
+    /// Creates the resource with that plural which serves that kind.
     pub fn new(gvk: GroupVersionKind, plural: impl Into<Cow<'static, str>>, scope: Scope) -> Self {
         Self { group: gvk.group, version: gvk.version, kind: gvk.kind, plural: plural.into(), scope }
     }
 
-    /// The resource that serves a type, from the type's constants.
+    /// Returns the resource that serves a type, from the type's constants.
     pub fn of<K: k8s_openapi::Resource<Scope: StaticScope>>() -> Self {
         Self::new(GroupVersionKind::of::<K>(), K::URL_PATH_SEGMENT, K::Scope::SCOPE)
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     pub fn gvk(&self) -> GroupVersionKind {
         GroupVersionKind { group: self.group.clone(), version: self.version.clone(), kind: self.kind.clone() }
     }
 
-    /// The name of the resource, with its version.
+    /// Returns the name of the resource, with its version.
     pub fn gvr(&self) -> GroupVersionResource {
         self.group_version().with_resource(self.plural.clone())
     }
 
-    /// The group and version.
+    /// Returns the group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion { group: self.group.clone(), version: self.version.clone() }
     }
 
-    /// The name of the resource as errors print it: `deployments.apps`.
+    /// Returns the name of the resource as in error messages: `deployments.apps`.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource { group: self.group.clone(), resource: self.plural.clone() }
     }
 
-    /// The `apiVersion` that objects carry.
+    /// Returns the `apiVersion` that objects carry.
     pub fn api_version(&self) -> Cow<'_, str> {
         api_version(&self.group, &self.version)
     }
 
-    /// The `apiVersion` and `kind` that objects carry.
+    /// Returns the `apiVersion` and `kind` that objects carry.
     pub fn types(&self) -> TypeMeta {
         TypeMeta::new(self.api_version(), self.kind.as_ref())
     }
 
-    /// Whether objects live in a namespace.
+    /// Returns whether objects are namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_group_version_plural_and_scope_of_a_type() {
+    fn api_resource_has_group_version_plural_and_scope() {
         let check = |resource: ApiResource, gvr: &str, api_version: &str, scope: Scope| {
             assert_eq!(resource.gvr().to_string(), gvr);
             assert_eq!(resource.api_version(), api_version);

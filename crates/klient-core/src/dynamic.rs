@@ -1,8 +1,8 @@
 //! Objects of kinds that are known only at run time.
 //!
-//! What was decoded is encoded again: fields that no type here knows are kept, in `metadata` as everywhere else.
-//! Two spellings of the same thing are not told apart: known metadata fields that are `null` or empty are left out,
-//! and so is an empty `metadata`. In client-go: `unstructured.Unstructured`.
+//! Decoding and encoding preserves all fields, also those that no type here knows, in `metadata` as everywhere else.
+//! Two spellings are not distinguished: known metadata fields that are `null` or empty are left out, and so is an empty
+//! `metadata`. In client-go: `unstructured.Unstructured`.
 
 mod serialization;
 
@@ -36,20 +36,20 @@ use crate::{ApiResource, DynamicScope, FieldPath, ObjectKey, PathSegment, Resour
 #[doc(alias = "Unstructured")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicObject {
-    /// What the object says it is; items of a typed list do not say.
+    /// The `apiVersion` and `kind`, if the object contains them. Items of a typed list do not.
     pub types: Option<TypeMeta>,
     /// The metadata.
     pub metadata: ObjectMeta,
     /// Everything but `apiVersion`, `kind` and `metadata`: a JSON object.
     ///
-    /// Keys of these three names are not written, as the other fields say them.
+    /// Keys of these three names are not written, because the other fields have their values.
     pub data: Value,
-    /// What `metadata` held that `ObjectMeta` has no field for.
+    /// Fields of `metadata` that `ObjectMeta` does not have.
     unknown_metadata: Map<String, Value>,
 }
 
 impl DynamicObject {
-    /// An object of that resource, with a name and nothing else.
+    /// Creates an object of that resource, with a name and nothing else.
     pub fn new(name: &str, resource: &ApiResource) -> Self {
         Self {
             types: Some(resource.types()),
@@ -72,14 +72,14 @@ impl DynamicObject {
         self
     }
 
-    /// Sets `apiVersion` and `kind` if the object does not say them, as items of a typed list do not.
+    /// Sets `apiVersion` and `kind` if the object does not contain them, as items of a typed list.
     pub fn fill_types(&mut self, resource: &ApiResource) {
         self.types.get_or_insert_with(|| resource.types());
     }
 
-    /// The value at a path of the whole object, if there is one.
+    /// Returns the value at a path of the whole object, if any.
     ///
-    /// Borrowed, except for paths into `metadata`, which is not kept as JSON.
+    /// The value is borrowed, except for paths into `metadata`, which is not stored as JSON.
     #[doc(alias = "NestedFieldNoCopy")]
     pub fn get(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
         let (first, rest) = path.segments().split_first()?;
@@ -103,7 +103,7 @@ impl DynamicObject {
     ///
     /// # Errors
     ///
-    /// If the object says that it is of another kind, or does not fit the type.
+    /// Returns an error if the object is of another kind, or if it cannot be decoded as the type.
     pub fn try_parse<K: Resource>(self) -> Result<K, ConvertObjectError> {
         let key = ObjectKey::of(&self);
         let fail = |source| ConvertObjectError::new::<K>(key, source);
@@ -113,18 +113,18 @@ impl DynamicObject {
         }
     }
 
-    /// Takes any object apart into metadata and data.
+    /// Splits any object into metadata and data.
     ///
     /// # Errors
     ///
-    /// If the object cannot be encoded as JSON.
+    /// Returns an error if the object cannot be encoded as JSON.
     pub fn from_typed<K: Resource>(object: &K) -> Result<Self, ConvertObjectError> {
         serde_json::to_value(object)
             .and_then(Self::deserialize)
             .map_err(|source| ConvertObjectError::new::<K>(ObjectKey::of(object), source))
     }
 
-    /// The whole object as JSON, without copying its data.
+    /// Returns the whole object as JSON, without copying its data.
     fn into_value(self) -> Result<Value, serde_json::Error> {
         if !matches!(self.data, Value::Object(_)) {
             return serde_json::to_value(&self);
@@ -154,7 +154,7 @@ impl Default for DynamicObject {
     }
 }
 
-/// The constants are empty: only a value of this type knows its kind.
+/// The constants are empty, because only a value of this type knows its kind.
 impl k8s_openapi::Resource for DynamicObject {
     const API_VERSION: &'static str = "";
     const GROUP: &'static str = "";
@@ -183,7 +183,7 @@ fn walk<'a>(value: &'a Value, segments: &[PathSegment]) -> Option<&'a Value> {
     })
 }
 
-/// An object that could not be turned into another type, or from it: says which object and which type.
+/// An error of converting an object to or from another type, with the names of both.
 #[derive(Debug)]
 pub struct ConvertObjectError {
     key: ObjectKey,
@@ -200,7 +200,7 @@ impl ConvertObjectError {
 impl fmt::Display for ConvertObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TypeMeta { api_version, kind } = &self.types;
-        write!(f, "object {:?} does not convert as {api_version} {kind}", self.key)
+        write!(f, "object {:?} is not a valid {api_version} {kind}", self.key)
     }
 }
 

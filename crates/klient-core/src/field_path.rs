@@ -1,12 +1,13 @@
-//! Paths to a value inside an object, as `spec.nodeName` or `metadata.labels['app']`.
+//! Paths to a value inside an object, such as `spec.nodeName` or `metadata.labels['app']`.
 //!
-//! A path names one place: there are no wildcards and no filters.
+//! A path selects one value: there are no wildcards and no filters.
 
 use std::{fmt, str::FromStr};
 
 /// A path to one value inside an object.
 ///
-/// Segments are field names joined by dots, `['key']` for map keys that hold dots or slashes, and `[0]` for list items.
+/// Segments are field names joined by dots, `['key']` for map keys that contain dots or slashes, and `[0]` for list
+/// items.
 ///
 /// ```
 /// use klient_core::{FieldPath, PathSegment};
@@ -22,7 +23,7 @@ pub struct FieldPath {
     segments: Vec<PathSegment>,
 }
 
-/// One step of a [`FieldPath`].
+/// One segment of a [`FieldPath`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathSegment {
     /// A field of a struct or a key of a map.
@@ -32,7 +33,7 @@ pub enum PathSegment {
 }
 
 impl FieldPath {
-    /// The steps, outermost first; at least one.
+    /// Returns the segments, outermost first. There is at least one.
     pub fn segments(&self) -> &[PathSegment] {
         &self.segments
     }
@@ -44,7 +45,7 @@ impl FromStr for FieldPath {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let fail = |at: usize, why: &'static str| ParseFieldPathError { text: text.to_owned(), at, why };
         let mut segments = Vec::new();
-        // One leading dot is kubectl's habit (`.spec.nodeName`).
+        // kubectl writes a leading dot (`.spec.nodeName`).
         let mut at = usize::from(text.starts_with('.'));
         loop {
             let rest = &text[at..];
@@ -73,7 +74,7 @@ impl FromStr for FieldPath {
     }
 }
 
-/// Parses what follows `[`, up to and including `]`; the count is of bytes used.
+/// Parses the text after `[`, up to and including `]`, and returns the number of bytes used.
 fn parse_bracket(inner: &str) -> Result<(PathSegment, usize), (usize, &'static str)> {
     if let Some(quote @ ('\'' | '"')) = inner.chars().next() {
         let Some(len) = inner[1..].find(quote) else { return Err((0, "quote is not closed")) };
@@ -106,7 +107,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// A text that is not a field path: says where and why.
+/// An error of parsing a field path, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseFieldPathError {
     text: String,
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_what_it_parsed() {
+    fn field_path_prints_as_parsed() {
         for text in ["spec.nodeName", "spec.containers[0].image", "metadata.labels['a.b/c']", "['it.s'][3][\"a'b\"].x"]
         {
             assert_eq!(text.parse::<FieldPath>().unwrap().to_string(), text);
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_and_why_a_path_is_wrong() {
+    fn parse_error_has_position_and_reason() {
         for (text, at, why) in [
             ("", 0, "expected a field name"),
             ("spec.", 5, "expected a field name"),

@@ -1,7 +1,7 @@
-//! Names of kinds and of resources: group, version, kind or plural, and what is left when one part is not known.
+//! Names of kinds and resources: group, version, kind or plural, and types without one of these parts.
 //!
-//! The core group is the empty string. Fields are `Cow<'static, str>`, so that names which come from constants of a
-//! type cost nothing to make, copy and drop. Nothing here checks that a name exists on a server.
+//! The core group is the empty string. Fields are `Cow<'static, str>`, so that names from the constants of a type are
+//! created and cloned without allocation. Nothing here checks that a name exists on a server.
 //! In client-go: `runtime/schema`.
 
 use std::{any::Any, borrow::Cow, fmt, str::FromStr};
@@ -31,7 +31,7 @@ pub struct GroupVersion {
     pub version: Name,
 }
 
-/// A kind in one version of its group: what an object says it is.
+/// A kind in one version of its group, as in an object's type fields.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -51,7 +51,7 @@ pub struct GroupVersionKind {
     pub kind: Name,
 }
 
-/// A resource in one version of its group: what a request path names.
+/// A resource in one version of its group, as in a request path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionResource {
     /// The group; empty for the core group.
@@ -62,7 +62,7 @@ pub struct GroupVersionResource {
     pub resource: Name,
 }
 
-/// A kind whatever its version: how owners are matched and validation errors are titled.
+/// A kind without a version, as used to match owners and in validation errors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupKind {
     /// The group; empty for the core group.
@@ -71,7 +71,7 @@ pub struct GroupKind {
     pub kind: Name,
 }
 
-/// A resource whatever its version, printed as `deployments.apps`.
+/// A resource without a version, printed as `deployments.apps`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupResource {
     /// The group; empty for the core group.
@@ -81,36 +81,36 @@ pub struct GroupResource {
 }
 
 impl GroupVersion {
-    /// Names a version of a group; the core group is empty.
+    /// Creates the name of a group version. The core group is empty.
     pub fn new(group: impl Into<Name>, version: impl Into<Name>) -> Self {
         Self { group: group.into(), version: version.into() }
     }
 
-    /// The kind of that name in this version.
+    /// Returns the kind of that name in this version.
     pub fn with_kind(self, kind: impl Into<Name>) -> GroupVersionKind {
         GroupVersionKind { group: self.group, version: self.version, kind: kind.into() }
     }
 
-    /// The resource of that plural in this version.
+    /// Returns the resource of that plural in this version.
     pub fn with_resource(self, resource: impl Into<Name>) -> GroupVersionResource {
         GroupVersionResource { group: self.group, version: self.version, resource: resource.into() }
     }
 }
 
 impl GroupVersionKind {
-    /// Names a kind; the core group is empty.
+    /// Creates the name of a kind. The core group is empty.
     pub fn new(group: impl Into<Name>, version: impl Into<Name>, kind: impl Into<Name>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// The kind that a type stands for; all parts are empty for [`DynamicObject`], see [`of_object`](Self::of_object).
+    /// Returns the kind of a type. All parts are empty for [`DynamicObject`]; see [`of_object`](Self::of_object).
     pub fn of<K: k8s_openapi::Resource>() -> Self {
         Self::new(K::GROUP, K::VERSION, K::KIND)
     }
 
-    /// The kind of one object: its type's, or for a [`DynamicObject`] what it says about itself.
+    /// Returns the kind of one object: its type's, or that in the type fields of a [`DynamicObject`].
     ///
-    /// Nothing, if the type does not know its kind and the object does not say it in a readable way.
+    /// Returns `None` if the type does not know its kind and the object has no valid type fields.
     #[doc(alias = "GVKForObject")]
     pub fn of_object<K: Resource>(object: &K) -> Option<Self> {
         if !K::KIND.is_empty() {
@@ -120,63 +120,63 @@ impl GroupVersionKind {
         dynamic.types.as_ref()?.gvk().ok().filter(|gvk| !gvk.kind.is_empty() && !gvk.version.is_empty())
     }
 
-    /// The group and version.
+    /// Returns the group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion { group: self.group.clone(), version: self.version.clone() }
     }
 
-    /// The kind without its version.
+    /// Returns the kind without its version.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
 
-    /// The `apiVersion` that objects of this kind carry.
+    /// Returns the `apiVersion` of objects of this kind.
     pub fn api_version(&self) -> String {
         api_version(&self.group, &self.version).into_owned()
     }
 }
 
 impl GroupVersionResource {
-    /// Names a resource by its plural; the core group is empty.
+    /// Creates the name of a resource from its plural. The core group is empty.
     pub fn new(group: impl Into<Name>, version: impl Into<Name>, resource: impl Into<Name>) -> Self {
         Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
-    /// The group and version.
+    /// Returns the group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion { group: self.group.clone(), version: self.version.clone() }
     }
 
-    /// The resource without its version.
+    /// Returns the resource without its version.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource { group: self.group.clone(), resource: self.resource.clone() }
     }
 }
 
 impl GroupKind {
-    /// Names a kind; the core group is empty.
+    /// Creates the name of a kind. The core group is empty.
     pub fn new(group: impl Into<Name>, kind: impl Into<Name>) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
 
-    /// This kind in one version.
+    /// Returns this kind in one version.
     pub fn with_version(self, version: impl Into<Name>) -> GroupVersionKind {
         GroupVersionKind { group: self.group, version: version.into(), kind: self.kind }
     }
 }
 
 impl GroupResource {
-    /// Names a resource by its plural; the core group is empty.
+    /// Creates the name of a resource from its plural. The core group is empty.
     pub fn new(group: impl Into<Name>, resource: impl Into<Name>) -> Self {
         Self { group: group.into(), resource: resource.into() }
     }
 
-    /// This resource in one version.
+    /// Returns this resource in one version.
     pub fn with_version(self, version: impl Into<Name>) -> GroupVersionResource {
         GroupVersionResource { group: self.group, version: version.into(), resource: self.resource }
     }
 
-    /// Whether this names nothing, as in an error that is about no resource in particular.
+    /// Returns whether the name is empty, as in an error that is not about a resource.
     pub fn is_empty(&self) -> bool {
         self.group.is_empty() && self.resource.is_empty()
     }
@@ -202,7 +202,7 @@ impl FromStr for GroupVersion {
     }
 }
 
-/// Parses what [`Display`](fmt::Display) prints: `apps/v1, Kind=Deployment`.
+/// Parses the format of [`Display`](fmt::Display): `apps/v1, Kind=Deployment`.
 impl FromStr for GroupVersionKind {
     type Err = ParseGroupVersionError;
 
@@ -212,7 +212,7 @@ impl FromStr for GroupVersionKind {
     }
 }
 
-/// Parses what [`Display`](fmt::Display) prints: `apps/v1, Resource=deployments`.
+/// Parses the format of [`Display`](fmt::Display): `apps/v1, Resource=deployments`.
 impl FromStr for GroupVersionResource {
     type Err = ParseGroupVersionError;
 
@@ -228,7 +228,7 @@ fn split_qualified(
     why: &'static str,
 ) -> Result<(GroupVersion, String), ParseGroupVersionError> {
     match text.split_once(separator) {
-        // The core group is printed as an empty one: `/v1, Kind=Pod`.
+        // The core group is printed as an empty group: `/v1, Kind=Pod`.
         Some((version, name)) if !name.is_empty() => {
             Ok((version.strip_prefix('/').unwrap_or(version).parse()?, name.to_owned()))
         }
@@ -252,7 +252,7 @@ impl FromStr for GroupKind {
     }
 }
 
-/// Parses `deployments.apps` or `pods`; every text is one of these.
+/// Parses `deployments.apps` or `pods`. Every text is valid.
 impl From<&str> for GroupResource {
     fn from(text: &str) -> Self {
         let (resource, group) = text.split_once('.').unwrap_or((text, ""));
@@ -260,7 +260,7 @@ impl From<&str> for GroupResource {
     }
 }
 
-/// Parses `Deployment.apps` or `Pod`; every text is one of these.
+/// Parses `Deployment.apps` or `Pod`. Every text is valid.
 impl From<&str> for GroupKind {
     fn from(text: &str) -> Self {
         let (kind, group) = text.split_once('.').unwrap_or((text, ""));
@@ -324,7 +324,7 @@ impl From<GroupVersionResource> for GroupVersion {
     }
 }
 
-/// `group/version`, or the version alone for the core group.
+/// Returns `group/version`, or the version alone for the core group.
 pub(crate) fn api_version<'a>(group: &str, version: &'a str) -> Cow<'a, str> {
     if group.is_empty() { Cow::Borrowed(version) } else { Cow::Owned(format!("{group}/{version}")) }
 }
@@ -333,7 +333,7 @@ fn write_qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::
     if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
 }
 
-/// A text that is not an API version, or not a kind or resource with one.
+/// An error of parsing an API version, or a kind or resource with one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseGroupVersionError {
     text: String,
@@ -373,7 +373,7 @@ mod tests {
     use crate::TypeMeta;
 
     #[test]
-    fn prints_what_it_parsed() {
+    fn group_version_prints_as_parsed() {
         for text in ["v1", "apps/v1", "networking.k8s.io/v1beta1"] {
             assert_eq!(text.parse::<GroupVersion>().unwrap().to_string(), text);
         }
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_a_text_is_no_group_version() {
+    fn group_version_parse_error_has_the_reason() {
         for (text, why) in [
             ("", "expected `version` or `group/version`"),
             ("/", "the version is empty"),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_kinds_as_kubernetes_does() {
+    fn kinds_print_as_in_kubernetes() {
         assert_eq!(GroupVersionKind::of::<Deployment>().to_string(), "apps/v1, Kind=Deployment");
         assert_eq!(GroupVersionKind::of::<Pod>().to_string(), "/v1, Kind=Pod");
         assert_eq!(GroupVersionResource::new("apps", "v1", "deployments").to_string(), "apps/v1, Resource=deployments");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_kind_of_an_object_that_only_it_knows() {
+    fn kind_of_a_dynamic_object_is_read_from_its_type_fields() {
         let mut object = DynamicObject::default();
         assert_eq!(GroupVersionKind::of_object(&object), None);
         object.types = Some(TypeMeta::new("example.com/v1", "Widget"));
@@ -419,7 +419,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_never_panics_and_prints_back(text in ".{0,20}") {
+        fn parsing_never_panics_and_round_trips(text in ".{0,20}") {
             if let Ok(parsed) = text.parse::<GroupVersion>() {
                 prop_assert_eq!(parsed.to_string(), text);
             }

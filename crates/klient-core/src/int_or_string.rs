@@ -1,4 +1,4 @@
-//! What fields that hold a number or a percentage mean, such as `maxUnavailable: 25%`.
+//! Fields with a number or a percentage, such as `maxUnavailable: 25%`.
 //!
 //! In client-go: `k8s.io/apimachinery/pkg/util/intstr`.
 
@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt};
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// What can be asked of an [`IntOrString`].
+/// Methods of [`IntOrString`].
 ///
 /// ```
 /// use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -18,27 +18,27 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 /// assert_eq!(IntOrString::Int(4).scaled_value(10, Rounding::Up), Ok(4));
 /// ```
 pub trait IntOrStringExt: Sized {
-    /// A number if the text is one that fits, else the text.
+    /// Creates a number if the text is one that fits, or else a string.
     #[doc(alias = "intstr.Parse")]
     fn from_text(text: &str) -> Self;
 
-    /// The text, or the number in digits.
+    /// Returns the text, or the number as digits.
     fn as_text(&self) -> Cow<'_, str>;
 
-    /// The number, also of a text that is one; else zero.
+    /// Returns the number, also if it is written as text, or else zero.
     #[doc(alias = "IntValue")]
     fn int_value(&self) -> i64;
 
-    /// The number as it is, or the percentage of `total`.
+    /// Returns the number, or the percentage of `total`.
     ///
     /// # Errors
     ///
-    /// If it is a text that is not a whole percentage.
+    /// Returns an error if it is a text that is not a whole percentage.
     #[doc(alias = "GetScaledValueFromIntOrPercent")]
     fn scaled_value(&self, total: i64, rounding: Rounding) -> Result<i64, PercentError>;
 }
 
-/// Which way a percentage is brought to a whole number.
+/// The rounding of a percentage to a whole number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// To the next larger one.
@@ -84,7 +84,7 @@ impl IntOrStringExt for IntOrString {
     }
 }
 
-/// A text that is not a whole percentage: says where and why.
+/// An error of parsing a percentage, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PercentError {
     text: String,
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_numbers_as_they_are_and_percentages_of_the_total() {
+    fn scaled_value_returns_numbers_and_scales_percentages() {
         for (text, total, up, down) in [
             ("123", 100, 123, 123),
             ("-5", 100, -5, -5),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_texts_that_are_no_percentage() {
+    fn scaled_value_rejects_text_that_is_not_a_percentage() {
         for (text, expected) in [
             ("1", "percentage \"1\" at byte 1: expected `%` at the end"),
             ("%", "percentage \"%\" at byte 0: expected a whole number before `%`"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_numbers_that_fit_and_keeps_other_texts() {
+    fn from_text_parses_numbers_that_fit() {
         assert_eq!(IntOrString::from_text("8080"), IntOrString::Int(8080));
         assert_eq!(IntOrString::from_text("2147483648"), IntOrString::String("2147483648".into()));
         assert_eq!(IntOrString::from_text("http"), IntOrString::String("http".into()));

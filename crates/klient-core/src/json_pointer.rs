@@ -1,6 +1,6 @@
 //! Pointers into a JSON document (RFC 6901), as JSON patches use them.
 //!
-//! Keys are escaped here and nowhere else: `/` and `~` in a label name must not become steps.
+//! Only this module escapes keys: `/` and `~` in a label name must not become separators.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::{FieldPath, PathSegment};
 
-/// A place in a JSON document: `/metadata/labels/example.com~1team`.
+/// A location in a JSON document: `/metadata/labels/example.com~1team`.
 ///
 /// ```
 /// use klient_core::JsonPointer;
@@ -20,17 +20,17 @@ use crate::{FieldPath, PathSegment};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct JsonPointer {
-    // Escaped; empty, or begins with `/`.
+    // The escaped text: empty, or begins with `/`.
     text: String,
 }
 
 impl JsonPointer {
-    /// The whole document.
+    /// Returns the pointer to the whole document.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A key of the object here.
+    /// Appends a key of an object.
     #[must_use]
     pub fn field(mut self, name: &str) -> Self {
         self.text.push('/');
@@ -44,26 +44,26 @@ impl JsonPointer {
         self
     }
 
-    /// An item of the list here, counted from zero.
+    /// Appends the index of a list item, counted from zero.
     #[must_use]
     pub fn index(self, index: usize) -> Self {
         self.field(&index.to_string())
     }
 
-    /// The place after the last item of the list here, to add to.
+    /// Appends the position after the last item of a list, to add an item.
     #[must_use]
     pub fn end(self) -> Self {
         self.field("-")
     }
 
-    /// The escaped text.
+    /// Returns the escaped text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The steps from the root, not escaped.
+    /// Iterates over the unescaped segments from the root.
     pub fn tokens(&self) -> impl Iterator<Item = String> {
-        // The first part is what stands before the first `/`: nothing.
+        // The part before the first `/` is empty.
         self.text.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"))
     }
 }
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for JsonPointer {
     }
 }
 
-/// A text that is not a JSON pointer: says where and why.
+/// An error of parsing a JSON pointer, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseJsonPointerError {
     text: String,
@@ -136,13 +136,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn follows_a_field_path() {
+    fn pointer_is_created_from_a_field_path() {
         let path: FieldPath = "metadata.annotations['a/b~c'][0]".parse().unwrap();
         assert_eq!(JsonPointer::from(&path).to_string(), "/metadata/annotations/a~1b~0c/0");
     }
 
     #[test]
-    fn says_where_and_why_a_pointer_is_wrong() {
+    fn parse_error_has_position_and_reason() {
         for (text, at, why) in [
             ("a", 0, "expected `/` or nothing"),
             ("/a~", 2, "expected `~0` or `~1`"),
@@ -155,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_keys_are_found_where_they_point(keys in prop::collection::vec("[/~0-1a\\-.é]{0,4}", 0..5)) {
+        fn pointer_finds_any_keys(keys in prop::collection::vec("[/~0-1a\\-.é]{0,4}", 0..5)) {
             let pointer = keys.iter().fold(JsonPointer::root(), |pointer, key| pointer.field(key));
             prop_assert_eq!(pointer.tokens().collect::<Vec<_>>(), keys.clone());
             prop_assert_eq!(pointer.as_str().parse::<JsonPointer>().unwrap(), pointer.clone());

@@ -1,11 +1,11 @@
-//! What label keys and label values may look like.
+//! The syntax of label keys and label values.
 //!
 //! A key is `name` or `prefix/name`, where the prefix is a DNS subdomain. Annotation keys follow the same rule.
 //! In client-go: `IsQualifiedName` and `IsValidLabelValue` of `k8s.io/apimachinery/pkg/util/validation`.
 
 use std::fmt;
 
-/// Checks that a text can be a label's key.
+/// Checks the syntax of a label key.
 ///
 /// ```
 /// use klient_core::validate_label_key;
@@ -17,24 +17,25 @@ use std::fmt;
 ///
 /// # Errors
 ///
-/// If it is not a qualified name.
+/// Returns an error if the key is not a qualified name.
 #[doc(alias = "IsQualifiedName")]
 #[doc(alias = "IsLabelKey")]
 pub fn validate_label_key(key: &str) -> Result<(), LabelSyntaxError> {
     check_key(key).map_err(|(at, why)| LabelSyntaxError { what: "key", text: key.to_owned(), at, why })
 }
 
-/// Checks that a text can be a label's value.
+/// Checks the syntax of a label value.
 ///
 /// # Errors
 ///
-/// If it is longer than 63 bytes or holds other characters than letters, digits, `-`, `_` and `.`.
+/// Returns an error if the value is longer than 63 bytes or contains characters other than letters, digits, `-`, `_`
+/// and `.`.
 #[doc(alias = "IsValidLabelValue")]
 pub fn validate_label_value(value: &str) -> Result<(), LabelSyntaxError> {
     check_value(value).map_err(|(at, why)| LabelSyntaxError { what: "value", text: value.to_owned(), at, why })
 }
 
-/// Where in a key a fault is, and what it is.
+/// Returns the position and the reason if a key is invalid.
 pub(crate) fn check_key(key: &str) -> Result<(), Fault> {
     let Some((prefix, name)) = key.split_once('/') else { return check_name(key) };
     check_subdomain(prefix)?;
@@ -45,7 +46,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), Fault> {
     check_name(name).map_err(|(at, why)| (name_at + at, why))
 }
 
-/// Where in a value a fault is, and what it is.
+/// Returns the position and the reason if a value is invalid.
 pub(crate) fn check_value(value: &str) -> Result<(), Fault> {
     if value.is_empty() { Ok(()) } else { check_name(value) }
 }
@@ -92,7 +93,7 @@ fn check_ends(text: &str, why: &'static str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A text that can be no label key or no label value: says where and why.
+/// An error of checking a label key or value, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelSyntaxError {
     what: &'static str,
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accepts_qualified_names() {
+    fn qualified_names_are_valid_keys() {
         for key in
             ["a", "A_b-c.d", "1", "example.com/MyName", "a-b.c/x", &format!("{}/x", "a".repeat(253)), &"x".repeat(63)]
         {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_and_why_a_key_is_wrong() {
+    fn key_error_has_position_and_reason() {
         for (key, at, why) in [
             ("", 0, "expected a name"),
             ("a/", 2, "expected a name"),
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_values_that_are_no_names() {
+    fn invalid_values_are_rejected() {
         for value in ["a b", "/", "-", "a_", &"x".repeat(64)] {
             assert!(validate_label_value(value).is_err(), "{value}");
         }

@@ -1,8 +1,8 @@
-//! The Kubernetes vocabulary that all klient crates share.
+//! The Kubernetes types that all klient crates share.
 //!
-//! Data and pure functions only: no sockets, no files, no async runtime.
-//! Built-in kinds are `k8s-openapi`'s types, unchanged; this crate adds what is said *about* objects:
-//! names of kinds, keys, options, selectors, statuses, and how a request for them looks on the wire.
+//! It contains data and pure functions only: no sockets, no files, no async runtime.
+//! Built-in kinds are `k8s-openapi`'s types, unchanged. This crate adds names of kinds, keys, options, selectors,
+//! statuses, and the requests for objects.
 
 mod api_resource;
 mod dynamic;

@@ -1,6 +1,6 @@
-//! A list of objects, with the version it was read at and the token to read on.
+//! A list of objects, with its version and the token of the next page.
 //!
-//! Reads what servers send, `items: null` and absent type fields included; always writes an array.
+//! Reading accepts `items: null` and absent type fields, as servers send them. Writing always writes an array.
 
 use std::{slice, vec};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStru
 
 use crate::{ResourceVersion, TypeMeta};
 
-/// One answer to a list request.
+/// The response to a list request.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -27,41 +27,41 @@ use crate::{ResourceVersion, TypeMeta};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct List<K> {
-    /// What the list says it is. Without it, a list is written as `<kind of K>List`.
+    /// The `apiVersion` and `kind` of the list. If absent, a list is written as `<kind of K>List`.
     pub types: Option<TypeMeta>,
-    /// Version and continue token.
+    /// The version and the continue token.
     pub metadata: ListMeta,
     /// The objects.
     pub items: Vec<K>,
 }
 
 impl<K> List<K> {
-    /// A complete list of objects, read at no version in particular.
+    /// Creates a complete list of objects without a version.
     pub fn new(items: Vec<K>) -> Self {
         Self { types: None, metadata: ListMeta::default(), items }
     }
 
-    /// The token to ask for the next page with; nothing, if this is the last one.
+    /// Returns the token of the next page, or `None` if this is the last one.
     pub fn continue_token(&self) -> Option<&str> {
         self.metadata.continue_.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// How many items follow on further pages, if the server counted them; it does not when selectors are used.
+    /// Returns the number of items on further pages, if the server counted them. It does not with selectors.
     pub fn remaining_item_count(&self) -> Option<u64> {
         self.metadata.remaining_item_count.and_then(|count| u64::try_from(count).ok())
     }
 
-    /// The version of the whole list, from which a watch goes on; empty if the server gave none.
+    /// Returns the version of the whole list, from which a watch can start. It is empty if the server sent none.
     pub fn resource_version(&self) -> ResourceVersion {
         self.metadata.resource_version.as_deref().unwrap_or_default().into()
     }
 
-    /// The objects, one by one.
+    /// Iterates over the objects.
     pub fn iter(&self) -> slice::Iter<'_, K> {
         self.items.iter()
     }
 
-    /// The objects, one by one, to be changed.
+    /// Iterates over mutable references to the objects.
     pub fn iter_mut(&mut self) -> slice::IterMut<'_, K> {
         self.items.iter_mut()
     }
@@ -152,14 +152,14 @@ mod tests {
     use crate::{DynamicObject, PartialObjectMeta};
 
     #[test]
-    fn reads_lists_without_items_metadata_or_kind() {
+    fn list_is_read_without_items_metadata_or_kind() {
         for value in [json!({}), json!({"items": null, "metadata": null}), json!({"items": [], "metadata": {}})] {
             assert_eq!(serde_json::from_value::<List<Deployment>>(value).unwrap(), List::default());
         }
     }
 
     #[test]
-    fn writes_the_kind_of_its_items_unless_told_otherwise() {
+    fn list_is_written_with_the_kind_of_its_items_by_default() {
         let check = |list: serde_json::Value, api_version: &str, kind: &str| {
             assert_eq!(
                 list,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_or_version_is_none() {
+    fn empty_token_or_version_is_treated_as_absent() {
         let list: List<Deployment> = serde_json::from_value(json!({
             "metadata": {"continue": "", "remainingItemCount": -1}, "items": [],
         }))
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_as_it_was_written() {
+    fn list_round_trips() {
         let value = json!({
             "apiVersion": "apps/v1", "kind": "DeploymentList",
             "metadata": {"resourceVersion": "9", "continue": "t", "remainingItemCount": 3},

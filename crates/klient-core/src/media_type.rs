@@ -1,7 +1,7 @@
-//! Names of the forms in which objects travel: values of `Accept` and `Content-Type`.
+//! Media types of objects: values of `Accept` and `Content-Type`.
 //!
-//! A form that is asked for with `as=` may not be known to a server, so that such a value of `Accept` that is sent to
-//! any server should list a plain form after it: see [`preferring`].
+//! A server may not support a format with `as=`, so a value of `Accept` for arbitrary servers should list a plain
+//! format after it: see [`preferring`].
 
 /// Objects as JSON.
 pub const JSON: &str = "application/json";
@@ -9,9 +9,9 @@ pub const JSON: &str = "application/json";
 pub const YAML: &str = "application/yaml";
 /// Objects as protobuf: built-in kinds only.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// A watch as protobuf frames, each with its length before it.
+/// A watch as protobuf frames, each prefixed with its length.
 pub const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
-/// A watch as JSON, one event after another.
+/// A watch as JSON events.
 pub const JSON_WATCH: &str = "application/json;stream=watch";
 
 /// A [`Patch::json`](crate::Patch::json).
@@ -32,20 +32,20 @@ pub const PARTIAL_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=Parti
 /// The metadata of the objects of a list, as protobuf.
 pub const PARTIAL_LIST_PROTOBUF: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// Objects as rows for people to read, as JSON.
+/// Objects as rows of a table, as JSON.
 pub const TABLE_JSON: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/// All groups, versions and resources of a server in one answer, in the current form.
+/// All groups, versions and resources of a server in one document, in the current version.
 pub const AGGREGATED_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// What to ask for at `/api` and `/apis`: the current form, else the one before it, else the old one.
+/// The `Accept` value for `/api` and `/apis`: the current aggregated format, its beta version, or the unaggregated one.
 pub const ACCEPT_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-/// What to ask for where protobuf is known: protobuf, else JSON.
+/// The `Accept` value for protobuf, or else JSON.
 pub const ACCEPT_PROTOBUF_OR_JSON: &str = "application/vnd.kubernetes.protobuf,application/json";
-/// The same for a watch.
+/// The `Accept` value for a watch as protobuf, or else JSON.
 pub const ACCEPT_PROTOBUF_OR_JSON_WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch,application/json";
 
-/// The value of `Accept` that asks for the first form that the server has.
+/// Returns the value of `Accept` that selects the first of these formats that the server supports.
 ///
 /// ```
 /// use klient_core::media_type;
@@ -59,12 +59,12 @@ pub fn preferring(media_types: &[&str]) -> String {
     media_types.join(",")
 }
 
-/// Whether a value of `Content-Type` says protobuf, whatever its parameters.
+/// Returns whether a value of `Content-Type` is protobuf, with any parameters.
 pub fn is_protobuf(content_type: &str) -> bool {
     essence(content_type).eq_ignore_ascii_case(PROTOBUF)
 }
 
-/// Whether a value of `Content-Type` says JSON, whatever its parameters.
+/// Returns whether a value of `Content-Type` is JSON, with any parameters.
 pub fn is_json(content_type: &str) -> bool {
     essence(content_type).eq_ignore_ascii_case(JSON)
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_forms_apart_whatever_their_parameters() {
+    fn media_types_are_recognized_with_any_parameters() {
         for content_type in [PROTOBUF, PROTOBUF_WATCH, PARTIAL_PROTOBUF, "Application/VND.kubernetes.Protobuf ;x=y"] {
             assert!(is_protobuf(content_type) && !is_json(content_type));
         }

@@ -1,6 +1,6 @@
 //! The key of an object within its kind: namespace and name.
 //!
-//! One shared allocation, cheap to clone, because keys are copied through queues, stores and indices.
+//! A key is one shared allocation and cheap to clone, because keys are passed through queues, stores and indices.
 //! In client-go: the `ns/name` strings of `cache.MetaNamespaceKeyFunc`.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 use arcstr::ArcStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Names an object within its kind: `ns/name`, or `name` for cluster-scoped kinds.
+/// The name of an object within its kind: `ns/name`, or `name` for cluster-scoped kinds.
 ///
 /// ```
 /// use klient_core::ObjectKey;
@@ -26,15 +26,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[doc(alias = "NamespacedName")]
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
-    // `namespace/name`, or `name` alone. One word, and the length another: keys are handed on all the time, and two words
-    // travel in registers.
+    // `namespace/name`, or `name` alone. The pointer is one word and the length another, so that a key is passed in
+    // registers.
     text: ArcStr,
-    // Length of the namespace; 0 when there is none, since a namespace is never empty.
+    // The length of the namespace, or 0 if there is none, because a namespace is never empty.
     namespace_len: usize,
 }
 
 impl ObjectKey {
-    /// Key of an object in a namespace. An empty namespace gives the key of a cluster-scoped object.
+    /// Creates the key of an object in a namespace. An empty namespace gives the key of a cluster-scoped object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() {
             return Self::cluster(name);
@@ -45,16 +45,16 @@ impl ObjectKey {
             rest[0] = b'/';
             rest[1..].copy_from_slice(name.as_bytes());
         });
-        // Texts put together are a text.
+        // The concatenation of strings is a string.
         Self { text: filled.unwrap_or_default(), namespace_len: namespace.len() }
     }
 
-    /// Key of a cluster-scoped object.
+    /// Creates the key of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
         Self { text: name.into(), namespace_len: 0 }
     }
 
-    /// Key of the object that this metadata belongs to; an absent name is empty.
+    /// Returns the key of an object. A missing name is empty.
     pub fn of<K: crate::Resource>(object: &K) -> Self {
         let metadata = object.metadata();
         Self::namespaced(
@@ -63,12 +63,12 @@ impl ObjectKey {
         )
     }
 
-    /// The namespace, if the object lives in one.
+    /// Returns the namespace, if the object is namespaced.
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..self.namespace_len).filter(|namespace| !namespace.is_empty())
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         match self.namespace_len {
             0 => &self.text,
@@ -76,7 +76,7 @@ impl ObjectKey {
         }
     }
 
-    /// The `ns/name` form.
+    /// Returns the `ns/name` text.
     #[inline]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -84,7 +84,7 @@ impl ObjectKey {
 }
 
 impl Hash for ObjectKey {
-    // The text says nearly everything, and this is done for every step that a key takes.
+    // Only the text is hashed, because it nearly identifies the key and hashing is frequent.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.text.as_bytes());
@@ -109,7 +109,7 @@ impl<K: crate::Resource> From<&K> for ObjectKey {
     }
 }
 
-/// Serializes as the text that it prints: `namespace/name` or `name`.
+/// Serializes as text: `namespace/name` or `name`.
 impl Serialize for ObjectKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
@@ -138,7 +138,7 @@ impl FromStr for ObjectKey {
     }
 }
 
-/// A text that is neither `name` nor `namespace/name`.
+/// An error of parsing an object key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseObjectKeyError {
     text: String,
@@ -146,7 +146,7 @@ pub struct ParseObjectKeyError {
 
 impl fmt::Display for ParseObjectKeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "object key {:?} is neither `name` nor `namespace/name`", self.text)
+        write!(f, "object key {:?}: expected `name` or `namespace/name`", self.text)
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_and_parses_both_forms() {
+    fn key_prints_and_parses_both_forms() {
         for (text, namespace, name) in [("web", None, "web"), ("default/web", Some("default"), "web")] {
             let key: ObjectKey = text.parse().unwrap();
             assert_eq!((key.namespace(), key.name()), (namespace, name));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_is_not_a_key() {
+    fn invalid_key_is_rejected() {
         for text in ["", "/", "/web", "default/", "a/b/c"] {
             let error = text.parse::<ObjectKey>().unwrap_err();
             assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_have_equal_hashes_however_they_were_made() {
+    fn equal_keys_have_equal_hashes() {
         let hash = |key: &ObjectKey| BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         let key = ObjectKey::namespaced("default", "web");
         assert_eq!(hash(&key), hash(&"default/web".parse().unwrap()));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_cluster_scoped_key_from_a_namespaced_one() {
+    fn cluster_scoped_key_differs_from_a_namespaced_one() {
         assert_ne!(ObjectKey::cluster("a/b"), ObjectKey::namespaced("a", "b"));
         assert_eq!(ObjectKey::namespaced("", "node-1"), ObjectKey::cluster("node-1"));
     }

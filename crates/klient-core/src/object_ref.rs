@@ -1,7 +1,7 @@
 //! A reference to one object of any kind.
 //!
-//! Names the object by kind and key; with a UID, it names that very object and not a later one of the same name.
-//! In client-go: `corev1.ObjectReference` and `tools/reference`.
+//! It names the object by kind and key. With a UID, it refers to that very object and not to a later one of the same
+//! name. In client-go: `corev1.ObjectReference` and `tools/reference`.
 
 use std::{fmt, str::FromStr};
 
@@ -13,13 +13,13 @@ use crate::{
     ApiResource, GroupKind, GroupVersion, GroupVersionKind, ObjectKey, ParseGroupVersionError, Resource, StaticScope,
 };
 
-/// Which object: kind, key, and UID if known.
+/// A reference to an object: kind, key, and UID if known.
 ///
 /// ```
 /// use klient_core::{GroupVersionKind, ObjectKey, ObjectRef};
 ///
 /// let web = ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::namespaced("default", "web"));
-/// assert_eq!(web.to_string(), "Deployment.apps default/web");
+/// assert_eq!(web.to_string(), "Deployment.v1.apps default/web");
 /// ```
 #[doc(alias = "ObjectReference")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,31 +35,31 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// Refers to the object of that kind and key.
+    /// Creates a reference to the object of that kind and key.
     pub fn new(gvk: GroupVersionKind, key: ObjectKey) -> Self {
         Self { gvk, key, uid: None }
     }
 
-    /// Refers to the object of that resource and key.
+    /// Creates a reference to the object of that resource and key.
     pub fn of_resource(resource: &ApiResource, key: ObjectKey) -> Self {
         Self::new(resource.gvk(), key)
     }
 
-    /// Refers to an object that is at hand; nothing, if it does not say its kind.
+    /// Returns a reference to an object, or `None` if its kind is unknown.
     #[doc(alias = "GetReference")]
     pub fn of<K: Resource>(object: &K) -> Option<Self> {
         let uid = object.metadata().uid.clone().filter(|uid| !uid.is_empty());
         Some(Self { gvk: GroupVersionKind::of_object(object)?, key: ObjectKey::of(object), uid })
     }
 
-    /// Refers to the owner of an object.
+    /// Returns a reference to the owner of an object.
     ///
-    /// An owner is in the namespace of what it owns, or cluster-scoped, which the reference does not tell: pass the
-    /// namespace only if the owner's kind has one.
+    /// An owner is in the namespace of the object, or cluster-scoped. The reference does not tell which: pass the
+    /// namespace only if the owner's kind is namespaced.
     ///
     /// # Errors
     ///
-    /// If the `apiVersion` of the reference is not one.
+    /// Returns an error if the `apiVersion` of the reference is invalid.
     pub fn of_owner(owner: &OwnerReference, namespace: Option<&str>) -> Result<Self, ParseGroupVersionError> {
         Ok(Self {
             gvk: owner.api_version.parse::<GroupVersion>()?.with_kind(owner.kind.clone()),
@@ -75,7 +75,7 @@ impl ObjectRef {
         self
     }
 
-    /// The kind without its version.
+    /// Returns the kind without its version.
     pub fn group_kind(&self) -> GroupKind {
         self.gvk.group_kind()
     }
@@ -90,7 +90,7 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// Parses what [`Display`](fmt::Display) prints. The UID is not part of it.
+/// Parses the format of [`Display`](fmt::Display), which does not contain the UID.
 impl FromStr for ObjectRef {
     type Err = ParseObjectRefError;
 
@@ -107,7 +107,7 @@ impl FromStr for ObjectRef {
     }
 }
 
-/// A text that is not a reference such as `Deployment.v1.apps shop/web`.
+/// An error of parsing a reference such as `Deployment.v1.apps shop/web`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseObjectRefError {
     text: String,
@@ -115,7 +115,7 @@ pub struct ParseObjectRefError {
 
 impl fmt::Display for ParseObjectRefError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "object reference {:?} is not `Kind.version.group namespace/name`", self.text)
+        write!(f, "object reference {:?}: expected `Kind.version.group namespace/name`", self.text)
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use crate::DynamicObject;
 
     #[test]
-    fn refers_to_objects_and_their_owners() {
+    fn reference_is_created_from_objects_and_owners() {
         let metadata = ObjectMeta { name: Some("n1".into()), uid: Some("u1".into()), ..ObjectMeta::default() };
         let node = Node { metadata, ..Node::default() };
         let reference = ObjectRef::of(&node).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn converts_to_an_object_reference_and_back() {
+    fn reference_converts_to_an_object_reference_and_back() {
         let reference =
             ObjectRef::new(GroupVersionKind::new("apps", "v1", "Deployment"), ObjectKey::namespaced("default", "web"))
                 .uid("u");

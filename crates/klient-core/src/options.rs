@@ -1,8 +1,8 @@
-//! What a request may ask for besides its object: one struct for each verb.
+//! The options of requests: one struct for each verb.
 //!
-//! Every option is checked before a request is made from it, so that a mistake is named where it was made and never
-//! sent: by the rules of a real server, and where one would ignore an option or do what nobody means by it.
-//! Fields are for reading; the methods set them.
+//! Every option is checked before a request is built, so that a mistake is reported where it was made and never sent.
+//! The rules are those of a real server, with additional ones for options that a server would ignore or misinterpret.
+//! Read the fields, and set them with the methods.
 
 mod apply;
 mod delete;
@@ -27,20 +27,20 @@ pub use self::{
 };
 use crate::Query;
 
-/// What a server does with fields that it does not know, or that are given twice.
+/// How a server treats unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldValidation {
-    /// Drops them in silence.
+    /// The server drops them silently.
     Ignore,
-    /// Drops them and sends a warning; what servers do by default.
+    /// The server drops them and sends a warning. This is the default.
     Warn,
-    /// Refuses the request.
+    /// The server rejects the request.
     Strict,
 }
 
 impl FieldValidation {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ignore => "Ignore",
@@ -56,7 +56,7 @@ impl fmt::Display for FieldValidation {
     }
 }
 
-/// An option that no server would take: says which one and why.
+/// An option that every server would reject, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidOptionError {
     option: &'static str,
@@ -68,7 +68,7 @@ impl InvalidOptionError {
         Self { option, why: why.into() }
     }
 
-    /// The name of the option on the wire, such as `fieldManager`.
+    /// Returns the name of the option on the wire, such as `fieldManager`.
     pub fn option(&self) -> &'static str {
         self.option
     }
@@ -82,7 +82,7 @@ impl fmt::Display for InvalidOptionError {
 
 impl std::error::Error for InvalidOptionError {}
 
-/// The options that every write has.
+/// The options of every write.
 struct WriteQuery<'a> {
     dry_run: bool,
     field_manager: Option<&'a str>,
@@ -106,10 +106,10 @@ const MAX_FIELD_MANAGER_BYTES: usize = 128;
 fn validate_field_manager(manager: &str) -> Result<(), InvalidOptionError> {
     let fail = |why: String| Err(InvalidOptionError::new("fieldManager", why));
     if manager.is_empty() {
-        return fail("is empty: leave it out to be named after the user agent".to_owned());
+        return fail("is empty: omit it to use the user agent".to_owned());
     }
     if manager.len() > MAX_FIELD_MANAGER_BYTES {
-        return fail(format!("has {} bytes, may have {MAX_FIELD_MANAGER_BYTES}", manager.len()));
+        return fail(format!("has {} bytes, at most {MAX_FIELD_MANAGER_BYTES} are allowed", manager.len()));
     }
     let unprintable = |c: char| c.is_control() || (c.is_whitespace() && c != ' ');
     match manager.char_indices().find(|(_, c)| unprintable(*c)) {
@@ -118,16 +118,16 @@ fn validate_field_manager(manager: &str) -> Result<(), InvalidOptionError> {
     }
 }
 
-/// Whole seconds, of which the API knows only so many; a part of a second counts as one.
+/// Returns whole seconds, rounded up and capped to the range of the API.
 fn whole_seconds(duration: Duration) -> i64 {
     let seconds = duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0));
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
-/// A time limit on a list or watch; a server reads 0 as its own default, which nobody means by it.
+/// Returns the timeout of a list or watch. Zero is rejected, because a server would use its default.
 fn timeout_seconds(timeout: Option<Duration>) -> Result<Option<i64>, InvalidOptionError> {
     match timeout {
-        Some(Duration::ZERO) => Err(InvalidOptionError::new("timeoutSeconds", "is zero: leave it out for no limit")),
+        Some(Duration::ZERO) => Err(InvalidOptionError::new("timeoutSeconds", "is zero: omit it for no limit")),
         timeout => Ok(timeout.map(whole_seconds)),
     }
 }

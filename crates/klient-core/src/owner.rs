@@ -1,7 +1,7 @@
-//! Owners of objects: how to name one, and how to find the one that controls.
+//! Owner references: creating them, and finding the controller of an object.
 //!
-//! An owner is identified by its UID. Group and kind tell which controller may care; the version in a reference is just
-//! the one its writer used, and never decides. In client-go: `metav1.NewControllerRef` and `GetControllerOf`.
+//! An owner is identified by its UID. Group and kind select the responsible controller. The version in a reference is
+//! the one that its writer used, and is ignored. In client-go: `metav1.NewControllerRef` and `GetControllerOf`.
 
 mod set;
 
@@ -13,12 +13,12 @@ use crate::{GroupKind, GroupVersion, GroupVersionKind, Resource, TypeMeta};
 
 pub use self::set::{SetOwnerError, set_controller_ref};
 
-/// A reference to an owner that does not control: the object is deleted when its last owner is.
+/// Returns a reference to an owner that is not the controller: the object is deleted with its last owner.
 ///
 /// # Errors
 ///
-/// If the owner has no name, no UID or no known kind: servers refuse such references. An object has a UID once it is
-/// stored.
+/// Returns an error if the owner has no name, no UID or no known kind, because servers reject such references. An
+/// object has a UID once it is stored.
 pub fn owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError> {
     let missing = |what| OwnerRefError { what };
     let types = TypeMeta::from(&GroupVersionKind::of_object(owner).ok_or(missing("a kind"))?);
@@ -33,8 +33,8 @@ pub fn owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError
     })
 }
 
-/// A reference to the owner that controls the object, of which there is at most one. It blocks the owner's foreground
-/// deletion until the object is gone.
+/// Returns a reference to the controller of an object, of which there is at most one. It blocks the owner's foreground
+/// deletion until the object is deleted.
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -53,31 +53,31 @@ pub fn owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError
 ///
 /// # Errors
 ///
-/// Those of [`owner_ref`].
+/// Returns the errors of [`owner_ref`].
 #[doc(alias = "NewControllerRef")]
 pub fn controller_owner_ref<K: Resource>(owner: &K) -> Result<OwnerReference, OwnerRefError> {
     Ok(OwnerReference { controller: Some(true), block_owner_deletion: Some(true), ..owner_ref(owner)? })
 }
 
-/// The owner that controls an object, if one does.
+/// Returns the controller of an object, if any.
 #[doc(alias = "GetControllerOf")]
 pub fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
-/// Whether the object with that UID controls this one.
+/// Returns whether the object with that UID controls this one.
 pub fn is_controlled_by(metadata: &ObjectMeta, uid: &str) -> bool {
-    // No object has an empty UID, so two of them do not make a match.
+    // No object has an empty UID, so two empty ones do not match.
     !uid.is_empty() && controller_of(metadata).is_some_and(|owner| owner.uid == uid)
 }
 
-/// Whether an owner is of that kind, in whichever version.
+/// Returns whether an owner is of that kind, in any version.
 pub fn is_owner_of_kind(owner: &OwnerReference, kind: &GroupKind) -> bool {
     owner.kind == kind.kind
         && owner.api_version.parse::<GroupVersion>().is_ok_and(|version| version.group == kind.group)
 }
 
-/// An object that cannot be an owner: says what it lacks.
+/// An error of referring to an object that cannot be an owner, with the missing part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerRefError {
     what: &'static str,
@@ -85,7 +85,7 @@ pub struct OwnerRefError {
 
 impl fmt::Display for OwnerRefError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an owner needs {}", self.what)
+        write!(f, "owner must have {}", self.what)
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn names_an_owner_as_servers_want_it() {
+    fn owner_ref_has_the_fields_that_servers_require() {
         let owner = controller_owner_ref(&deployment("web", "u")).unwrap();
         assert_eq!((owner.api_version.as_str(), owner.kind.as_str()), ("apps/v1", "Deployment"));
         assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
@@ -112,18 +112,18 @@ mod tests {
         let mut dynamic = DynamicObject::from_typed(&deployment("web", "u")).unwrap();
         assert_eq!(controller_owner_ref(&dynamic), Ok(owner));
         dynamic.types = None;
-        assert_eq!(owner_ref(&dynamic).unwrap_err().to_string(), "an owner needs a kind");
+        assert_eq!(owner_ref(&dynamic).unwrap_err().to_string(), "owner must have a kind");
     }
 
     #[test]
-    fn an_object_that_is_not_stored_cannot_own() {
+    fn object_that_is_not_stored_cannot_be_an_owner() {
         let error = owner_ref(&deployment("web", "")).unwrap_err();
-        assert_eq!(error.to_string(), "an owner needs a UID: it is not stored yet");
-        assert_eq!(owner_ref(&deployment("", "u")).unwrap_err().to_string(), "an owner needs a name");
+        assert_eq!(error.to_string(), "owner must have a UID: it is not stored yet");
+        assert_eq!(owner_ref(&deployment("", "u")).unwrap_err().to_string(), "owner must have a name");
     }
 
     #[test]
-    fn finds_the_one_owner_that_controls() {
+    fn controller_of_returns_the_controlling_owner() {
         let plain = owner_ref(&deployment("a", "1")).unwrap();
         let controller = controller_owner_ref(&deployment("b", "2")).unwrap();
         let owned = |owners| ObjectMeta { owner_references: owners, ..ObjectMeta::default() };
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_owners_by_group_and_kind_in_any_version() {
+    fn owner_is_matched_by_kind_in_any_version() {
         let kind = GroupKind::new("apps", "Deployment");
         for (api_version, name, expected) in [
             ("apps/v1", "Deployment", true),

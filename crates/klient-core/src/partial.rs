@@ -1,7 +1,7 @@
-//! The metadata of an object and nothing else of it.
+//! Metadata-only objects.
 //!
-//! A server sends this form when asked for it, at a fraction of the size. The kind of the object it belongs to is in
-//! the type, not in the value, as on the wire every kind is called `PartialObjectMetadata`.
+//! A server sends this format on request, at a fraction of the size. The kind of the object is in the type and not in
+//! the value, because on the wire every kind is `PartialObjectMetadata`.
 
 use std::{fmt, marker::PhantomData};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::Se
 
 use crate::{ObjectKey, Resource, TypeMeta};
 
-/// The metadata of a `K`, as a resource of its own.
+/// The metadata of a `K`, as a resource.
 ///
 /// ```
 /// use k8s_openapi::{Metadata, api::core::v1::Pod};
@@ -20,7 +20,7 @@ use crate::{ObjectKey, Resource, TypeMeta};
 ///     r#"{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "web"}}"#,
 /// )?;
 /// assert_eq!(pod.metadata().name.as_deref(), Some("web"));
-/// // Requests for it go to where pods are.
+/// // Requests for it use the path of pods.
 /// assert_eq!(ApiResource::of::<PartialObjectMeta<Pod>>(), ApiResource::of::<Pod>());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -28,7 +28,7 @@ use crate::{ObjectKey, Resource, TypeMeta};
 pub struct PartialObjectMeta<K> {
     /// The metadata.
     pub metadata: ObjectMeta,
-    // `fn() -> K` and not `K`, so that this is `Send` and `Sync` whatever `K` is.
+    // `fn() -> K` and not `K`, so that the type is `Send` and `Sync` for any `K`.
     kind: PhantomData<fn() -> K>,
 }
 
@@ -41,7 +41,7 @@ impl<K> PartialObjectMeta<K> {
         Self { metadata, kind: PhantomData }
     }
 
-    /// The metadata of an object.
+    /// Returns the metadata of an object.
     pub fn of(object: &K) -> Self
     where
         K: Resource,
@@ -49,7 +49,7 @@ impl<K> PartialObjectMeta<K> {
         Self::new(object.metadata().clone())
     }
 
-    /// The `apiVersion` and `kind` of a list of these, whatever `K` is.
+    /// Returns the `apiVersion` and `kind` of a list of metadata, the same for any `K`.
     pub fn list_types() -> TypeMeta {
         TypeMeta::new(API_VERSION, "PartialObjectMetadataList")
     }
@@ -61,7 +61,7 @@ impl<K> From<ObjectMeta> for PartialObjectMeta<K> {
     }
 }
 
-/// The constants are `K`'s, since that is what requests are about.
+/// The constants are `K`'s, because requests use the path of `K`.
 impl<K: k8s_openapi::Resource> k8s_openapi::Resource for PartialObjectMeta<K> {
     const API_VERSION: &'static str = K::API_VERSION;
     const GROUP: &'static str = K::GROUP;
@@ -83,7 +83,7 @@ impl<K: k8s_openapi::Resource> k8s_openapi::Metadata for PartialObjectMeta<K> {
     }
 }
 
-// By hand, as derives would ask the same of `K`.
+// Implemented by hand, because derives would require the same traits of `K`.
 impl<K> Clone for PartialObjectMeta<K> {
     fn clone(&self) -> Self {
         Self::new(self.metadata.clone())
@@ -118,8 +118,8 @@ impl<K> Serialize for PartialObjectMeta<K> {
     }
 }
 
-/// Refuses objects that say they are something else: a server that does not know this form sends the whole object, and
-/// nobody would notice that nothing was saved.
+/// Rejects objects of another kind. A server that does not support this format sends the whole object, and the missing
+/// savings would not be noticed.
 impl<'de, K> Deserialize<'de> for PartialObjectMeta<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -140,7 +140,7 @@ impl<'de, K> Deserialize<'de> for PartialObjectMeta<K> {
         if !expected {
             let name = metadata.name.as_deref().unwrap_or_default();
             let key = ObjectKey::namespaced(metadata.namespace.as_deref().unwrap_or_default(), name);
-            return Err(D::Error::custom(format_args!("expected {KIND}, got {api_version} {kind} {key:?}")));
+            return Err(D::Error::custom(format_args!("expected {KIND}, found {api_version} {kind} {key:?}")));
         }
         Ok(Self::new(metadata))
     }
@@ -157,7 +157,7 @@ mod tests {
     type Partial = PartialObjectMeta<Deployment>;
 
     #[test]
-    fn reads_both_versions_and_none() {
+    fn partial_metadata_is_read_with_any_or_no_version() {
         for types in [
             json!({}),
             json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}),
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_whole_object_by_name() {
+    fn whole_object_is_rejected_with_its_name() {
         let value = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {}});
         let error = serde_json::from_value::<Partial>(value).unwrap_err().to_string();
-        assert_eq!(error, "expected PartialObjectMetadata, got apps/v1 Deployment \"web\"");
+        assert_eq!(error, "expected PartialObjectMetadata, found apps/v1 Deployment \"web\"");
     }
 
     #[test]
-    fn writes_the_wire_form_and_keeps_the_kind_in_the_type() {
+    fn partial_metadata_is_written_with_its_wire_kind() {
         let partial = Partial::new(ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() });
         assert_eq!(
             serde_json::to_value(&partial).unwrap(),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_resource_for_run_time_kinds_too() {
+    fn partial_metadata_supports_dynamic_kinds() {
         fn needs_resource<K: Resource>() {}
         needs_resource::<PartialObjectMeta<DynamicObject>>();
         assert_eq!(GroupVersionKind::of_object(&PartialObjectMeta::<DynamicObject>::default()), None);

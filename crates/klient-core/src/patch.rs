@@ -1,7 +1,7 @@
-//! Changes to a part of an object, in the four forms that servers take.
+//! Patches of an object, in the four formats that servers accept.
 //!
-//! The form decides the content type, and thereby what the body means; they are kept together so that they cannot
-//! disagree.
+//! The format determines the content type, and thereby the meaning of the body. Both are in one type, so that they
+//! cannot disagree.
 
 mod operation;
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 pub use self::operation::JsonPatchOperation;
 use crate::media_type;
 
-/// A change to a part of an object.
+/// A change of a part of an object.
 ///
-/// Anything that serializes will do: a `json!` value, a struct with the fields to change, a whole object. A value that cannot
-/// be serialized is an error of the request that carries the patch.
+/// Any serializable value is accepted: a `json!` value, a struct with the fields to change, a whole object. A value
+/// that cannot be serialized is an error of the request that sends the patch.
 ///
 /// ```
 /// use klient_core::{JsonPatchOperation, JsonPointer, Patch};
@@ -37,23 +37,23 @@ pub struct Patch {
     body: Result<Vec<u8>, EncodePatchError>,
 }
 
-/// The form of a [`Patch`], which its content type says.
+/// The format of a [`Patch`], which determines its content type.
 #[doc(alias = "PatchType")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PatchKind {
-    /// Steps to carry out.
+    /// A list of operations.
     Json,
     /// An object to merge.
     Merge,
     /// An object to merge by list keys.
     Strategic,
-    /// The fields that a manager wants.
+    /// The fields that a manager applies.
     Apply,
 }
 
 impl Patch {
-    /// Creates a JSON patch (RFC 6902): steps that are carried out in order, all or none.
+    /// Creates a JSON patch (RFC 6902): operations that are executed in order, all or none.
     pub fn json(operations: impl IntoIterator<Item = JsonPatchOperation>) -> Self {
         let operations: Vec<_> = operations.into_iter().map(|operation| operation.to_value()).collect();
         Self { kind: PatchKind::Json, body: Ok(Value::Array(operations).to_string().into_bytes()) }
@@ -76,12 +76,12 @@ impl Patch {
         Self { kind, body }
     }
 
-    /// Returns the form of the patch.
+    /// Returns the format of the patch.
     pub fn kind(&self) -> PatchKind {
         self.kind
     }
 
-    /// Returns the `Content-Type` to send the patch with.
+    /// Returns the `Content-Type` of the patch.
     pub fn content_type(&self) -> &'static str {
         self.kind.content_type()
     }
@@ -90,7 +90,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// If the value could not be serialized.
+    /// Returns an error if the value could not be serialized.
     pub fn body(&self) -> Result<&[u8], EncodePatchError> {
         self.body.as_deref().map_err(Clone::clone)
     }
@@ -111,7 +111,7 @@ impl fmt::Display for EncodePatchError {
 impl std::error::Error for EncodePatchError {}
 
 impl PatchKind {
-    /// The `Content-Type` of patches of this form.
+    /// Returns the `Content-Type` of this format.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Json => media_type::JSON_PATCH,
@@ -121,7 +121,7 @@ impl PatchKind {
         }
     }
 
-    /// The form that a `Content-Type` says, if it is a patch's; parameters such as a charset are ignored.
+    /// Returns the format of a `Content-Type`, if it is a patch's. Parameters such as a charset are ignored.
     pub fn from_content_type(content_type: &str) -> Option<Self> {
         let essence = content_type.split(';').next()?.trim();
         [Self::Json, Self::Merge, Self::Strategic, Self::Apply]
@@ -144,7 +144,7 @@ mod tests {
     use crate::JsonPointer;
 
     #[test]
-    fn each_form_has_its_content_type() {
+    fn each_format_has_its_content_type() {
         for (patch, content_type) in [
             (Patch::json([]), "application/json-patch+json"),
             (Patch::merge(json!({})), "application/merge-patch+json"),
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn patch_that_cannot_be_serialized_says_so_when_it_is_sent() {
+    fn unserializable_patch_fails_when_it_is_sent() {
         let keys_are_no_strings = std::collections::BTreeMap::from([(vec![1], 2)]);
         let error = Patch::merge(keys_are_no_strings).body().unwrap_err();
         assert_eq!(error.to_string(), "cannot serialize patch as JSON: key must be a string");
     }
 
     #[test]
-    fn a_json_patch_reads_back_from_its_body() {
+    fn json_patch_round_trips() {
         let at = |name: &str| JsonPointer::root().field(name);
         let operations = vec![
             JsonPatchOperation::test(at("a"), json!(null)),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_an_operation() {
+    fn operation_error_names_the_problem() {
         for (text, message) in [
             (r#"{"op": "add", "path": "/a"}"#, "missing field `value`"),
             (r#"{"op": "rename", "path": "/a"}"#, "unknown variant `rename`"),

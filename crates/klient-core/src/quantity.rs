@@ -1,8 +1,7 @@
 //! Amounts of resources, such as `500m` of CPU or `1536Mi` of memory.
 //!
-//! A quantity is an exact decimal number plus the family of suffixes it was written with. Two quantities are equal when
-//! their numbers are, whatever their format, so that `1000m == 1`.
-//! In client-go: `k8s.io/apimachinery/pkg/api/resource`.
+//! A quantity is an exact decimal number and the family of suffixes that it was written with. Two quantities are equal
+//! if their numbers are, whatever their format: `1000m == 1`. In client-go: `k8s.io/apimachinery/pkg/api/resource`.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
@@ -18,7 +17,7 @@ pub use parse::ParseQuantityError;
 
 /// An amount of a resource: an exact decimal number and a suffix family.
 ///
-/// Printing gives Kubernetes' canonical form: no fraction, the largest suffix that keeps the number whole.
+/// It prints in Kubernetes' canonical form: no fraction, and the largest suffix that keeps the number whole.
 ///
 /// ```
 /// use klient_core::Quantity;
@@ -33,14 +32,14 @@ pub use parse::ParseQuantityError;
 /// # Ok::<(), klient_core::ParseQuantityError>(())
 /// ```
 ///
-/// The number is exact up to 38 significant digits, twice what an `i64` holds; beyond that the last digit is rounded
-/// away from zero. Nothing finer than a billionth (`1n`) exists: finer amounts are rounded away from zero too, because
-/// somebody who asks for a little must not get nothing.
+/// The number is exact up to 38 significant digits, twice as many as in an `i64`. Beyond that, the last digit is
+/// rounded away from zero. The finest unit is a billionth (`1n`). Finer amounts are rounded away from zero, too, so
+/// that a small request does not become zero.
 #[doc(alias = "resource.Quantity")]
 #[doc(alias = "MustParse")]
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    // The number is `mantissa * 10^exponent`. Kept normalised, so that equal numbers have equal fields: no trailing
+    // The number is `mantissa * 10^exponent`. It is normalized, so that equal numbers have equal fields: no trailing
     // zero in the mantissa, and zero has exponent 0.
     mantissa: i128,
     // Never below `NANO`.
@@ -57,23 +56,24 @@ pub enum QuantityFormat {
     DecimalSi,
     /// Powers of 1024: `Ki Mi Gi Ti Pi Ei`, as in `12Mi`.
     ///
-    /// What 1024 cannot say without loss, and all below 1024, is printed as [`DecimalSi`](Self::DecimalSi).
+    /// Numbers below 1024, and those that are not exact in powers of 1024, are printed as
+    /// [`DecimalSi`](Self::DecimalSi).
     BinarySi,
-    /// Powers of ten written out, as in `12e6`.
+    /// Powers of ten as an exponent, as in `12e6`.
     DecimalExponent,
 }
 
 impl Quantity {
-    /// Nothing at all.
+    /// The quantity zero.
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0, format: QuantityFormat::DecimalSi };
 
-    /// A whole number of units.
+    /// Creates a whole number of units.
     #[doc(alias = "NewQuantity")]
     pub fn from_i64(value: i64, format: QuantityFormat) -> Self {
         Self::normalised(value.into(), 0, format)
     }
 
-    /// A number of thousandths.
+    /// Creates a number of thousandths.
     ///
     /// ```
     /// use klient_core::{Quantity, QuantityFormat};
@@ -85,30 +85,30 @@ impl Quantity {
         Self::normalised(value.into(), -3, format)
     }
 
-    /// The suffix family it prints with.
+    /// Returns the suffix family that it is printed with.
     pub fn format(&self) -> QuantityFormat {
         self.format
     }
 
-    /// The same number, printed with another suffix family.
+    /// Returns the same number with another suffix family.
     #[must_use]
     pub fn with_format(self, format: QuantityFormat) -> Self {
         Self { format, ..self }
     }
 
-    /// Whether the number is zero.
+    /// Returns whether the number is zero.
     pub fn is_zero(&self) -> bool {
         self.mantissa == 0
     }
 
-    /// Whether the number is below zero.
+    /// Returns whether the number is below zero.
     pub fn is_negative(&self) -> bool {
         self.mantissa < 0
     }
 
-    /// The number in whole units, rounded away from zero.
+    /// Returns the number in whole units, rounded away from zero.
     ///
-    /// What an `i64` cannot hold is capped.
+    /// A number outside the range of `i64` is capped.
     ///
     /// ```
     /// use klient_core::Quantity;
@@ -122,13 +122,13 @@ impl Quantity {
         self.scaled_value(0)
     }
 
-    /// The number in thousandths, rounded and capped like [`value`](Self::value).
+    /// Returns the number in thousandths, rounded and capped like [`value`](Self::value).
     #[doc(alias = "MilliValue")]
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(-3)
     }
 
-    /// The number in units of `10^scale`, rounded and capped like [`value`](Self::value).
+    /// Returns the number in units of `10^scale`, rounded and capped like [`value`](Self::value).
     #[doc(alias = "ScaledValue")]
     pub fn scaled_value(&self, scale: i32) -> i64 {
         let shift = i64::from(self.exponent) - i64::from(scale);
@@ -140,7 +140,7 @@ impl Quantity {
         i64::try_from(scaled).unwrap_or(if scaled < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The number in whole units, if it is whole and an `i64` holds it.
+    /// Returns the number in whole units, if it is whole and in the range of `i64`.
     #[doc(alias = "AsInt64")]
     pub fn as_i64(&self) -> Option<i64> {
         if self.exponent < 0 {
@@ -149,14 +149,14 @@ impl Quantity {
         arith::times_power_of_ten(self.mantissa, self.exponent.unsigned_abs().into())?.try_into().ok()
     }
 
-    /// The nearest `f64`; infinite where the number is out of its range.
+    /// Returns the nearest `f64`, infinite if the number is out of range.
     #[doc(alias = "AsApproximateFloat64")]
     pub fn as_f64_approximate(&self) -> f64 {
-        // The standard parser rounds correctly, which a product of two floats does not.
+        // The standard parser rounds correctly, unlike a product of two floats.
         format!("{}e{}", self.mantissa, self.exponent).parse().unwrap_or(f64::NAN)
     }
 
-    /// Builds the normalised form. The exponent must not be below [`NANO`], unless trailing zeros make up for it.
+    /// Builds the normalized form. The exponent must not be below [`NANO`], unless trailing zeros compensate for it.
     fn normalised(mut mantissa: i128, mut exponent: i32, format: QuantityFormat) -> Self {
         if mantissa == 0 {
             return Self { format, ..Self::ZERO };
@@ -193,8 +193,8 @@ impl From<Quantity> for ApiQuantity {
     }
 }
 
-/// Exponent of the finest unit there is, `1n`.
+/// The exponent of the finest unit, `1n`.
 const NANO: i32 = -9;
 
-/// So many digits fit a mantissa, whatever they are.
+/// The number of decimal digits that always fit in a mantissa.
 const SIGNIFICANT_DIGITS: u32 = 38;

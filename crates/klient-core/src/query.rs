@@ -1,6 +1,6 @@
-//! The query part of a request's address.
+//! The query of a request.
 //!
-//! Everything that goes in comes out as one parameter: values are escaped here and nowhere else.
+//! Every value becomes exactly one parameter. Only this module escapes values.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Adds one parameter; a parameter may be given more than once.
-    #[expect(clippy::needless_pass_by_value, reason = "so that numbers and texts can be given in place")]
+    /// Adds one parameter. A parameter may be added several times.
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers and strings inline")]
     pub fn append(&mut self, name: &str, value: impl ToString) -> &mut Self {
         let text = std::mem::take(&mut self.text);
         self.text = form_urlencoded::Serializer::new(text).append_pair(name, &value.to_string()).finish();
@@ -35,7 +35,7 @@ impl Query {
         }
     }
 
-    /// Adds one parameter that is only ever `true`.
+    /// Adds one parameter if it is `true`.
     pub(crate) fn append_flag(&mut self, name: &str, value: bool) -> &mut Self {
         self.append_option(name, value.then_some(true))
     }
@@ -49,7 +49,7 @@ impl Query {
         self
     }
 
-    /// The escaped text, without a `?`; empty if there are no parameters.
+    /// Returns the escaped text without a `?`. It is empty if there are no parameters.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -1,7 +1,7 @@
-//! Requests as values: a verb, a resource and options in, an `http::Request` out. Nothing is sent.
+//! Requests as values: builds an `http::Request` from a verb, a resource and options. Nothing is sent.
 //!
-//! A request that is built names exactly the object that was asked for: no name, namespace or option can change the
-//! path or add a parameter. Requests that every server would refuse, for their scope or their options, are not built.
+//! A request names exactly the requested object: no name, namespace or option can change the path or add a parameter.
+//! Requests that every server would reject, because of their scope or options, are not built.
 //! In client-go: `rest.Request`.
 
 mod error;
@@ -25,10 +25,10 @@ use crate::{
     ListOptions, Patch, PatchOptions, Query, UpdateOptions, WatchOptions, media_type,
 };
 
-/// Builds requests for one resource in one place.
+/// A builder of requests for one resource in one namespace.
 ///
-/// Address and query are set, scheme and host are not: they belong to the connection. Each request carries its [`Verb`]
-/// as an extension.
+/// Path and query are set; scheme and host belong to the connection. Each request contains its [`Verb`] as an
+/// extension.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -57,7 +57,7 @@ pub struct RequestBuilder<'a> {
 }
 
 impl<'a> RequestBuilder<'a> {
-    /// Requests for a resource in a namespace, in all of them, or outside.
+    /// Creates a builder for a resource in a namespace, in all namespaces, or of a cluster-scoped resource.
     pub fn new(resource: &'a ApiResource, target: Target) -> Self {
         Self {
             resource,
@@ -70,87 +70,88 @@ impl<'a> RequestBuilder<'a> {
         }
     }
 
-    /// Requests for a subresource of named objects, such as [`subresource::STATUS`].
+    /// Sets the subresource, such as [`subresource::STATUS`].
     #[must_use]
     pub fn subresource(mut self, name: impl Into<Cow<'a, str>>) -> Self {
         self.subresource = Some(name.into());
         self
     }
 
-    /// What to ask the object for behind its [`subresource::PROXY`]: a path, which is escaped.
+    /// Sets the path behind the [`subresource::PROXY`] of an object. It is escaped.
     #[must_use]
     pub fn proxy_path(mut self, path: impl Into<Cow<'a, str>>) -> Self {
         self.proxy_path = Some(path.into());
         self
     }
 
-    /// Sets the form of the answer, as the value of `Accept`; JSON if not set.
+    /// Sets the accepted format of the response, as the value of `Accept`; JSON by default.
     #[must_use]
     pub fn accept(mut self, media_type: impl Into<Cow<'a, str>>) -> Self {
         self.accept = media_type.into();
         self
     }
 
-    /// Sets the form in which the body of a create or update is given; JSON if not set.
+    /// Sets the format of the body of a create or update; JSON by default.
     #[must_use]
     pub fn content_type(mut self, media_type: impl Into<Cow<'a, str>>) -> Self {
         self.content_type = media_type.into();
         self
     }
 
-    /// Adds a query parameter, for subresources with parameters of their own; it stands after those of the options.
+    /// Adds a query parameter, for subresources with their own parameters. It follows those of the options.
     #[must_use]
     pub fn param(mut self, name: &str, value: impl ToString) -> Self {
         self.params.append(name, value);
         self
     }
 
-    /// Reads one object, or a subresource of it.
+    /// Builds a request that reads one object, or a subresource of it.
     ///
     /// # Errors
     ///
-    /// As for every verb: if a part of the path would change the path, if the scope does not fit, or if the options
-    /// make no sense.
+    /// As every verb, returns an error if a segment would change the path, if the scope does not fit, or if the options
+    /// are invalid.
     pub fn get(&self, name: &str, options: &GetOptions) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let query = query(|query| options.append_query(query))?;
         self.build(Verb::Get, Some(name), &query, None)
     }
 
-    /// Reads many objects.
+    /// Builds a request that reads many objects.
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get); and if a subresource is set, which has no lists.
+    /// Returns the errors of [`get`](Self::get), and an error if a subresource is set, because subresources have no
+    /// lists.
     pub fn list(&self, options: &ListOptions) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let query = query(|query| options.append_query(query))?;
         self.build(Verb::List, None, &query, None)
     }
 
-    /// Follows changes of many objects; of one with the field selector `metadata.name=<name>`.
+    /// Builds a request that watches many objects, or one with the field selector `metadata.name=<name>`.
     ///
     /// # Errors
     ///
-    /// See [`list`](Self::list).
+    /// Returns the errors of [`list`](Self::list).
     pub fn watch(&self, options: &WatchOptions) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let query = query(|query| options.append_query(query))?;
         self.build(Verb::Watch, None, &query, None)
     }
 
-    /// Makes an object, whose name is in the body.
+    /// Builds a request that creates an object, whose name is in the body.
     ///
     /// # Errors
     ///
-    /// See [`list`](Self::list); and if no single namespace is set for a kind that has them.
+    /// Returns the errors of [`list`](Self::list), and an error if no single namespace is set for a namespaced kind.
     pub fn create(&self, options: &CreateOptions, body: Vec<u8>) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let query = query(|query| options.append_query(query))?;
         self.build(Verb::Create, None, &query, Some((self.content_type.as_ref(), body)))
     }
 
-    /// Posts to a subresource of an object, such as [`subresource::EVICTION`].
+    /// Builds a request that posts to a subresource of an object, such as [`subresource::EVICTION`].
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get); and if no subresource is set.
+    /// Returns the errors of [`get`](Self::get), and an error if no subresource is set.
     pub fn create_subresource(
         &self,
         name: &str,
@@ -164,11 +165,11 @@ impl<'a> RequestBuilder<'a> {
         self.build(Verb::Create, Some(name), &query, Some((self.content_type.as_ref(), body)))
     }
 
-    /// Replaces an object, or a subresource of it.
+    /// Builds a request that replaces an object, or a subresource of it.
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get).
+    /// Returns the errors of [`get`](Self::get).
     pub fn update(
         &self,
         name: &str,
@@ -179,11 +180,11 @@ impl<'a> RequestBuilder<'a> {
         self.build(Verb::Update, Some(name), &query, Some((self.content_type.as_ref(), body)))
     }
 
-    /// Changes a part of an object, or of a subresource of it.
+    /// Builds a request that patches an object, or a subresource of it.
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get); and if the patch could not be serialized.
+    /// Returns the errors of [`get`](Self::get), and an error if the patch could not be serialized.
     pub fn patch(
         &self,
         name: &str,
@@ -195,11 +196,11 @@ impl<'a> RequestBuilder<'a> {
         self.build(Verb::Patch, Some(name), &query, Some((patch.content_type(), body.to_vec())))
     }
 
-    /// Applies fields to an object, or to a subresource of it: server-side apply, with a body of JSON or YAML.
+    /// Builds a request that applies fields to an object, or to a subresource of it, with a body of JSON or YAML.
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get).
+    /// Returns the errors of [`get`](Self::get).
     pub fn apply(
         &self,
         name: &str,
@@ -210,21 +211,21 @@ impl<'a> RequestBuilder<'a> {
         self.build(Verb::Patch, Some(name), &query, Some((media_type::APPLY_PATCH, body)))
     }
 
-    /// Deletes an object.
+    /// Builds a request that deletes an object.
     ///
     /// # Errors
     ///
-    /// See [`get`](Self::get).
+    /// Returns the errors of [`get`](Self::get).
     pub fn delete(&self, name: &str, options: &DeleteOptions) -> Result<http::Request<Vec<u8>>, BuildRequestError> {
         let body = delete_body(options, options.to_openapi())?;
         self.build(Verb::Delete, Some(name), &Query::default(), body)
     }
 
-    /// Deletes all objects that a list with these options would show.
+    /// Builds a request that deletes all objects that a list with these options would return.
     ///
     /// # Errors
     ///
-    /// See [`list`](Self::list); and if no single namespace is set for a kind that has them.
+    /// Returns the errors of [`list`](Self::list), and an error if no single namespace is set for a namespaced kind.
     pub fn delete_collection(
         &self,
         options: &DeleteCollectionOptions,
@@ -234,8 +235,7 @@ impl<'a> RequestBuilder<'a> {
         self.build(Verb::DeleteCollection, None, &query, body)
     }
 
-    /// Any verb on the resource, or on what is named of it, with a body in the form that is set: what the other
-    /// methods leave out.
+    /// Builds a request of any verb, on the resource or a named object, with a body in the format that is set.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -250,7 +250,7 @@ impl<'a> RequestBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// If a part of the path would change the path, or the scope does not fit.
+    /// Returns an error if a segment would change the path, or if the scope does not fit.
     pub fn request(
         &self,
         verb: Verb,
@@ -260,7 +260,7 @@ impl<'a> RequestBuilder<'a> {
         self.build(verb, name, &Query::default(), body.map(|body| (self.content_type.as_ref(), body)))
     }
 
-    /// Adds the parameters of options, as they are on the wire; they stand after those of the verb's own options.
+    /// Adds the parameters of a query. They follow those of the verb's own options.
     #[must_use]
     pub fn query(mut self, query: &Query) -> Self {
         self.params.extend(query);
@@ -305,7 +305,7 @@ impl<'a> RequestBuilder<'a> {
 }
 
 impl Verb {
-    /// The HTTP method that carries this verb.
+    /// Returns the HTTP method of this verb.
     pub fn method(self) -> Method {
         match self {
             Self::Get | Self::List | Self::Watch => Method::GET,
@@ -323,7 +323,7 @@ fn query(append: impl FnOnce(&mut Query) -> Result<(), InvalidOptionError>) -> R
     Ok(query)
 }
 
-/// No body at all where nothing is asked for: that is what every server has always understood.
+/// Encodes delete options. Default options have no body, which every server understands.
 fn delete_body(
     options: &DeleteOptions,
     body: Result<meta::DeleteOptions, InvalidOptionError>,

@@ -1,20 +1,20 @@
-//! The one bound that klient puts on a Kubernetes type, and the scopes that make wrong paths fail to compile.
+//! The trait bound of Kubernetes types, and the scopes that make wrong paths fail to compile.
 //!
-//! Nobody implements [`Resource`]: it holds for every type with `k8s-openapi`'s traits and serde's.
+//! [`Resource`] is never implemented by hand: it holds for every type with `k8s-openapi`'s traits and serde's.
 
 use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Scope of kinds that live outside namespaces, such as `Node`.
+/// The scope of cluster-scoped kinds, such as `Node`.
 pub use k8s_openapi::ClusterResourceScope as ClusterScope;
-/// Scope of kinds that live in namespaces, such as `Pod`.
+/// The scope of namespaced kinds, such as `Pod`.
 pub use k8s_openapi::NamespaceResourceScope as NamespaceScope;
 
-/// A Kubernetes object type: what `Api<K>`, informers and controllers are generic over.
+/// A Kubernetes object type, over which `Api<K>`, informers and controllers are generic.
 ///
-/// Every `k8s-openapi` kind with metadata has it, and so does every type of yours that implements
+/// Every `k8s-openapi` kind with metadata implements it, and so does every custom type that implements
 /// `k8s_openapi::Resource`, `k8s_openapi::Metadata<Ty = ObjectMeta>` and serde's traits.
 ///
 /// ```
@@ -25,7 +25,7 @@ pub use k8s_openapi::NamespaceResourceScope as NamespaceScope;
 /// needs_a_namespace::<Pod>();
 /// ```
 ///
-/// A cluster-scoped kind cannot be asked for in a namespace:
+/// A cluster-scoped kind cannot be requested in a namespace:
 ///
 /// ```compile_fail
 /// # use k8s_openapi::api::core::v1::Node;
@@ -59,17 +59,17 @@ impl<K> Resource for K where
 {
 }
 
-/// Scope of kinds known only at run time: the [`ApiResource`](crate::ApiResource) value says which it is.
+/// The scope of kinds known only at run time: the [`ApiResource`](crate::ApiResource) value has it.
 #[derive(Debug)]
 pub struct DynamicScope {}
 
 impl k8s_openapi::ResourceScope for DynamicScope {}
 
-/// Whether objects of a kind live in a namespace; the run-time form of the scope types.
+/// Whether objects of a kind are namespaced, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// Outside namespaces.
+    /// Cluster-scoped.
     Cluster,
-    /// In a namespace.
+    /// Namespaced.
     Namespaced,
 }

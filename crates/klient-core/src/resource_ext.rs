@@ -1,4 +1,4 @@
-//! Short names for the metadata of any object.
+//! Accessors of the metadata of any object.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::ObjectKey;
 
 /// Access to the metadata of an object without `as_deref().unwrap_or_default()`.
 ///
-/// Every type with `ObjectMeta` has it: built-in kinds, custom kinds, dynamic objects and metadata-only objects.
+/// Every type with `ObjectMeta` implements it: built-in kinds, custom kinds, dynamic objects and metadata-only objects.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;

@@ -1,8 +1,8 @@
-//! Versions of stored objects: the value that a server gives, and what a request may ask for.
+//! Versions of stored objects, and the version that a request requires.
 //!
-//! A version is opaque except for its order: servers promise that versions of one resource are decimal numbers and may
-//! be compared (KEP-5504); a server that breaks this gives versions that compare with nothing. Versions of different
-//! resources must not be compared. In client-go: `util/resourceversion`.
+//! A version is opaque except for its order: versions of one resource are decimal numbers and may be compared
+//! (KEP-5504). Versions that are not numbers cannot be compared. Versions of different resources must not be compared.
+//! In client-go: `util/resourceversion`.
 
 use std::{cmp::Ordering, fmt};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::InvalidOptionError;
 
-/// The version of an object or of a whole list, as a server gave it.
+/// The version of an object or of a whole list, as sent by a server.
 ///
 /// ```
 /// use std::cmp::Ordering;
@@ -20,38 +20,38 @@ use crate::InvalidOptionError;
 /// assert_eq!(old.compare(&new), Some(Ordering::Less));
 /// assert_eq!(old.compare(&ResourceVersion::from("abc")), None);
 /// ```
-// There is no `PartialOrd`: two equal versions that are not numbers would be equal and yet incomparable.
+// There is no `PartialOrd`: two equal versions that are not numbers would be equal, but not comparable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ResourceVersion(String);
 
 impl ResourceVersion {
-    /// The text.
+    /// Returns the version as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is no version: objects that were never stored have none.
+    /// Returns whether there is no version, as in an object that was never stored.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Which of two versions of one resource is the later; nothing, if either is not a number.
+    /// Compares two versions of one resource. Returns `None` if either is not a number.
     ///
-    /// Numbers have any length, no leading zero and are not zero, which no stored object has as its version.
+    /// A number has any length and no leading zero, and is not zero.
     #[doc(alias = "CompareResourceVersion")]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         Self::compare_texts(&self.0, &other.0)
     }
 
-    /// [`compare`](Self::compare) for versions that are still part of something else.
+    /// Compares the texts of two versions; see [`compare`](Self::compare).
     pub fn compare_texts(a: &str, b: &str) -> Option<Ordering> {
         let (a, b) = (digits(a)?, digits(b)?);
-        // Without leading zeros the longer number is the greater, and texts of one length compare as numbers do.
+        // Without leading zeros, the longer number is greater, and texts of equal length compare like numbers.
         Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
     }
 
-    /// Whether this version is certainly later than the other.
+    /// Returns whether this version is known to be later than the other.
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.compare(other) == Some(Ordering::Greater)
     }
@@ -98,7 +98,7 @@ impl AsRef<str> for ResourceVersion {
     }
 }
 
-/// How fresh the data of a read must be.
+/// The required version of a read.
 ///
 /// | | get | list | watch |
 /// |---|---|---|---|
@@ -109,14 +109,14 @@ impl AsRef<str> for ResourceVersion {
 #[doc(alias = "ResourceVersionMatch")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VersionMatch {
-    /// What is stored now: the server reads its store, or waits for its cache to catch up.
+    /// The most recent state: the server reads its store, or waits for its cache to catch up.
     #[default]
     MostRecent,
-    /// Whatever the server has at hand, however old. The cheapest.
+    /// Any state in the server's cache, however old. This is the cheapest.
     Any,
-    /// At least this version; the server waits a moment for it, then answers with a timeout.
+    /// At least this version. The server waits briefly for it, then responds with a timeout.
     NotOlderThan(ResourceVersion),
-    /// Exactly this version, if the server still has it.
+    /// Exactly this version, unless it has expired.
     Exact(ResourceVersion),
 }
 
@@ -127,32 +127,32 @@ const NOT_OLDER_THAN: Option<&str> = Some("NotOlderThan");
 const EXACT: Option<&str> = Some("Exact");
 
 impl VersionMatch {
-    /// `resourceVersion` of a get, which has no `resourceVersionMatch`.
+    /// Returns the `resourceVersion` of a get, which has no `resourceVersionMatch`.
     pub(crate) fn for_get(&self) -> Result<VersionQuery<'_>, InvalidOptionError> {
         match self {
-            Self::Exact(_) => Err(invalid("a get cannot ask for an exact version")),
+            Self::Exact(_) => Err(invalid("a get does not support an exact version")),
             Self::MostRecent => Ok((None, None)),
             Self::Any => Ok((Some("0"), None)),
             Self::NotOlderThan(version) => Ok((Some(nonzero(version)?), None)),
         }
     }
 
-    /// Parameters of a list; those of a page that continues another are fixed by its token.
+    /// Returns the parameters of a list. The token of a page determines its version.
     pub(crate) fn for_list(&self, continues: bool) -> Result<VersionQuery<'_>, InvalidOptionError> {
         match self {
             Self::NotOlderThan(_) | Self::Exact(_) if continues => {
-                Err(invalid("a page that continues a list has the version of that list"))
+                Err(invalid("cannot be set together with a continue token, which has its own version"))
             }
             Self::Any if continues => Ok((None, None)),
             Self::MostRecent => Ok((None, None)),
-            // Without a match, as servers have always understood it so.
+            // Without a match, which all servers understand.
             Self::Any => Ok((Some("0"), None)),
             Self::NotOlderThan(version) => Ok((Some(nonzero(version)?), NOT_OLDER_THAN)),
             Self::Exact(version) => Ok((Some(nonzero(version)?), EXACT)),
         }
     }
 
-    /// Parameters of a watch. One with a word on initial events must say `NotOlderThan`, one without must not.
+    /// Returns the parameters of a watch. `NotOlderThan` requires `send_initial_events`, and the other way round.
     pub(crate) fn for_watch(&self, send_initial_events: Option<bool>) -> Result<VersionQuery<'_>, InvalidOptionError> {
         let matching = send_initial_events.and(NOT_OLDER_THAN);
         match (self, send_initial_events) {
@@ -161,19 +161,17 @@ impl VersionMatch {
             (Self::NotOlderThan(version), Some(_)) => Ok((Some(nonzero(version)?), matching)),
             (Self::Exact(version), None) => Ok((Some(nonzero(version)?), None)),
             (Self::NotOlderThan(_), None) => {
-                Err(invalid("a watch without initial events starts at an exact version, or at none"))
+                Err(invalid("a watch without initial events requires `Exact` or `MostRecent`"))
             }
-            (Self::Exact(_), Some(_)) => {
-                Err(invalid("initial events have a version not older than one, not exactly one"))
-            }
+            (Self::Exact(_), Some(_)) => Err(invalid("initial events require `NotOlderThan` instead of `Exact`")),
         }
     }
 }
 
 fn nonzero(version: &ResourceVersion) -> Result<&str, InvalidOptionError> {
     match version.as_str() {
-        "" => Err(invalid("the version is empty: say `MostRecent` for no version")),
-        "0" => Err(invalid("\"0\" is no version: say `Any`")),
+        "" => Err(invalid("is empty: use `MostRecent` for no version")),
+        "0" => Err(invalid("is \"0\": use `Any`")),
         text => Ok(text),
     }
 }
@@ -189,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compares_numbers_of_any_length() {
+    fn versions_of_any_length_are_compared() {
         for (a, b, expected) in [
             ("1", "2", Some(Ordering::Less)),
             ("9", "10", Some(Ordering::Less)),
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_verb_takes_what_a_server_takes() {
+    fn each_verb_accepts_the_versions_that_servers_accept() {
         use VersionMatch::{Any, Exact, MostRecent, NotOlderThan};
         let show = |query: Result<VersionQuery<'_>, InvalidOptionError>| match query {
             Ok((version, matching)) => format!("{}/{}", version.unwrap_or("-"), matching.unwrap_or("-")),
@@ -231,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_integers(a in 1u64.., b in 1u64..) {
+        fn comparison_agrees_with_integers(a in 1u64.., b in 1u64..) {
             prop_assert_eq!(ResourceVersion::from(a).compare(&b.into()), Some(a.cmp(&b)));
         }
 

@@ -1,7 +1,7 @@
-//! Selectors: which objects a list, a watch or a controller is about.
+//! Selectors: the objects that a list, a watch or a controller selects.
 //!
-//! A selector is a list of requirements that must all hold. Requirements are kept in the order in which they print, so
-//! that equal selectors print alike. In client-go: `k8s.io/apimachinery/pkg/labels` and `.../fields`.
+//! A selector is a list of requirements that must all match. Requirements are sorted, so that equal selectors print
+//! alike. In client-go: `k8s.io/apimachinery/pkg/labels` and `.../fields`.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub use field::{FieldOperator, FieldRequirement, FieldSelector, ParseFieldSelect
 pub use label::{LabelOperator, LabelRequirement, LabelSelector};
 pub use label_parse::ParseLabelSelectorError;
 
-/// A selector that says something no object can be asked: names the place and why.
+/// An invalid selector, with the location and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidSelectorError {
     place: String,

@@ -1,14 +1,14 @@
-//! A server's answer that is not an object: why a request failed, or that it succeeded.
+//! A server's response that is not an object: why a request failed, or that it succeeded.
 //!
-//! A type of our own and not `k8s-openapi`'s, whose fields are all optional strings: here a reason is an enum, the type
-//! is an error, and what a real server says can be made with one call ([`Status::not_found`] and its like). Nothing is
-//! lost on the way in or out, unknown reasons included, and both types convert into each other.
+//! This type replaces `k8s-openapi`'s, whose fields are all optional strings: here a reason is an enum, the type is an
+//! error, and the statuses of a real server are created with one call ([`Status::not_found`] and others). Reading and
+//! writing is lossless, unknown reasons included, and both types convert into each other.
 //!
-//! Predicates go by the reason, and by the code only where the reason is not a known one.
+//! Predicates use the reason, and the code only if the reason is unknown.
 //! In client-go: `metav1.Status` and `api/errors`.
 
-mod answers;
 mod cause;
+mod constructors;
 mod conversion;
 mod generic;
 mod quote;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub use self::{cause::StatusCause, reason::StatusReason};
 
-/// Why a request failed, or that it succeeded.
+/// The status of a request: why it failed, or that it succeeded.
 ///
 /// ```
 /// use klient_core::{GroupResource, Status, StatusReason};
@@ -41,50 +41,50 @@ pub use self::{cause::StatusCause, reason::StatusReason};
 pub struct Status {
     /// Whether the request succeeded.
     pub outcome: StatusOutcome,
-    /// The HTTP status code; 0 if not said.
+    /// The HTTP status code; 0 if absent.
     pub code: i32,
-    /// The cause of a failure, for machines.
+    /// The cause of a failure, for programs.
     pub reason: StatusReason,
-    /// What happened, for people.
+    /// The message for people.
     pub message: String,
-    /// Which object it is about, and more.
-    // Boxed, as is the metadata, since statuses travel as the error half of results.
+    /// The object that the status is about, and more.
+    // Boxed, as is the metadata, because statuses are returned in results.
     pub details: Option<Box<StatusDetails>>,
-    /// Carries a continue token when a list expired half-way; nothing, if there is nothing in it.
+    /// The metadata, with a continue token if a list expired half-way; absent if empty.
     pub metadata: Option<Box<ListMeta>>,
 }
 
-/// Whether a request succeeded. A server that does not say so means failure.
+/// Whether a request succeeded. An absent status means failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 // Exhaustive on purpose: the API has these two.
 pub enum StatusOutcome {
-    /// It did not.
+    /// The request failed.
     #[default]
     Failure,
-    /// It did.
+    /// The request succeeded.
     Success,
 }
 
-/// What a [`Status`] is about. Empty fields are absent.
+/// The details of a [`Status`]. Empty fields are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusDetails {
-    /// Name of the object.
+    /// The name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Group of the object.
+    /// The group of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Plural of the resource in most answers, the kind in answers about invalid objects.
+    /// The plural of the resource in most responses, the kind in responses about invalid objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// UID of the object.
+    /// The UID of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// The single causes of the failure, such as one for each invalid field.
+    /// The individual causes of the failure, such as one per invalid field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// How long to wait before another try; 0 if not said.
+    /// The delay before a retry; 0 if absent.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: i32,
 }
@@ -94,35 +94,35 @@ fn is_zero(number: &i32) -> bool {
 }
 
 impl Status {
-    /// Adds how long a client should wait before another try.
+    /// Sets the delay before a retry.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: i32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
     }
 
-    /// Whether the request succeeded.
+    /// Returns whether the request succeeded.
     pub fn is_success(&self) -> bool {
         self.outcome == StatusOutcome::Success
     }
 
-    /// The code, if it is one that HTTP can carry.
+    /// Returns the status code, if it is a valid HTTP code.
     pub fn http_code(&self) -> Option<http::StatusCode> {
         http::StatusCode::from_u16(u16::try_from(self.code).ok()?).ok()
     }
 
-    /// The single causes; none for most failures.
+    /// Returns the individual causes; most failures have none.
     pub fn causes(&self) -> &[StatusCause] {
         self.details.as_ref().map_or(&[], |details| details.causes.as_slice())
     }
 
-    /// The first cause of that type, such as [`StatusCause::FIELD_MANAGER_CONFLICT`].
+    /// Returns the first cause of that type, such as [`StatusCause::FIELD_MANAGER_CONFLICT`].
     #[doc(alias = "HasStatusCause")]
     pub fn cause(&self, reason: &str) -> Option<&StatusCause> {
         self.causes().iter().find(|cause| cause.reason == reason)
     }
 
-    /// How long the server asks to wait before another try.
+    /// Returns how long the server requests to wait before a retry.
     #[doc(alias = "SuggestsClientDelay")]
     pub fn retry_after(&self) -> Option<Duration> {
         let details = self.details.as_ref()?;
@@ -130,44 +130,44 @@ impl Status {
         asked.then(|| Duration::from_secs(u64::try_from(details.retry_after_seconds).unwrap_or_default()))
     }
 
-    /// Where an expired list may be continued, although not at the version it began with.
+    /// Returns the token with which an expired list can continue, although at another version.
     pub fn continue_token(&self) -> Option<&str> {
         self.metadata.as_ref()?.continue_.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// The object or the resource does not exist.
+    /// Returns whether the object or the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.is(&StatusReason::NotFound, 404)
     }
 
-    /// An object of that name exists already.
+    /// Returns whether an object of this name already exists.
     pub fn is_already_exists(&self) -> bool {
-        // The code says nothing here: conflicts have the same.
+        // The code is ambiguous here: conflicts have the same.
         self.reason == StatusReason::AlreadyExists
     }
 
-    /// The object was changed by someone else in between, or is owned by another field manager.
+    /// Returns whether the object was changed concurrently, or a field has another owner.
     pub fn is_conflict(&self) -> bool {
         self.is(&StatusReason::Conflict, 409)
     }
 
-    /// What was asked for is gone, and no other address for it is known.
+    /// Returns whether the resource was removed permanently.
     pub fn is_gone(&self) -> bool {
         self.is(&StatusReason::Gone, 410)
     }
 
-    /// The version that was asked for is no longer kept.
+    /// Returns whether the requested resource version has expired.
     #[doc(alias = "IsResourceExpired")]
     pub fn is_expired(&self) -> bool {
         self.reason == StatusReason::Expired
     }
 
-    /// The version cannot be had any more, in either way of saying so: list anew.
+    /// Returns whether the requested resource version is unavailable, so that a client must list again.
     pub fn needs_relist(&self) -> bool {
         self.is_expired() || self.is_gone()
     }
 
-    /// The version that was asked for has not been reached by the server yet.
+    /// Returns whether the requested version is newer than the server's.
     pub fn is_version_too_large(&self) -> bool {
         const TEXT: &str = "Too large resource version";
         self.cause(StatusCause::RESOURCE_VERSION_TOO_LARGE).is_some()
@@ -175,80 +175,80 @@ impl Status {
                 && (self.message.contains(TEXT) || self.causes().iter().any(|cause| cause.message == TEXT))
     }
 
-    /// The object is not valid; the causes say where.
+    /// Returns whether the object is invalid. The causes have the fields.
     pub fn is_invalid(&self) -> bool {
         self.is(&StatusReason::Invalid, 422)
     }
 
-    /// The request makes no sense to the server.
+    /// Returns whether the server could not understand the request.
     pub fn is_bad_request(&self) -> bool {
         self.is(&StatusReason::BadRequest, 400)
     }
 
-    /// The server does not know who asks.
+    /// Returns whether the server could not authenticate the client.
     pub fn is_unauthorized(&self) -> bool {
         self.is(&StatusReason::Unauthorized, 401)
     }
 
-    /// The server knows who asks, and refuses.
+    /// Returns whether the server does not authorize the request.
     pub fn is_forbidden(&self) -> bool {
         self.is(&StatusReason::Forbidden, 403)
     }
 
-    /// The server is too busy, or an eviction has to wait.
+    /// Returns whether the server is overloaded, or an eviction must wait.
     pub fn is_too_many_requests(&self) -> bool {
-        // By the code whatever the reason is, as client-go does.
+        // The code decides whatever the reason is, as in client-go.
         self.reason == StatusReason::TooManyRequests || self.code == 429
     }
 
-    /// The request took too long; it may still be carried out.
+    /// Returns whether the request timed out. It may still be executed.
     pub fn is_timeout(&self) -> bool {
         self.is(&StatusReason::Timeout, 504)
     }
 
-    /// The server could not do it right now, and asks to try again.
+    /// Returns whether the server could not complete the request in time and requests a retry.
     pub fn is_server_timeout(&self) -> bool {
         self.reason == StatusReason::ServerTimeout
     }
 
-    /// The server failed.
+    /// Returns whether the server failed.
     pub fn is_internal_error(&self) -> bool {
         self.is(&StatusReason::InternalError, 500)
     }
 
-    /// The server cannot answer at the moment.
+    /// Returns whether the server is temporarily unavailable.
     pub fn is_service_unavailable(&self) -> bool {
         self.is(&StatusReason::ServiceUnavailable, 503)
     }
 
-    /// The resource does not have that verb.
+    /// Returns whether the resource does not support the verb.
     #[doc(alias = "IsMethodNotSupported")]
     pub fn is_method_not_allowed(&self) -> bool {
         self.is(&StatusReason::MethodNotAllowed, 405)
     }
 
-    /// The server has no form of the answer that the client takes.
+    /// Returns whether the server supports none of the accepted formats.
     pub fn is_not_acceptable(&self) -> bool {
         self.is(&StatusReason::NotAcceptable, 406)
     }
 
-    /// The server does not read that form of body.
+    /// Returns whether the server does not support the format of the body.
     pub fn is_unsupported_media_type(&self) -> bool {
         self.is(&StatusReason::UnsupportedMediaType, 415)
     }
 
-    /// The body is larger than the server takes.
+    /// Returns whether the body is too large for the server.
     pub fn is_request_entity_too_large(&self) -> bool {
-        // By the code whatever the reason is, as client-go does.
+        // The code decides whatever the reason is, as in client-go.
         self.reason == StatusReason::RequestEntityTooLarge || self.code == 413
     }
 
-    /// Stored data could not be read or decoded.
+    /// Returns whether stored data could not be read or decoded.
     pub fn is_store_read_error(&self) -> bool {
         self.reason == StatusReason::StoreReadError
     }
 
-    /// The answer did not come from a Kubernetes API server, such as a proxy's error page.
+    /// Returns whether the response is not from a Kubernetes API server, such as a proxy's error page.
     #[doc(alias = "IsUnexpectedServerError")]
     pub fn is_unexpected_response(&self) -> bool {
         self.cause(StatusCause::UNEXPECTED_SERVER_RESPONSE).is_some()
@@ -259,7 +259,7 @@ impl Status {
     }
 }
 
-/// Prints the message, and which object it is about where the message does not say.
+/// Prints the message, and the object if the message does not name it.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.message.is_empty(), self.outcome) {

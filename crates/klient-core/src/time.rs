@@ -1,7 +1,7 @@
-//! The forms of time that Kubernetes writes: instants, durations, and ages for people.
+//! Times as Kubernetes writes them: instants, durations, and ages for people.
 //!
 //! Instants are `k8s-openapi`'s `Time` (whole seconds when written) and `MicroTime` (microseconds, for leases and
-//! events). Durations are Go's, `1h2m3.5s`, since configuration files and some API fields hold those.
+//! events). Durations are Go's, `1h2m3.5s`, because configuration files and some API fields contain those.
 
 mod age;
 mod go_duration;

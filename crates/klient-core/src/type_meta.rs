@@ -1,6 +1,6 @@
-//! What an object says it is: the `apiVersion` and `kind` that stand beside its metadata.
+//! The type fields of an object: the `apiVersion` and `kind` beside its metadata.
 //!
-//! Items of a typed list do not carry them, so that everything which holds one holds an `Option<TypeMeta>`.
+//! Items of a typed list do not contain them, so that types with type fields have an `Option<TypeMeta>`.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,17 +19,17 @@ pub struct TypeMeta {
 }
 
 impl TypeMeta {
-    /// Takes both as they are written in an object.
+    /// Creates type fields from their text in an object.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { api_version: api_version.into(), kind: kind.into() }
     }
 
-    /// What objects of this type say.
+    /// Returns the type fields of objects of this type.
     pub fn of<K: k8s_openapi::Resource>() -> Self {
         Self::new(K::API_VERSION, K::KIND)
     }
 
-    /// What a list of objects of this type says: `PodList`, or `v1 List` if the type does not know its kind.
+    /// Returns the type fields of a list of this type: `PodList`, or `v1 List` if the type does not know its kind.
     pub fn list_of<K: k8s_openapi::Resource>() -> Self {
         if K::KIND.is_empty() {
             return Self::new("v1", "List");
@@ -37,11 +37,11 @@ impl TypeMeta {
         Self::new(K::API_VERSION, format!("{}List", K::KIND))
     }
 
-    /// The kind in parts.
+    /// Returns the kind, split into group, version and kind.
     ///
     /// # Errors
     ///
-    /// If `api_version` is not `version` or `group/version`.
+    /// Returns an error if `api_version` is not `version` or `group/version`.
     pub fn gvk(&self) -> Result<GroupVersionKind, ParseGroupVersionError> {
         Ok(self.api_version.parse::<GroupVersion>()?.with_kind(self.kind.clone()))
     }
@@ -61,7 +61,7 @@ mod tests {
     use crate::DynamicObject;
 
     #[test]
-    fn names_types_and_their_lists() {
+    fn type_meta_names_types_and_their_lists() {
         assert_eq!(TypeMeta::of::<Deployment>(), TypeMeta::new("apps/v1", "Deployment"));
         assert_eq!(TypeMeta::list_of::<Deployment>(), TypeMeta::new("apps/v1", "DeploymentList"));
         assert_eq!(TypeMeta::list_of::<DynamicObject>(), TypeMeta::new("v1", "List"));

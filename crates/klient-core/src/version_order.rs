@@ -5,10 +5,10 @@
 
 use std::cmp::{Ordering, Reverse};
 
-/// Compares two API version names; the greater one is the preferred one.
+/// Compares two API version names. The greater one is preferred.
 ///
-/// Stable beats beta beats alpha, then the higher number wins. Names of another form come after all of these,
-/// in alphabetical order.
+/// Stable is preferred to beta, beta to alpha, and then the higher number. Names of another form come last, in
+/// alphabetical order.
 ///
 /// ```
 /// use klient_core::compare_versions;
@@ -20,7 +20,7 @@ use std::cmp::{Ordering, Reverse};
 #[doc(alias = "CompareKubeAwareVersionStrings")]
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (KubeVersion::parse(a), KubeVersion::parse(b)) {
-        // Equal numbers can still be spelt differently (`v01`), so the text settles what is left: the order is total.
+        // Equal numbers can have different texts (`v01`), which decide then, so that the order is total.
         (Some(left), Some(right)) => left.cmp(&right).then_with(|| Reverse(a).cmp(&Reverse(b))),
         (None, None) => Reverse(a).cmp(&Reverse(b)),
         (left, right) => left.is_some().cmp(&right.is_some()),
@@ -57,7 +57,7 @@ impl KubeVersion {
     }
 }
 
-/// Splits off the digits at the front; none, or more than fit, is no number.
+/// Splits off the leading digits. Returns `None` if there are none, or if the number does not fit.
 fn leading_number(text: &str) -> Option<(u64, &str)> {
     let len = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at(len);
@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn prefers_stable_then_beta_then_alpha_then_the_rest() {
+    fn stable_is_preferred_to_beta_and_beta_to_alpha() {
         let preferred = [
             "v10",
             "v2",
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_too_big_to_hold_is_not_a_kube_version() {
+    fn number_out_of_range_is_not_a_kube_version() {
         assert_eq!(compare_versions("v99999999999999999999999", "v1alpha1"), Ordering::Less);
     }
 
     proptest! {
         #[test]
-        fn is_a_total_order_that_never_panics(a in "(v[0-9]{1,3}((alpha|beta)[0-9]{0,3})?|.{0,6})", b in "(v[0-9]{1,3}((alpha|beta)[0-9]{0,3})?|.{0,6})") {
+        fn order_is_total_and_never_panics(a in "(v[0-9]{1,3}((alpha|beta)[0-9]{0,3})?|.{0,6})", b in "(v[0-9]{1,3}((alpha|beta)[0-9]{0,3})?|.{0,6})") {
             prop_assert_eq!(compare_versions(&a, &b), compare_versions(&b, &a).reverse());
             prop_assert_eq!(compare_versions(&a, &b) == Ordering::Equal, a == b);
         }

@@ -1,7 +1,7 @@
-//! What a watch says: one change, one bookmark, or the error that ends it.
+//! The events of a watch: a change, a bookmark, or the error that ends it.
 //!
-//! The object is decoded straight into its type, as servers write `type` first; an event written the other way round is
-//! read too, through a buffer. An event of an unknown type is an error, never skipped: it may be a change that was missed.
+//! The object is decoded directly into its type, because servers write `type` first. An event in the other order is
+//! decoded through a buffer. An unknown event type is an error and never skipped, because it may be a change.
 
 mod serialization;
 
@@ -24,11 +24,11 @@ use crate::{ResourceVersion, Status, TypeMeta};
 #[derive(Clone, Debug, PartialEq)]
 // Exhaustive on purpose: a watcher that does not handle an event has lost it.
 pub enum WatchEvent<K> {
-    /// The object was made, or it existed when the watch began, or it came to match the selectors.
+    /// The object was created, existed when the watch began, or started to match the selectors.
     Added(K),
     /// The object was changed.
     Modified(K),
-    /// The object was deleted, or it no longer matches the selectors; this is its last state.
+    /// The object was deleted, or no longer matches the selectors. This is its last state.
     Deleted(K),
     /// Everything up to a version has been sent.
     Bookmark(Bookmark),
@@ -39,16 +39,16 @@ pub enum WatchEvent<K> {
 /// A version up to which everything has been sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bookmark {
-    /// A watch may go on from here.
+    /// The version from which a watch can resume.
     pub resource_version: ResourceVersion,
-    /// Whether this ends the initial state that was asked for with `sendInitialEvents`.
+    /// Whether this ends the initial state that was requested with `sendInitialEvents`.
     pub initial_events_end: bool,
-    /// The kind that is watched, where `K` does not know it.
+    /// The watched kind, if `K` does not know it.
     pub types: Option<TypeMeta>,
 }
 
 impl<K> WatchEvent<K> {
-    /// The object that the event is about, if it is about one.
+    /// Returns the object of the event, if any.
     pub fn object(&self) -> Option<&K> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
@@ -56,7 +56,7 @@ impl<K> WatchEvent<K> {
         }
     }
 
-    /// The event about another form of its object.
+    /// Converts the object of the event.
     pub fn map<T>(self, convert: impl FnOnce(K) -> T) -> WatchEvent<T> {
         match self {
             Self::Added(object) => WatchEvent::Added(convert(object)),
@@ -67,7 +67,7 @@ impl<K> WatchEvent<K> {
         }
     }
 
-    /// The type as it is written on the wire.
+    /// Returns the type on the wire.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Added(_) => "ADDED",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_as_it_was_written() {
+    fn watch_event_round_trips() {
         for value in [
             json!({"type": "ADDED", "object": pod("a")}),
             json!({"type": "MODIFIED", "object": pod("a")}),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_object_before_the_type_too() {
+    fn object_may_precede_the_type() {
         let text = r#"{"object": {"metadata": {"name": "a"}}, "other": 1, "type": "DELETED"}"#;
         let event: WatchEvent<Pod> = serde_json::from_str(text).unwrap();
         assert_eq!(event.type_name(), "DELETED");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_bookmark_of_a_kind_with_required_fields() {
+    fn bookmark_of_a_kind_with_required_fields_is_read() {
         let text = r#"{"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "12",
             "creationTimestamp": null}, "spec": {"containers": null}, "status": {}}}"#;
         let WatchEvent::Bookmark(bookmark) = serde_json::from_str::<WatchEvent<Pod>>(text).unwrap() else {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_error_that_ends_a_watch() {
+    fn error_event_is_read() {
         let text = r#"{"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure",
             "message": "too old resource version: 1 (7)", "reason": "Expired", "code": 410}}"#;
         let WatchEvent::Error(status) = serde_json::from_str::<WatchEvent<Pod>>(text).unwrap() else {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_an_event() {
+    fn event_error_names_the_problem() {
         for (text, message) in [
             (r#"{"type": "RENAMED", "object": {}}"#, "unknown watch event type \"RENAMED\""),
             (r#"{"object": {}, "type": "RENAMED"}"#, "unknown watch event type \"RENAMED\""),

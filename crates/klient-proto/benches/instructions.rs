@@ -1,6 +1,6 @@
-//! Does one thing many times, so that its instructions can be counted: `instructions <operation> <times>`.
+//! Repeats one operation, so that its instructions can be counted: `instructions <operation> <times>`.
 //!
-//! Instructions do not depend on what else the machine does. `cargo xtask bench-wire` counts them with callgrind.
+//! The number of instructions is independent of other load. `cargo xtask bench-wire` counts them with callgrind.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use prost::Message as _;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    // Cargo runs every benchmark; without arguments this one has nothing to do.
+    // Cargo runs every benchmark; without arguments, this one does nothing.
     let [_, operation, times] = arguments.as_slice() else { return };
     let message = klient_proto::Envelope::open(POD_PROTOBUF).unwrap().raw;
     let trimmed = RawObject::from_protobuf(message, ManagedFields::Drop).unwrap();
@@ -34,7 +34,7 @@ fn main() {
         "encode-klient" => &|| drop(klient_proto::encode(black_box(&pod)).unwrap()),
         "scan-protobuf" => &|| drop(black_box(Identity::of_protobuf(black_box(message)))),
         "scan-json" => &|| drop(black_box(Identity::of_json(black_box(POD_JSON)))),
-        other => panic!("no operation is called {other}"),
+        other => panic!("unknown operation {other}"),
     };
     for _ in 0..times.parse::<usize>().unwrap() {
         run();

@@ -1,4 +1,4 @@
-//! Memory that a list of 20,000 pods takes in raw form, measured as resident memory of the process.
+//! The memory of a list of 20,000 pods in raw form, measured as resident memory of the process.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 

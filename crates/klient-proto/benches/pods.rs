@@ -2,10 +2,10 @@
 
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ListMeta};
 
-/// A pod as a Go server writes it.
+/// A pod as written by a Go server.
 pub(crate) const POD_PROTOBUF: &[u8] = include_bytes!("../tests/data/pod.pb");
 
-/// Bodies of a list with so many pods, protobuf and JSON.
+/// Returns the bodies of a list with so many pods, as protobuf and JSON.
 pub(crate) fn list_bodies(count: usize) -> (Vec<u8>, Vec<u8>) {
     let mut pod: Pod = klient_proto::decode_body(POD_PROTOBUF).unwrap();
     let mut messages = Vec::new();

@@ -1,4 +1,4 @@
-//! Typed decoding, metadata scans and list splitting, against serde_json and prost in the same run.
+//! Typed decoding, metadata scans and list splitting, compared with serde_json and prost in the same run.
 //!
 //! `cargo xtask bench-wire` runs this and prints the ratios.
 
@@ -60,7 +60,7 @@ fn metadata_scan(c: &mut Criterion) {
 
 fn split(body: &[u8], mut splitter: ListSplitter) -> Vec<RawObject> {
     let mut objects = Vec::with_capacity(PODS);
-    // What HTTP/2 frames and TLS records carry.
+    // The size of HTTP/2 frames and TLS records.
     for chunk in body.chunks(16 << 10) {
         splitter.push(chunk, |item| objects.push(item.unwrap())).unwrap();
     }
@@ -81,7 +81,7 @@ fn list(c: &mut Criterion) {
     group.finish();
 }
 
-/// The pod's bare message.
+/// Returns the pod's bare message.
 fn message() -> &'static [u8] {
     klient_proto::Envelope::open(pods::POD_PROTOBUF).unwrap().raw
 }

@@ -1,20 +1,20 @@
-//! Pieces of known length out of a stream of chunks.
+//! Pieces of known length from a stream of chunks.
 //!
-//! A piece that lies in one chunk is handed out in place; only one that crosses a boundary is copied.
+//! A piece within one chunk is used in place; only one that crosses a boundary is copied.
 
-/// The beginning of a piece whose end has not arrived.
+/// The start of a piece whose end has not arrived.
 #[derive(Default)]
 pub(crate) struct Carry {
     buffer: Vec<u8>,
 }
 
 impl Carry {
-    /// Whether nothing is held.
+    /// Returns whether the buffer is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Takes `len` bytes from what is held and from `input`, and calls `use_piece` with them once they are all there.
+    /// Takes `len` bytes from the buffer and `input`, and calls `use_piece` once all of them have arrived.
     pub(crate) fn take<T>(&mut self, input: &mut &[u8], len: usize, use_piece: impl FnOnce(&[u8]) -> T) -> Option<T> {
         if self.buffer.is_empty()
             && let Some((piece, rest)) = input.split_at_checked(len)
@@ -25,7 +25,7 @@ impl Carry {
         let missing = len.saturating_sub(self.buffer.len()).min(input.len());
         let (part, rest) = input.split_at(missing);
         if self.buffer.is_empty() {
-            // The whole length at once is fine: whoever sends it was checked against the limit, and is sending it.
+            // The length was checked against the limit, but is not reserved at once.
             self.buffer.reserve_exact(len.min(MAX_RESERVED));
         }
         self.buffer.extend_from_slice(part);
@@ -38,23 +38,23 @@ impl Carry {
         Some(result)
     }
 
-    /// Holds bytes whose meaning depends on what follows.
+    /// Stores bytes whose meaning depends on the following ones.
     pub(crate) fn hold(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// What is held.
+    /// Returns the stored bytes.
     pub(crate) fn held(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Lets go of what is held; an unusually large buffer is given back.
+    /// Clears the buffer, and frees an unusually large one.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.buffer.shrink_to(MAX_KEPT);
     }
 }
 
-/// A hostile length must not reserve memory that no bytes fill.
+/// The reserved memory is limited, so that a hostile length does not allocate memory that is never filled.
 const MAX_RESERVED: usize = 64 << 10;
 const MAX_KEPT: usize = 1 << 20;

@@ -1,7 +1,7 @@
-//! The table of kinds: which have a protobuf form, and how a generic function finds its kind's without any bound.
+//! The table of kinds with a protobuf codec, and the lookup of a generic function's codec without a trait bound.
 //!
-//! A codec is found by the kind's constants at compile time, so an optimised binary links only the codecs of kinds that
-//! it names. The type itself is checked before use: a type of yours that merely calls itself `v1` `Pod` has no codec.
+//! A codec is found by the kind's constants at compile time, so that an optimized binary links only the codecs of the
+//! kinds that it uses. The type itself is checked: a custom type that is named `v1` `Pod` has no codec.
 
 use std::any::{Any, TypeId};
 
@@ -12,22 +12,22 @@ use crate::{
     runtime::{Message, Reader, Result, Writer},
 };
 
-/// The protobuf form of one kind, with its Rust type erased.
+/// The protobuf codec of one kind, with its Rust type erased.
 pub struct Codec {
-    /// The kind's `apiVersion`, as `apps/v1`.
+    /// The kind's `apiVersion`, such as `apps/v1`.
     pub api_version: &'static str,
-    /// The kind's name, as `Deployment`.
+    /// The kind's name, such as `Deployment`.
     pub kind: &'static str,
     /// The fields of the kind's message.
     pub descriptor: fn() -> &'static Descriptor,
     pub(crate) type_id: fn() -> TypeId,
-    /// Reads into an `Option` of the type.
+    /// Decodes into an `Option` of the type.
     pub(crate) decode: fn(&mut Reader<'_>, &mut dyn Any) -> Result<()>,
     pub(crate) encode: fn(&dyn Any, &mut Writer),
 }
 
 impl Codec {
-    /// The codec of a kind, by type.
+    /// Returns the codec of a kind, by type.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -37,12 +37,12 @@ impl Codec {
         generated::of::<K>().filter(|codec| (codec.type_id)() == TypeId::of::<K>())
     }
 
-    /// The codec of a kind known at run time. Using this links the codecs of all kinds.
+    /// Returns the codec of a kind known at run time. Using this links the codecs of all kinds.
     pub fn find(api_version: &str, kind: &str) -> Option<&'static Self> {
         Self::all().iter().find(|codec| codec.api_version == api_version && codec.kind == kind).copied()
     }
 
-    /// The codecs of all kinds of the enabled Kubernetes version.
+    /// Returns the codecs of all kinds of the enabled Kubernetes version.
     pub fn all() -> &'static [&'static Self] {
         generated::ALL
     }
@@ -50,7 +50,7 @@ impl Codec {
     pub(crate) fn decode<K: 'static>(&self, reader: &mut Reader<'_>) -> Result<K> {
         let mut slot: Option<K> = None;
         (self.decode)(reader, &mut slot).map_err(|error| error.of_kind(self.kind, (self.descriptor)()))?;
-        // The codec was found by type, so the slot was its own; anything else is not decoded at all.
+        // The codec was found by type, so the slot has the right type. A slot of another type is not filled.
         slot.ok_or_else(|| crate::no_codec(self.api_version, self.kind))
     }
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Codec {
     }
 }
 
-/// Reads a whole message into a slot, if the slot is of its type.
+/// Decodes a whole message into a slot, if the slot is of its type.
 pub(crate) fn decode_into<T: Message + 'static>(r: &mut Reader<'_>, slot: &mut dyn Any) -> Result<()> {
     if let Some(slot) = slot.downcast_mut::<Option<T>>() {
         merge(slot.insert(T::new()), r)?;
@@ -75,19 +75,19 @@ pub(crate) fn decode_into<T: Message + 'static>(r: &mut Reader<'_>, slot: &mut d
     Ok(())
 }
 
-/// Reads the fields of an outermost message.
+/// Decodes the fields of an outermost message.
 pub(crate) fn merge<T: Message>(message: &mut T, r: &mut Reader<'_>) -> Result<()> {
     r.each_remaining_field(|number, wire, r| message.merge_field(number, wire, r))
 }
 
-/// Writes a message, if it is of this type.
+/// Encodes a message, if it is of this type.
 pub(crate) fn encode_from<T: Message + 'static>(object: &dyn Any, w: &mut Writer) {
     if let Some(object) = object.downcast_ref::<T>() {
         object.write(w);
     }
 }
 
-/// Whether two texts are the same, at compile time.
+/// Returns whether two texts are equal, at compile time.
 pub(crate) const fn same(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     if left.len() != right.len() {
@@ -122,7 +122,7 @@ macro_rules! codecs {
             0
         }
 
-        // The match is on a constant of the type, so that only one arm is left when this is compiled for it.
+        // The match is on a constant of the type, so that only one arm is compiled.
         pub(crate) fn of<K: k8s_openapi::Resource>() -> Option<&'static Codec> {
             match const { id(K::API_VERSION, K::KIND) } {
                 $($(#[$cfg])? $id => Some(&$name),)*

@@ -1,14 +1,14 @@
-//! The shape of messages as data: field numbers, JSON names and types.
+//! The structure of messages as data: field numbers, JSON names and types.
 //!
-//! The typed codecs do not need it. It serves what works without a Rust type: a value at a field path, conversion to
-//! JSON, and errors that name the field.
+//! The typed codecs do not use it. It is for operations without a Rust type: reading a field path, conversion to JSON,
+//! and errors that name the field.
 
 /// The fields of one message.
 #[derive(Debug)]
 pub struct Descriptor {
-    /// The message's name, as `PodSpec`.
+    /// The message's name, such as `PodSpec`.
     pub name: &'static str,
-    /// Its fields by ascending number.
+    /// The fields in ascending order of their numbers.
     pub fields: &'static [Field],
 }
 
@@ -17,24 +17,24 @@ pub struct Descriptor {
 pub struct Field {
     /// The protobuf field number.
     pub number: u32,
-    /// The JSON name; empty for an embedded message, whose fields stand in the outer JSON object.
+    /// The JSON name; empty for an embedded message, whose fields are in the outer JSON object.
     pub name: &'static str,
     /// The type of the value, or of each item or map value.
     pub ty: Type,
-    /// Whether there is one, a list or a map.
+    /// Whether the field is single, a list or a map.
     pub shape: Shape,
-    /// Whether JSON leaves this field out when it is zero, although protobuf writes it.
+    /// Whether JSON omits this field when it is zero, although protobuf contains it.
     pub zero_is_absent: bool,
 }
 
-/// How often a field's type occurs.
+/// The cardinality of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// At most once.
     One,
     /// Any number of times, in order.
     List,
-    /// By text key.
+    /// By a string key.
     Map,
 }
 
@@ -42,7 +42,7 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Type {
-    /// Text.
+    /// A string.
     String,
     /// Bytes; base64 in JSON.
     Bytes,
@@ -58,17 +58,17 @@ pub enum Type {
     MicroTime,
     /// A quantity; text in JSON.
     Quantity,
-    /// A number or a text.
+    /// A number or a string.
     IntOrString,
     /// A message that wraps JSON bytes.
     Json,
-    /// A message that wraps a list of texts; a plain list in JSON.
+    /// A message that wraps a list of strings; a plain list in JSON.
     StringList,
     /// A schema, or a list of them.
     SchemaOrArray,
     /// A schema, or `true` or `false`.
     SchemaOrBool,
-    /// A schema, or a list of texts.
+    /// A schema, or a list of strings.
     SchemaOrStrings,
     /// Another message.
     Message(fn() -> &'static Descriptor),
@@ -77,7 +77,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The fields of a message type.
+    /// Returns the fields of a message type.
     pub fn fields(&self) -> Option<&'static [Field]> {
         match self {
             Self::Message(descriptor) => Some(descriptor().fields),

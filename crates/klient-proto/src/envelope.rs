@@ -5,10 +5,10 @@ use crate::{
     runtime::{Reader, Result, Writer},
 };
 
-/// What every protobuf body of Kubernetes starts with.
+/// The first bytes of every protobuf body of Kubernetes.
 pub(crate) const MAGIC: &[u8; 4] = b"k8s\0";
 
-/// An opened envelope: what is inside, and its kind.
+/// A decoded envelope: the content and its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The `apiVersion` of the content.
@@ -17,16 +17,16 @@ pub struct Envelope<'a> {
     pub kind: &'a str,
     /// The content: a bare message.
     pub raw: &'a [u8],
-    /// Where the content starts, for errors that count from the start of the body.
+    /// The offset of the content, for errors that count from the start of the body.
     pub(crate) raw_offset: usize,
 }
 
 impl<'a> Envelope<'a> {
-    /// Opens a body.
+    /// Decodes the envelope of a body.
     ///
     /// # Errors
     ///
-    /// If the magic bytes are missing, the message is malformed, or the content is not plain protobuf.
+    /// Returns an error if the magic bytes are missing, the message is malformed, or the content is not plain protobuf.
     pub fn open(body: &'a [u8]) -> Result<Self> {
         let Some(unknown) = body.strip_prefix(MAGIC) else {
             return Err(crate::DecodeError::new(Problem::NoEnvelope, 0));
@@ -52,7 +52,7 @@ impl<'a> Envelope<'a> {
         });
         outcome.map_err(|error| error.shifted(MAGIC.len()))?;
         check_content(encoding, content_type)?;
-        // Whoever writes an envelope writes its content, even if that is empty; without it the body was cut off.
+        // Every writer writes the content, even if it is empty; without it, the body was truncated.
         if !has_raw {
             return Err(crate::DecodeError::new(Problem::Truncated, body.len()));
         }
@@ -62,7 +62,7 @@ impl<'a> Envelope<'a> {
     /// Wraps a bare message.
     pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
         let mut w = Writer::new();
-        // Go's servers and clients write the empty content encoding and type too; their readers do not need them.
+        // Go writes an empty content encoding and type, too; readers do not need them.
         w.bytes_field(2, raw);
         w.message(1, |w| {
             w.bytes_field(2, kind.as_bytes());
@@ -87,7 +87,7 @@ pub(crate) fn type_meta(bytes: &[u8]) -> Result<(&str, &str)> {
     Ok((api_version, kind))
 }
 
-/// Rejects content that is compressed, or not protobuf at all.
+/// Rejects content that is compressed or is not protobuf.
 pub(crate) fn check_content(encoding: &str, content_type: &str) -> Result<()> {
     if encoding.is_empty() && (content_type.is_empty() || content_type == "application/vnd.kubernetes.protobuf") {
         return Ok(());
@@ -96,7 +96,7 @@ pub(crate) fn check_content(encoding: &str, content_type: &str) -> Result<()> {
     Err(crate::DecodeError::new(Problem::WrongKind(found), 0))
 }
 
-/// At most as much of a foreign text as an error should carry.
+/// Truncates a foreign text for use in an error.
 pub(crate) fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }

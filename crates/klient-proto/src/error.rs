@@ -1,13 +1,13 @@
-//! The error of every decoder in this crate: what was wrong, at which byte, in which field.
+//! The error of every decoder in this crate: the problem, the byte offset, and the field.
 
 use std::fmt;
 
 use crate::descriptor::{Descriptor, Shape};
 
-/// Bytes that are not what they should be.
+/// An error of decoding bytes.
 ///
-/// Says what was wrong, at which byte, and, once a typed decoder knows, in which field of which kind.
-/// It never repeats the bytes themselves: they may be a Secret's.
+/// It has the problem, the byte offset and, if a typed decoder knows it, the field and the kind.
+/// It never contains the bytes themselves, because they may be a Secret's.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DecodeError {
     inner: Box<Inner>,
@@ -17,9 +17,9 @@ pub struct DecodeError {
 struct Inner {
     problem: Problem,
     offset: usize,
-    /// From the innermost field outwards, while the error travels up.
+    /// The path from the innermost field outwards, while the error is passed up.
     path: Vec<Step>,
-    /// The kind, and the path in words.
+    /// The kind, and the path as text.
     place: Option<(&'static str, String)>,
 }
 
@@ -29,7 +29,7 @@ enum Step {
     Index(usize),
 }
 
-/// What can be wrong with bytes.
+/// The problem of malformed bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -39,23 +39,23 @@ pub enum Problem {
     BadVarint,
     /// A field has a wire type that its type does not allow.
     WrongWireType,
-    /// A text is not UTF-8.
+    /// A string is not UTF-8.
     NotUtf8,
     /// A time is outside the years that can be represented.
     BadTime,
     /// Messages or JSON values are nested deeper than the limit.
     TooDeep,
-    /// A value is larger than the limit, or the decoded form would be.
+    /// A value is larger than the limit, or would be once decoded.
     TooLarge,
-    /// The bytes do not start with the `k8s` envelope.
+    /// The bytes do not begin with the `k8s` envelope.
     NoEnvelope,
-    /// The envelope names another kind, or another encoding, than was asked for.
+    /// The envelope has another kind, or another encoding, than requested.
     WrongKind(String),
-    /// JSON, or JSON inside protobuf, does not parse: the reason.
+    /// JSON, or JSON inside protobuf, is malformed, with the reason.
     Json(String),
-    /// A gzip body does not decompress: the reason.
+    /// A gzip body is malformed, with the reason.
     Gzip(String),
-    /// The protobuf form of this kind is not known.
+    /// The kind has no protobuf codec.
     NoCodec(String),
 }
 
@@ -65,17 +65,17 @@ impl DecodeError {
         Self { inner: Box::new(Inner { problem, offset, path: Vec::new(), place: None }) }
     }
 
-    /// What was wrong.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.inner.problem
     }
 
-    /// The byte at which it was noticed, counted from the start of the object or body.
+    /// Returns the byte offset, counted from the start of the object or body.
     pub fn offset(&self) -> usize {
         self.inner.offset
     }
 
-    /// The field it is in, such as `spec.containers[1].image`, where a typed decoder found it.
+    /// Returns the field, such as `spec.containers[1].image`, if a typed decoder found the error.
     pub fn field(&self) -> Option<&str> {
         self.inner.place.as_ref().map(|(_, field)| field.as_str())
     }
@@ -98,7 +98,7 @@ impl DecodeError {
         self
     }
 
-    /// Puts the path of field numbers into words.
+    /// Converts the path of field numbers to text.
     #[cold]
     pub(crate) fn of_kind(mut self, kind: &'static str, root: &'static Descriptor) -> Self {
         let mut text = String::new();
@@ -127,11 +127,11 @@ impl DecodeError {
     }
 }
 
-/// What serde says about JSON, without the values that it likes to quote.
+/// Returns serde's message about JSON, without the values that it quotes.
 #[cold]
 pub(crate) fn json_reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    // About syntax it speaks in its own words; about data, of fields that our types name, or of what it found.
+    // Messages about syntax contain no data. Messages about data contain field names or the value that was found.
     if !error.is_data() || SAFE_REASONS.iter().any(|reason| text.starts_with(reason)) {
         return text;
     }
@@ -144,7 +144,7 @@ pub(crate) fn json_reason(error: &serde_json::Error) -> String {
     format!("unexpected value{expected}{place}")
 }
 
-const SAFE_REASONS: [&str; 2] = ["missing field ", "expected PartialObjectMetadata, got "];
+const SAFE_REASONS: [&str; 2] = ["missing field ", "expected PartialObjectMetadata, found "];
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,7 +167,7 @@ impl fmt::Display for DecodeError {
             Problem::WrongKind(found) => write!(f, "unexpected content {found}")?,
             Problem::Json(reason) => write!(f, "malformed JSON: {reason}")?,
             Problem::Gzip(reason) => write!(f, "malformed gzip: {reason}")?,
-            Problem::NoCodec(kind) => write!(f, "{kind} has no protobuf codec; ask for JSON")?,
+            Problem::NoCodec(kind) => write!(f, "{kind} has no protobuf codec: use JSON")?,
         }
         write!(f, " at byte {}", self.inner.offset)
     }

@@ -1,6 +1,6 @@
-//! JSON values to protobuf by descriptor, without the Rust type: the way back from `RawObject::to_value`.
+//! Conversion of JSON values to protobuf by descriptor, without the Rust type: the reverse of `RawObject::to_value`.
 //!
-//! For servers, which have objects of every kind and none of their types at hand.
+//! It is for servers, which have objects of every kind, but not their types.
 
 use k8s_openapi::{
     ByteString,
@@ -20,7 +20,7 @@ use crate::{
     runtime::{FieldValue, Result, Writer},
 };
 
-/// The protobuf message of an object that is given as JSON. Fields that the kind does not have are left out.
+/// Converts a JSON object to a protobuf message. Unknown fields are left out.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -35,16 +35,16 @@ use crate::{
 ///
 /// # Errors
 ///
-/// If a value is not of its field's type; the error names the field.
+/// Returns an error that names the field if a value is not of its field's type.
 pub fn from_value(object: &Value, codec: &Codec) -> std::result::Result<Vec<u8>, DecodeError> {
     from_value_by(object, (codec.descriptor)())
 }
 
-/// The same for a message by its descriptor, such as metadata.
+/// Converts a JSON object to the message of a descriptor, such as metadata.
 ///
 /// # Errors
 ///
-/// As [`from_value`].
+/// Returns the errors of [`from_value`].
 pub fn from_value_by(object: &Value, descriptor: &'static Descriptor) -> std::result::Result<Vec<u8>, DecodeError> {
     let mut w = Writer::new();
     let written = match object {
@@ -55,7 +55,7 @@ pub fn from_value_by(object: &Value, descriptor: &'static Descriptor) -> std::re
     Ok(w.finish())
 }
 
-/// Highest number first, as the writer fills its buffer from the back.
+/// Writes fields in descending order, because the writer fills its buffer from the back.
 fn write_fields(object: &Map<String, Value>, fields: &'static [Field], w: &mut Writer, depth: u32) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(DecodeError::new(Problem::TooDeep, 0));
@@ -100,7 +100,7 @@ fn write_field(value: &Value, field: &'static Field, w: &mut Writer, depth: u32)
 
 fn write_value(value: &Value, ty: Type, number: u32, w: &mut Writer, depth: u32) -> Result<()> {
     match ty {
-        Type::String => w.bytes_field(number, value.as_str().ok_or_else(|| unfit("a text"))?.as_bytes()),
+        Type::String => w.bytes_field(number, value.as_str().ok_or_else(|| unfit("a string"))?.as_bytes()),
         Type::Bool => w.int_field(number, u64::from(value.as_bool().ok_or_else(|| unfit("true or false"))?)),
         Type::Int => {
             let integral = value.as_i64().or_else(|| whole(value.as_f64()?));
@@ -111,7 +111,7 @@ fn write_value(value: &Value, ty: Type, number: u32, w: &mut Writer, depth: u32)
         Type::Time => typed::<Time>(value, number, w)?,
         Type::MicroTime => typed::<MicroTime>(value, number, w)?,
         Type::Quantity => match value {
-            // Both forms are quantities; the typed form is always text.
+            // A number is a quantity, too; the typed form is always a string.
             Value::Number(amount) => Quantity(amount.to_string()).write_field(number, w),
             _ => typed::<Quantity>(value, number, w)?,
         },
@@ -136,7 +136,7 @@ fn write_value(value: &Value, ty: Type, number: u32, w: &mut Writer, depth: u32)
         Type::SchemaOrStrings => message(number, w, |w| match value {
             Value::Array(items) => {
                 for item in items.iter().rev() {
-                    w.bytes_field(2, item.as_str().ok_or_else(|| unfit("a text"))?.as_bytes());
+                    w.bytes_field(2, item.as_str().ok_or_else(|| unfit("a string"))?.as_bytes());
                 }
                 Ok(())
             }
@@ -172,12 +172,12 @@ fn write_list(value: &Value, number: u32, w: &mut Writer, depth: u32) -> Result<
 
 fn write_texts(value: &Value, w: &mut Writer) -> Result<()> {
     for item in value.as_array().ok_or_else(|| unfit("a list"))?.iter().rev() {
-        w.bytes_field(1, item.as_str().ok_or_else(|| unfit("a text"))?.as_bytes());
+        w.bytes_field(1, item.as_str().ok_or_else(|| unfit("a string"))?.as_bytes());
     }
     Ok(())
 }
 
-/// A nested message whose writing may fail; what a failure leaves behind is thrown away with the rest.
+/// Writes a nested message. If writing fails, the buffer is discarded.
 fn message(number: u32, w: &mut Writer, write: impl FnOnce(&mut Writer) -> Result<()>) -> Result<()> {
     let mut outcome = Ok(());
     w.message(number, |w| outcome = write(w));
@@ -191,7 +191,7 @@ fn typed<T: FieldValue + DeserializeOwned>(value: &Value, number: u32, w: &mut W
     Ok(())
 }
 
-/// A number that JSON writes with a point although it is whole, as `1.0` or `1e3`.
+/// Converts a whole number that JSON writes with a point or an exponent, such as `1.0` or `1e3`.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
 fn whole(number: f64) -> Option<i64> {
     let in_range = number.fract() == 0.0 && number.abs() < 9.0e15;
@@ -202,14 +202,14 @@ fn unfit(expected: &str) -> DecodeError {
     DecodeError::new(Problem::Json(format!("expected {expected}")), 0)
 }
 
-/// Deeper than any object that the decoders take.
+/// Deeper than any object that the decoders accept.
 const MAX_DEPTH: u32 = 100;
 
-/// The message of any kind's list: its metadata as JSON, and the messages of its items.
+/// Builds the message of a list of any kind, from its metadata as JSON and the messages of its items.
 ///
 /// # Errors
 ///
-/// If the metadata is none of a list.
+/// Returns an error if the metadata is not that of a list.
 pub fn list_message(metadata: &Value, items: &[impl AsRef<[u8]>]) -> std::result::Result<Vec<u8>, DecodeError> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
     let metadata = from_value_by(metadata, <ListMeta as crate::runtime::Message>::descriptor())?;

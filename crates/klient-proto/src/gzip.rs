@@ -1,7 +1,7 @@
-//! Decompresses gzip bodies, also those made of many members.
+//! Decompression of gzip bodies, also those with many members.
 //!
-//! Since 1.37 a server compresses a watch with one gzip member per event; a decoder that stops after the first member
-//! sees one event and then silence.
+//! Since 1.37, a server compresses a watch with one gzip member per event. A decoder that stops after the first member
+//! returns one event and then none.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -28,25 +28,25 @@ use crate::{DecodeError, Problem, runtime::Result};
 /// # Ok::<(), klient_proto::DecodeError>(())
 /// ```
 pub struct GzipDecoder {
-    /// The member that has begun.
+    /// The current member.
     member: Option<Decompress>,
     output: Box<[u8]>,
     offset: usize,
 }
 
 impl GzipDecoder {
-    /// A decoder for one body.
+    /// Creates a decoder for one body.
     pub fn new() -> Self {
         Self { member: None, output: vec![0; OUTPUT_LEN].into(), offset: 0 }
     }
 
-    /// Takes a chunk and calls `sink` with what it decompresses to, in pieces of bounded size.
+    /// Decompresses a chunk and calls `sink` with the result, in pieces of bounded size.
     ///
-    /// Everything that the chunk completes is handed out at once, so that no event waits for the next one.
+    /// The whole result is passed on at once, so that no event waits for the next one.
     ///
     /// # Errors
     ///
-    /// If the chunk is not gzip, or `sink` fails.
+    /// Returns an error if the chunk is not gzip, or `sink` fails.
     pub fn push(&mut self, mut chunk: &[u8], mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         loop {
             let member = match &mut self.member {
@@ -66,7 +66,7 @@ impl GzipDecoder {
                 sink(self.output.get(..written).unwrap_or_default())?;
             }
             match status {
-                // A decoder cannot be reset to expect gzip again, so each member gets its own.
+                // A decoder cannot be reset to expect gzip again, so each member has its own.
                 Status::StreamEnd => self.member = None,
                 Status::Ok | Status::BufError if read == 0 && written == 0 => {
                     if chunk.is_empty() {
@@ -84,7 +84,7 @@ impl GzipDecoder {
     ///
     /// # Errors
     ///
-    /// If it ends inside a member.
+    /// Returns an error if the body ends inside a member.
     pub fn finish(self) -> Result<()> {
         if self.member.is_some() {
             return Err(DecodeError::new(Problem::Gzip("body ends inside a member".to_owned()), self.offset));

@@ -1,7 +1,7 @@
-//! Finds its way through JSON text without parsing it: where a value ends, and what members an object has.
+//! Navigation in JSON text without parsing it: the end of a value, and the members of an object.
 //!
-//! Values are delimited, not validated: brackets are counted and strings are honoured, no more. What is inside is
-//! checked when somebody decodes it. Nothing here recurses, so nesting costs no stack.
+//! Values are delimited, not validated: only brackets are counted and strings are skipped. The content is checked when
+//! it is decoded. Nothing here is recursive, so nesting uses no stack.
 
 mod blocks;
 mod members;
@@ -12,7 +12,7 @@ pub(crate) use scanner::{ValueScanner, skip_whitespace, value_end};
 
 use std::borrow::Cow;
 
-/// The text of a JSON string, given with its quotes; `None` if it is not a well-formed string.
+/// Returns the text of a JSON string, given with its quotes; `None` if it is not a well-formed string.
 pub(crate) fn unquote(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', inner).is_none() {

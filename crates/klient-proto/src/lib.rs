@@ -1,4 +1,4 @@
-//! Kubernetes wire forms: protobuf codecs for `k8s-openapi` types, objects kept as bytes, and streaming splitters.
+//! Kubernetes wire formats: protobuf codecs for `k8s-openapi` types, raw objects, and streaming splitters.
 
 mod chunks;
 mod codec;

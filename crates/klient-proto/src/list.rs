@@ -1,6 +1,6 @@
 //! Splits the body of a list, chunk by chunk, into raw objects.
 //!
-//! Holds at most one object and what is left of one chunk, whatever the boundaries; never the body.
+//! At most one object and the rest of one chunk are in memory, never the whole body.
 
 mod json;
 mod protobuf;
@@ -9,11 +9,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 
 use crate::{DecodeError, ManagedFields, Problem, RawObject, runtime::Result};
 
-/// How bodies are split.
+/// The options of splitting a body.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SplitOptions {
-    /// Whether objects keep `metadata.managedFields`. Dropped by default: half the memory, and few readers.
+    /// Whether objects keep `metadata.managedFields`. They are dropped by default, which saves half of the memory.
     pub managed_fields: ManagedFields,
     /// The largest object that is accepted, in bytes.
     pub max_object: usize,
@@ -39,7 +39,7 @@ impl SplitOptions {
     }
 }
 
-/// Splits a list body into objects as its chunks arrive.
+/// A splitter of a list body into objects, as its chunks arrive.
 ///
 /// ```
 /// use klient_proto::{ListSplitter, SplitOptions};
@@ -57,50 +57,51 @@ impl SplitOptions {
 /// # Ok::<(), klient_proto::DecodeError>(())
 /// ```
 pub struct ListSplitter {
-    form: Form,
+    format: Format,
 }
 
-enum Form {
+enum Format {
     Json(json::JsonList),
     Protobuf(protobuf::ProtobufList),
 }
 
-/// What a list says about itself.
+/// The metadata of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ListEnd {
-    /// Resource version, continue token and remaining count.
+    /// The resource version, continue token and remaining count.
     pub metadata: ListMeta,
-    /// The list's `apiVersion`; empty if it was left out.
+    /// The list's `apiVersion`; empty if absent.
     pub api_version: String,
-    /// The list's kind, as `PodList`; empty if it was left out.
+    /// The list's kind, such as `PodList`; empty if absent.
     pub kind: String,
-    /// How many items there were, bad ones included.
+    /// The number of items, malformed ones included.
     pub items: usize,
 }
 
 impl ListSplitter {
-    /// Splits a JSON body.
+    /// Creates a splitter of a JSON body.
     pub fn json(options: SplitOptions) -> Self {
-        Self { form: Form::Json(json::JsonList::new(options)) }
+        Self { format: Format::Json(json::JsonList::new(options)) }
     }
 
-    /// Splits a protobuf body.
+    /// Creates a splitter of a protobuf body.
     pub fn protobuf(options: SplitOptions) -> Self {
-        Self { form: Form::Protobuf(protobuf::ProtobufList::new(options)) }
+        Self { format: Format::Protobuf(protobuf::ProtobufList::new(options)) }
     }
 
-    /// Takes a chunk and calls `sink` for each item that it completes.
+    /// Splits a chunk and calls `sink` for each item that it completes.
     ///
-    /// An item that is delimited but malformed is an `Err` for `sink`, and the rest goes on.
+    /// An item that is delimited but malformed is passed to `sink` as an `Err`, and splitting continues.
     ///
     /// # Errors
     ///
-    /// If the body itself is malformed, or an item is larger than the limit: nothing more can be split.
+    /// Returns an error if the body itself is malformed, or if an item is larger than the limit. Splitting cannot
+    /// continue.
     pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(Result<RawObject>)) -> Result<()> {
-        match &mut self.form {
-            Form::Json(list) => list.push(chunk, &mut sink),
-            Form::Protobuf(list) => list.push(chunk, &mut sink),
+        match &mut self.format {
+            Format::Json(list) => list.push(chunk, &mut sink),
+            Format::Protobuf(list) => list.push(chunk, &mut sink),
         }
     }
 
@@ -108,20 +109,20 @@ impl ListSplitter {
     ///
     /// # Errors
     ///
-    /// If the body is not complete, or is not a list.
+    /// Returns an error if the body is incomplete or is not a list.
     pub fn finish(self) -> Result<ListEnd> {
-        match self.form {
-            Form::Json(list) => list.finish(),
-            Form::Protobuf(list) => list.finish(),
+        match self.format {
+            Format::Json(list) => list.finish(),
+            Format::Protobuf(list) => list.finish(),
         }
     }
 }
 
-/// Rejects a body that is some other kind, such as a `Status`.
+/// Rejects a body of another kind, such as a `Status`.
 fn check_list_kind(kind: &str, offset: usize) -> Result<()> {
     if kind.is_empty() || kind.ends_with("List") {
         return Ok(());
     }
-    let found = format!("{} where a list was expected", crate::envelope::shorten(kind));
+    let found = format!("{}, expected a list", crate::envelope::shorten(kind));
     Err(DecodeError::new(Problem::WrongKind(found), offset))
 }

@@ -1,7 +1,7 @@
-//! The kinds of `meta.k8s.io/v1` that travel beside objects: options, and metadata without the rest.
+//! Kinds of `meta.k8s.io/v1`: options, and metadata-only objects.
 //!
-//! `Status` and `DeleteOptions` are k8s-openapi's; the other options are not in it and are here as they are on the wire,
-//! unchecked. `klient-core`'s options are the ones to work with.
+//! `Status` and `DeleteOptions` are k8s-openapi's. The other options are not in it; they are defined here as on the
+//! wire, unchecked. Use `klient-core`'s options in programs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Status};
 
@@ -25,7 +25,7 @@ mod sealed {
     }
 }
 
-/// Encodes a body: an envelope with one of these kinds. Options name the group and version that they are sent to.
+/// Encodes a body: an envelope with one of these kinds. Options have the group and version of the request.
 ///
 /// ```
 /// use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions;
@@ -39,15 +39,15 @@ pub fn encode<M: MetaKind>(api_version: &str, value: &M) -> Vec<u8> {
     Envelope::wrap(api_version, M::KIND, &value.to_message())
 }
 
-/// Decodes a body that holds one of these kinds, in whatever group and version.
+/// Decodes a body of one of these kinds, in any group and version.
 ///
 /// # Errors
 ///
-/// If the body is malformed or holds another kind.
+/// Returns an error if the body is malformed or has another kind.
 pub fn decode<M: MetaKind>(body: &[u8]) -> Result<M> {
     let envelope = Envelope::open(body)?;
     if envelope.kind != M::KIND {
-        let found = format!("{} where {} was expected", shorten(envelope.kind), M::KIND);
+        let found = format!("{}, expected {}", shorten(envelope.kind), M::KIND);
         return Err(DecodeError::new(Problem::WrongKind(found), 0));
     }
     M::read(envelope.raw).map_err(|error| error.shifted(envelope.raw_offset))
@@ -77,7 +77,7 @@ macro_rules! meta_kind {
     };
 }
 
-/// A struct as it is on the wire, with its codec. Fields are given in ascending order of their numbers.
+/// Defines a struct as on the wire, with its codec. Fields must be in ascending order of their numbers.
 macro_rules! wire_struct {
     ($(#[$doc:meta])* $name:ident = $kind:literal { $($(#[$field_doc:meta])* $field:ident: $ty:ty = $number:literal $json:literal $shape:ident $wire:ident,)* }) => {
         $(#[$doc])*
@@ -99,7 +99,7 @@ macro_rules! wire_struct {
             }
 
             fn write(&self, w: &mut Writer) {
-                // Ascending here means descending in the bytes; readers take any order.
+                // Ascending here means descending in the bytes; readers accept any order.
                 $(self.$field.write_field($number, w);)*
             }
 
@@ -117,88 +117,88 @@ macro_rules! wire_struct {
 }
 
 wire_struct! {
-    /// Options of a create, as they are on the wire.
+    /// Options of a create, as on the wire.
     CreateOptions = "CreateOptions" {
         /// `All`, or nothing.
         dry_run: Vec<String> = 1 "dryRun" list String,
-        /// Who owns the fields that are set.
+        /// The field manager.
         field_manager: Option<String> = 3 "fieldManager" one String,
-        /// What happens to unknown fields.
+        /// How unknown fields are treated.
         field_validation: Option<String> = 4 "fieldValidation" one String,
     }
 }
 
 wire_struct! {
-    /// Options of an update, as they are on the wire.
+    /// Options of an update, as on the wire.
     UpdateOptions = "UpdateOptions" {
         /// `All`, or nothing.
         dry_run: Vec<String> = 1 "dryRun" list String,
-        /// Who owns the fields that are set.
+        /// The field manager.
         field_manager: Option<String> = 2 "fieldManager" one String,
-        /// What happens to unknown fields.
+        /// How unknown fields are treated.
         field_validation: Option<String> = 3 "fieldValidation" one String,
     }
 }
 
 wire_struct! {
-    /// Options of a patch, as they are on the wire.
+    /// Options of a patch, as on the wire.
     PatchOptions = "PatchOptions" {
         /// `All`, or nothing.
         dry_run: Vec<String> = 1 "dryRun" list String,
-        /// Whether an apply takes fields from their owners.
+        /// Whether an apply takes fields over from their owners.
         force: Option<bool> = 2 "force" one Bool,
-        /// Who owns the fields that are set.
+        /// The field manager.
         field_manager: Option<String> = 3 "fieldManager" one String,
-        /// What happens to unknown fields.
+        /// How unknown fields are treated.
         field_validation: Option<String> = 4 "fieldValidation" one String,
     }
 }
 
 wire_struct! {
-    /// Options of a get, as they are on the wire.
+    /// Options of a get, as on the wire.
     GetOptions = "GetOptions" {
-        /// How old the answer may be.
+        /// The required resource version.
         resource_version: Option<String> = 1 "resourceVersion" one String,
     }
 }
 
 wire_struct! {
-    /// Options of a list or watch, as they are on the wire.
+    /// Options of a list or watch, as on the wire.
     ListOptions = "ListOptions" {
-        /// Which labels objects must have.
+        /// The label selector.
         label_selector: Option<String> = 1 "labelSelector" one String,
-        /// Which fields objects must have.
+        /// The field selector.
         field_selector: Option<String> = 2 "fieldSelector" one String,
         /// Whether to watch.
         watch: Option<bool> = 3 "watch" one Bool,
-        /// How old the answer may be.
+        /// The required resource version.
         resource_version: Option<String> = 4 "resourceVersion" one String,
-        /// When the server ends the call.
+        /// The time limit of the server.
         timeout_seconds: Option<i64> = 5 "timeoutSeconds" one Int,
-        /// How many objects a page holds.
+        /// The maximum number of objects per page.
         limit: Option<i64> = 7 "limit" one Int,
-        /// Where the next page starts.
+        /// The token of the previous page.
         continue_token: Option<String> = 8 "continue" one String,
         /// Whether a watch sends bookmarks.
         allow_watch_bookmarks: Option<bool> = 9 "allowWatchBookmarks" one Bool,
-        /// How the resource version is meant.
+        /// How the resource version is compared.
         resource_version_match: Option<String> = 10 "resourceVersionMatch" one String,
         /// Whether a watch starts with the current state.
         send_initial_events: Option<bool> = 11 "sendInitialEvents" one Bool,
-        /// Which shard of the objects is wanted.
+        /// The shard of objects to select.
         shard_selector: Option<String> = 15 "shardSelector" one String,
     }
 }
 
 wire_struct! {
-    /// Options of a table, as they are on the wire.
+    /// Options of a table, as on the wire.
     TableOptions = "TableOptions" {
-        /// How much of each object its row carries.
+        /// The part of each object that its row contains.
         include_object: Option<String> = 1 "includeObject" one String,
     }
 }
 
-/// An object's metadata without the rest, as `meta.k8s.io/v1` has it.
+/// A metadata-only object of `meta.k8s.io/v1`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialObjectMetadata {
     /// The metadata.

@@ -1,7 +1,7 @@
-//! An object in the form it arrived in: one exact-size allocation, read in place.
+//! An object in wire format: one allocation of exact size, read in place.
 //!
-//! Making one finds its metadata and checks the outer framing, and no more. Names, labels and single fields are read
-//! from the bytes on demand; a typed object is made when somebody asks for it.
+//! Creating one only finds its metadata and checks the outer framing. Names, labels and single fields are read from the
+//! bytes on demand, and a typed object is decoded on request.
 
 mod field;
 mod json;
@@ -24,7 +24,7 @@ use crate::{
     runtime::{Message as _, Reader, Result},
 };
 
-/// An object kept as protobuf or JSON bytes.
+/// An object stored as protobuf or JSON bytes.
 ///
 /// Cheap to clone: clones share the bytes.
 ///
@@ -44,20 +44,20 @@ use crate::{
 #[derive(Clone, PartialEq, Eq)]
 pub struct RawObject {
     bytes: Arc<[u8]>,
-    /// Where the metadata is: the JSON object with its braces, or the bare protobuf message.
+    /// The position of the metadata: the JSON object with its braces, or the bare protobuf message.
     metadata: Span,
     encoding: Encoding,
 }
 
-/// What a raw object's bytes are.
+/// The encoding of a raw object's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
     /// JSON text.
     Json,
-    /// The kind's own protobuf message, without envelope.
+    /// The kind's protobuf message, without envelope.
     Protobuf,
-    /// A `PartialObjectMetadata` message: only metadata travelled.
+    /// A `PartialObjectMetadata` message, for a metadata-only object.
     ProtobufMetadata,
 }
 
@@ -68,131 +68,133 @@ struct Span {
 }
 
 impl Span {
-    /// Objects are far smaller than 4 GiB; the splitters and constructors refuse larger ones.
+    /// Creates a span. Objects are far smaller than 4 GiB; splitters and constructors reject larger ones.
     fn new(start: usize, end: usize) -> Option<Self> {
         Some(Self { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
     }
 }
 
 impl RawObject {
-    /// Takes an object's JSON text.
+    /// Creates an object from JSON text.
     ///
     /// # Errors
     ///
-    /// If the text is not a JSON object with an object for metadata, or an identifying field is not a string.
+    /// Returns an error if the text is not a JSON object with an object for metadata, or if an identifying field is not
+    /// a string.
     pub fn from_json(text: &[u8], managed_fields: ManagedFields) -> Result<Self> {
-        Maker::new(managed_fields).json(text)
+        RawObjectFactory::new(managed_fields).json(text)
     }
 
-    /// Takes an object's bare protobuf message.
+    /// Creates an object from a bare protobuf message.
     ///
     /// # Errors
     ///
-    /// If the message or its metadata is malformed.
+    /// Returns an error if the message or its metadata is malformed.
     pub fn from_protobuf(message: &[u8], managed_fields: ManagedFields) -> Result<Self> {
-        Maker::new(managed_fields).protobuf(message, Encoding::Protobuf)
+        RawObjectFactory::new(managed_fields).protobuf(message, Encoding::Protobuf)
     }
 
-    /// Takes a protobuf body: an envelope with one object.
+    /// Creates an object from a protobuf body: an envelope with one object.
     ///
     /// # Errors
     ///
-    /// As [`from_protobuf`](Self::from_protobuf), and if the envelope is malformed.
+    /// Returns the errors of [`from_protobuf`](Self::from_protobuf), and an error if the envelope is malformed.
     pub fn from_protobuf_body(body: &[u8], managed_fields: ManagedFields) -> Result<Self> {
-        Maker::new(managed_fields).protobuf_body(body)
+        RawObjectFactory::new(managed_fields).protobuf_body(body)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What the bytes are.
+    /// Returns the encoding of the bytes.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Namespace and name.
+    /// Returns the namespace and name.
     pub fn key(&self) -> ObjectKey {
         let identity = self.identity();
         ObjectKey::namespaced(&identity.namespace, &identity.name)
     }
 
-    /// Name, namespace, uid and resource version in one pass.
+    /// Returns name, namespace, uid and resource version in one pass.
     pub fn identity(&self) -> Identity<'_> {
         Identity::read(self.metadata_bytes(), self.encoding)
     }
 
-    /// `metadata.name`, empty if absent.
+    /// Returns `metadata.name`, empty if absent.
     pub fn name(&self) -> Cow<'_, str> {
         self.identity().name
     }
 
-    /// `metadata.namespace`.
+    /// Returns `metadata.namespace`.
     pub fn namespace(&self) -> Option<Cow<'_, str>> {
         Some(self.identity().namespace).filter(|namespace| !namespace.is_empty())
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     pub fn uid(&self) -> Option<Cow<'_, str>> {
         Some(self.identity().uid).filter(|uid| !uid.is_empty())
     }
 
-    /// `metadata.resourceVersion`.
+    /// Returns `metadata.resourceVersion`.
     pub fn resource_version(&self) -> Option<Cow<'_, str>> {
         Some(self.identity().resource_version).filter(|version| !version.is_empty())
     }
 
-    /// `metadata.generation`.
+    /// Returns `metadata.generation`.
     pub fn generation(&self) -> Option<i64> {
         metadata::generation(self.metadata_bytes(), self.encoding)
     }
 
-    /// `metadata.creationTimestamp`.
+    /// Returns `metadata.creationTimestamp`.
     pub fn creation_timestamp(&self) -> Option<Timestamp> {
         metadata::creation_timestamp(self.metadata_bytes(), self.encoding)
     }
 
-    /// `metadata.deletionTimestamp`: when the object's deletion was asked for.
+    /// Returns `metadata.deletionTimestamp`, the time at which deletion was requested.
     pub fn deletion_timestamp(&self) -> Option<Timestamp> {
         metadata::deletion_timestamp(self.metadata_bytes(), self.encoding)
     }
 
-    /// `metadata.labels`, in the order of the bytes.
+    /// Returns `metadata.labels`, in the order of the bytes.
     pub fn labels(&self) -> MetadataEntries<'_> {
         MetadataEntries::labels(self.metadata_bytes(), self.encoding)
     }
 
-    /// The value of one label.
+    /// Returns the value of one label.
     pub fn label(&self, key: &str) -> Option<Cow<'_, str>> {
         self.labels().filter(|(found, _)| found == key).last().map(|(_, value)| value)
     }
 
-    /// `metadata.annotations`, in the order of the bytes.
+    /// Returns `metadata.annotations`, in the order of the bytes.
     pub fn annotations(&self) -> MetadataEntries<'_> {
         MetadataEntries::annotations(self.metadata_bytes(), self.encoding)
     }
 
-    /// The value of one annotation.
+    /// Returns the value of one annotation.
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
         self.annotations().filter(|(found, _)| found == key).last().map(|(_, value)| value)
     }
 
-    /// `metadata.ownerReferences`; one that is malformed is left out.
+    /// Returns `metadata.ownerReferences`, without malformed ones.
     pub fn owner_references(&self) -> OwnerReferences<'_> {
         OwnerReferences::read(self.metadata_bytes(), self.encoding)
     }
 
-    /// `metadata.finalizers`.
+    /// Returns `metadata.finalizers`.
     pub fn finalizers(&self) -> Strings<'_> {
         Strings::finalizers(self.metadata_bytes(), self.encoding)
     }
 
-    /// The typed object.
+    /// Decodes the typed object.
     ///
     /// # Errors
     ///
-    /// If the bytes are not a `K`, naming the field; or if they are protobuf and `K` has no protobuf form.
+    /// Returns an error that names the field if the bytes are not a `K`, or an error if they are protobuf and `K` has
+    /// no codec.
     pub fn decode<K: Resource>(&self) -> Result<K> {
         match self.encoding {
             Encoding::Json => serde_json::from_slice(&self.bytes).map_err(|error| json_error(&error)),
@@ -209,20 +211,20 @@ impl RawObject {
         }
     }
 
-    /// The object as a JSON value, with `apiVersion` and `kind` filled in where the bytes leave them out.
+    /// Converts the object to a JSON value, and adds `apiVersion` and `kind` if the bytes do not contain them.
     ///
     /// # Errors
     ///
-    /// If the bytes are malformed, or if they are protobuf and `K` has no protobuf form.
+    /// Returns an error if the bytes are malformed, or if they are protobuf and `K` has no codec.
     pub fn to_value<K: Resource>(&self) -> Result<Value> {
         self.to_value_of(Codec::of::<K>(), K::API_VERSION, K::KIND)
     }
 
-    /// [`to_value`](Self::to_value) for a kind known at run time.
+    /// Converts the object of a kind known at run time; see [`to_value`](Self::to_value).
     ///
     /// # Errors
     ///
-    /// As [`to_value`](Self::to_value).
+    /// Returns the errors of [`to_value`](Self::to_value).
     pub fn to_value_of(&self, codec: Option<&'static Codec>, api_version: &str, kind: &str) -> Result<Value> {
         let mut value = match self.encoding {
             Encoding::Json => serde_json::from_slice(&self.bytes).map_err(|error| json_error(&error))?,
@@ -238,11 +240,11 @@ impl RawObject {
         Ok(value)
     }
 
-    /// The value at a field path, read from the bytes without decoding the rest; `None` if it is not set.
+    /// Returns the value at a field path, read from the bytes without decoding the rest; `None` if it is not set.
     ///
     /// # Errors
     ///
-    /// If the bytes on the way are malformed, or if they are protobuf and `K` has no protobuf form.
+    /// Returns an error if the bytes before the value are malformed, or if they are protobuf and `K` has no codec.
     pub fn value_at<K: Resource>(&self, path: &FieldPath) -> Result<Option<Value>> {
         match self.encoding {
             Encoding::Json => field::json_at(&self.bytes, path)?.map_or(Ok(None), |text| json::parse(text).map(Some)),
@@ -253,12 +255,12 @@ impl RawObject {
         }
     }
 
-    /// The string, number or boolean at a field path as text, as field selectors compare it; `None` if it is not set
-    /// or is a list, map or message.
+    /// Returns the string, number or boolean at a field path as text, as field selectors compare it; `None` if it is
+    /// not set, or is a list, map or message.
     ///
     /// # Errors
     ///
-    /// As [`value_at`](Self::value_at).
+    /// Returns the errors of [`value_at`](Self::value_at).
     pub fn text_at<K: Resource>(&self, path: &FieldPath) -> Result<Option<Cow<'_, str>>> {
         match self.encoding {
             Encoding::Json => Ok(field::json_at(&self.bytes, path)?.and_then(json::scalar_text)),
@@ -291,7 +293,7 @@ impl RawObject {
     }
 }
 
-// Never prints contents: they may be a Secret's.
+// `Debug` never prints contents, because they may be a Secret's.
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let identity = self.identity();
@@ -304,13 +306,13 @@ impl fmt::Debug for RawObject {
     }
 }
 
-/// Makes raw objects, with one scratch buffer for all.
-pub(crate) struct Maker {
+/// A constructor of raw objects, with one scratch buffer for all.
+pub(crate) struct RawObjectFactory {
     managed_fields: ManagedFields,
     scratch: Vec<u8>,
 }
 
-impl Maker {
+impl RawObjectFactory {
     pub(crate) fn new(managed_fields: ManagedFields) -> Self {
         Self { managed_fields, scratch: Vec::new() }
     }
@@ -330,7 +332,7 @@ impl Maker {
     }
 }
 
-/// What the content of an envelope of this kind is.
+/// Returns the encoding of an envelope's content of this kind.
 pub(crate) fn encoding_of(kind: &str) -> Encoding {
     match kind {
         "PartialObjectMetadata" | "PartialObjectMetadataList" => Encoding::ProtobufMetadata,

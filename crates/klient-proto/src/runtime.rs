@@ -1,6 +1,6 @@
-//! What the generated codecs are made of: a reader, a writer, and how each Rust type sits in a field.
+//! The runtime of the generated codecs: a reader, a writer, and the encoding of each Rust type as a field.
 //!
-//! Invariants: no input makes these panic, recurse without limit, or allocate out of proportion to its length.
+//! Invariants: no input makes this code panic, recurse without limit, or allocate out of proportion to its length.
 
 mod collections;
 mod field_set;
@@ -20,25 +20,25 @@ use crate::{descriptor::Descriptor, error::DecodeError};
 
 pub(crate) type Result<T> = std::result::Result<T, DecodeError>;
 
-/// A struct with a protobuf form.
+/// A struct with a protobuf encoding.
 pub(crate) trait Message: Sized {
-    /// Whether an empty message means that there is none, as for Go's zero time.
+    /// Whether an empty message means absent, as for Go's zero time.
     const EMPTY_IS_ABSENT: bool = false;
 
-    /// The message without any field.
+    /// Returns the message without any field.
     fn new() -> Self;
 
-    /// Called when there is such a message, even an empty one, where the Rust type tells that from none.
+    /// Marks the message as present, even if it is empty, for Rust types that distinguish this.
     #[inline]
     fn begin(&mut self) {}
 
-    /// Reads the value of one field; an unknown one is skipped.
+    /// Reads the value of one field. An unknown field is skipped.
     fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()>;
 
     /// Writes all fields, highest number first.
     fn write(&self, w: &mut Writer);
 
-    /// The shape of the message.
+    /// Returns the shape of the message.
     fn descriptor() -> &'static Descriptor;
 }
 
@@ -62,7 +62,7 @@ impl<T: Message> Message for Box<T> {
 
 /// A Rust type as the value of a field.
 pub(crate) trait FieldValue: Sized {
-    /// The value before anything was read.
+    /// Returns the value before any field is read.
     fn empty() -> Self;
 
     /// Reads one occurrence of the field.
@@ -87,7 +87,7 @@ impl<T: Message> FieldValue for T {
     }
 }
 
-/// The codec of a message without fields, whose Rust type is a newtype around a JSON value.
+/// Defines the codec of a message without fields, whose Rust type wraps a JSON value.
 macro_rules! empty_message {
     ($ty:ty, $name:literal) => {
         impl Message for $ty {
@@ -95,7 +95,7 @@ macro_rules! empty_message {
                 Self(serde_json::Value::Object(serde_json::Map::new()))
             }
             fn begin(&mut self) {
-                // A required field of this type is `null` until the message is seen.
+                // A required field of this type is `null` until the message is read.
                 *self = Self::new();
             }
             fn merge_field(&mut self, _: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {

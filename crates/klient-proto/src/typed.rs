@@ -1,4 +1,4 @@
-//! Typed objects to and from protobuf, bare or in their envelope.
+//! Encoding and decoding of typed objects as protobuf, bare or in an envelope.
 
 use k8s_openapi::{ListableResource, Resource, apimachinery::pkg::apis::meta::v1::ListMeta};
 
@@ -10,21 +10,21 @@ use crate::{
 
 /// Whether `metadata.managedFields` is decoded.
 ///
-/// It is half of a typical object and costs more to decode than the rest: its Rust form is a tree of JSON values.
+/// It is half of a typical object and costs more to decode than the rest, because it becomes a tree of JSON values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ManagedFields {
-    /// Decode them.
+    /// The fields are decoded.
     #[default]
     Keep,
-    /// Leave them out.
+    /// The fields are skipped.
     Drop,
 }
 
-/// Decodes a bare message, as lists and raw objects hold it.
+/// Decodes a bare message, as in lists and raw objects.
 ///
 /// # Errors
 ///
-/// If the bytes are malformed, naming the field, or if `K` has no protobuf form.
+/// Returns an error that names the field if the bytes are malformed, or an error if `K` has no codec.
 pub fn decode<K: Resource + 'static>(message: &[u8], managed_fields: ManagedFields) -> Result<K> {
     let codec = codec_of::<K>()?;
     let mut reader = Reader::new(message);
@@ -48,7 +48,7 @@ pub fn decode<K: Resource + 'static>(message: &[u8], managed_fields: ManagedFiel
 ///
 /// # Errors
 ///
-/// As [`decode`], and if the envelope holds another kind.
+/// Returns the errors of [`decode`], and an error if the envelope has another kind.
 pub fn decode_body<K: Resource + 'static>(body: &[u8]) -> Result<K> {
     decode_body_with(body, ManagedFields::Keep)
 }
@@ -57,18 +57,19 @@ pub fn decode_body<K: Resource + 'static>(body: &[u8]) -> Result<K> {
 ///
 /// # Errors
 ///
-/// As [`decode_body`].
+/// Returns the errors of [`decode_body`].
 pub fn decode_body_with<K: Resource + 'static>(body: &[u8], managed_fields: ManagedFields) -> Result<K> {
     let envelope = Envelope::open(body)?;
     check_kind(&envelope, K::API_VERSION, K::KIND)?;
     decode(envelope.raw, managed_fields).map_err(|error| error.shifted(envelope.raw_offset))
 }
 
-/// Decodes a body that holds a list.
+/// Decodes the body of a list.
 ///
 /// # Errors
 ///
-/// As [`decode_body`]. The splitters of this crate go on past a bad item instead, and hold one object at a time.
+/// Returns the errors of [`decode_body`]. The splitters of this crate skip a malformed item instead, and hold only one
+/// object at a time.
 pub fn decode_list_body<K: ListableResource + 'static>(body: &[u8]) -> Result<(ListMeta, Vec<K>)> {
     let envelope = Envelope::open(body)?;
     check_kind(&envelope, K::API_VERSION, K::LIST_KIND)?;
@@ -95,7 +96,7 @@ pub fn decode_list_body<K: ListableResource + 'static>(body: &[u8]) -> Result<(L
 ///
 /// # Errors
 ///
-/// If `K` has no protobuf form.
+/// Returns an error if `K` has no codec.
 pub fn encode<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
     Ok(codec_of::<K>()?.encode(object))
 }
@@ -104,7 +105,7 @@ pub fn encode<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// If `K` has no protobuf form.
+/// Returns an error if `K` has no codec.
 pub fn encode_body<K: Resource + 'static>(object: &K) -> Result<Vec<u8>> {
     Ok(Envelope::wrap(K::API_VERSION, K::KIND, &encode(object)?))
 }
@@ -132,7 +133,6 @@ fn check_kind(envelope: &Envelope<'_>, api_version: &str, kind: &str) -> Result<
     if envelope.api_version == api_version && envelope.kind == kind {
         return Ok(());
     }
-    let found =
-        format!("{} {} where {api_version} {kind} was expected", shorten(envelope.api_version), shorten(envelope.kind));
+    let found = format!("{} {}, expected {api_version} {kind}", shorten(envelope.api_version), shorten(envelope.kind));
     Err(DecodeError::new(Problem::WrongKind(found), 0))
 }

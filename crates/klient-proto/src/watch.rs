@@ -1,7 +1,7 @@
 //! Splits the body of a watch, chunk by chunk, into events.
 //!
-//! Holds at most one event and what is left of one chunk. An event whose object is malformed is an error on that event,
-//! and the rest goes on; broken framing ends the stream.
+//! At most one event and the rest of one chunk are in memory. An event with a malformed object is an error of that
+//! event, and splitting continues. Broken framing ends the stream.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use crate::{
     envelope::shorten,
     error::json_reason,
     json::{Members, ValueScanner, skip_whitespace, unquote},
-    raw::{Maker, encoding_of},
+    raw::{RawObjectFactory, encoding_of},
     runtime::{Reader, Result, Writer},
 };
 
-/// Splits a watch body into events as its chunks arrive.
+/// A splitter of a watch body into events, as its chunks arrive.
 ///
 /// ```
 /// use klient_core::WatchEvent;
@@ -36,46 +36,46 @@ use crate::{
 /// # Ok::<(), klient_proto::DecodeError>(())
 /// ```
 pub struct WatchSplitter {
-    form: Form,
+    format: Format,
     carry: Carry,
-    /// How many bytes of the body are used up.
+    /// The number of bytes of the body that were processed.
     offset: usize,
     options: SplitOptions,
-    maker: Maker,
+    factory: RawObjectFactory,
 }
 
-enum Form {
-    /// A stream of JSON objects, and the scan of the one that has begun.
+enum Format {
+    /// A stream of JSON objects, and the scan of the current one.
     Json(Option<ValueScanner>),
-    /// Frames with a big-endian length, and the length of the one that has begun.
+    /// Frames with a big-endian length, and the length of the current one.
     Protobuf(Option<usize>),
 }
 
 impl WatchSplitter {
-    /// Splits a stream of JSON events.
+    /// Creates a splitter of JSON events.
     pub fn json(options: SplitOptions) -> Self {
-        Self::new(Form::Json(None), options)
+        Self::new(Format::Json(None), options)
     }
 
-    /// Splits a stream of length-delimited protobuf events.
+    /// Creates a splitter of length-delimited protobuf events.
     pub fn protobuf(options: SplitOptions) -> Self {
-        Self::new(Form::Protobuf(None), options)
+        Self::new(Format::Protobuf(None), options)
     }
 
-    fn new(form: Form, options: SplitOptions) -> Self {
-        let maker = Maker::new(options.managed_fields);
-        Self { form, carry: Carry::default(), offset: 0, options, maker }
+    fn new(format: Format, options: SplitOptions) -> Self {
+        let factory = RawObjectFactory::new(options.managed_fields);
+        Self { format, carry: Carry::default(), offset: 0, options, factory }
     }
 
-    /// Takes a chunk and calls `sink` for each event that it completes.
+    /// Splits a chunk and calls `sink` for each event that it completes.
     ///
     /// # Errors
     ///
-    /// If the framing is broken or an event is larger than the limit: nothing more can be split.
+    /// Returns an error if the framing is broken, or if an event is larger than the limit. Splitting cannot continue.
     pub fn push(&mut self, chunk: &[u8], mut sink: impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
-        match self.form {
-            Form::Json(_) => self.push_json(chunk, &mut sink),
-            Form::Protobuf(_) => self.push_protobuf(chunk, &mut sink),
+        match self.format {
+            Format::Json(_) => self.push_json(chunk, &mut sink),
+            Format::Protobuf(_) => self.push_protobuf(chunk, &mut sink),
         }
     }
 
@@ -83,16 +83,16 @@ impl WatchSplitter {
     ///
     /// # Errors
     ///
-    /// If it ends inside an event.
+    /// Returns an error if the body ends inside an event.
     pub fn finish(self) -> Result<()> {
-        match self.form {
-            Form::Json(None) | Form::Protobuf(None) if self.carry.is_empty() => Ok(()),
+        match self.format {
+            Format::Json(None) | Format::Protobuf(None) if self.carry.is_empty() => Ok(()),
             _ => Err(DecodeError::new(Problem::Truncated, self.offset)),
         }
     }
 
     fn push_json(&mut self, mut input: &[u8], sink: &mut impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
-        let Form::Json(current) = &mut self.form else { return Ok(()) };
+        let Format::Json(current) = &mut self.format else { return Ok(()) };
         loop {
             let scanner = match current {
                 Some(scanner) => scanner,
@@ -126,14 +126,14 @@ impl WatchSplitter {
             input = rest;
             *current = None;
             let text = if self.carry.is_empty() { part } else { self.carry.held() };
-            sink(json_event(text, &mut self.maker).map_err(|error| error.shifted(self.offset)));
+            sink(json_event(text, &mut self.factory).map_err(|error| error.shifted(self.offset)));
             self.offset += text.len();
             self.carry.clear();
         }
     }
 
     fn push_protobuf(&mut self, mut input: &[u8], sink: &mut impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {
-        let Self { form: Form::Protobuf(current), carry, maker, offset, options } = self else { return Ok(()) };
+        let Self { format: Format::Protobuf(current), carry, factory, offset, options } = self else { return Ok(()) };
         loop {
             let Some(len) = *current else {
                 let read = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes) as usize;
@@ -145,7 +145,7 @@ impl WatchSplitter {
                 *current = Some(len);
                 continue;
             };
-            let Some(event) = carry.take(&mut input, len, |bytes| protobuf_event(bytes, maker)) else {
+            let Some(event) = carry.take(&mut input, len, |bytes| protobuf_event(bytes, factory)) else {
                 return Ok(());
             };
             sink(event.map_err(|error| error.shifted(*offset)));
@@ -165,7 +165,7 @@ pub fn encode_watch_frame(event_type: &str, object_body: &[u8]) -> Vec<u8> {
     w.finish()
 }
 
-fn json_event(text: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
+fn json_event(text: &[u8], factory: &mut RawObjectFactory) -> Result<WatchEvent<RawObject>> {
     let (mut event_type, mut object) = (None, None);
     let mut members = Members::of(text);
     while let Some(member) = members.next()? {
@@ -185,14 +185,14 @@ fn json_event(text: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
         })?;
         return Ok(WatchEvent::Error(status));
     }
-    let made = maker.json(object).map_err(|error| error.shifted(start))?;
+    let made = factory.json(object).map_err(|error| error.shifted(start))?;
     event(&event_type, made, || {
         let text = |key| Members::of(object).find(key).ok().flatten().and_then(unquote).unwrap_or_default();
         TypeMeta::new(text("apiVersion"), text("kind"))
     })
 }
 
-fn protobuf_event(frame: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObject>> {
+fn protobuf_event(frame: &[u8], factory: &mut RawObjectFactory) -> Result<WatchEvent<RawObject>> {
     let (mut event_type, mut object) = ("", None);
     Reader::new(frame).each_remaining_field(|number, wire, r| {
         match number {
@@ -217,7 +217,7 @@ fn protobuf_event(frame: &[u8], maker: &mut Maker) -> Result<WatchEvent<RawObjec
             crate::decode_body(body).map_err(shifted)?;
         return Ok(WatchEvent::Error(status.into()));
     }
-    let made = maker.protobuf(envelope.raw, encoding_of(envelope.kind));
+    let made = factory.protobuf(envelope.raw, encoding_of(envelope.kind));
     let made = made.map_err(|error| error.shifted(start + envelope.raw_offset))?;
     event(event_type, made, || TypeMeta::new(envelope.api_version, envelope.kind))
 }
@@ -232,7 +232,7 @@ fn event(event_type: &str, object: RawObject, types: impl FnOnce() -> TypeMeta) 
             initial_events_end: object.annotation("k8s.io/initial-events-end").as_deref() == Some("true"),
             types: Some(types()).filter(|types| *types != TypeMeta::default()),
         }),
-        // Not skipped: it may be a change that would then be missed.
+        // Not skipped, because it may be a change.
         other => {
             let found = format!("watch event type {:?}", shorten(other));
             return Err(DecodeError::new(Problem::WrongKind(found), 0));

@@ -1,13 +1,13 @@
-//! The HTTP half: everything that talks to an API server.
+//! The HTTP client: every request to an API server.
 //!
 //! [`Client`] sends requests and returns responses. [`Api`] has the typed verbs of one kind,
-//! [`Clientset`](crate::Clientset) has every built-in kind by group and version, [`DynamicClient`] has kinds known at run time,
-//! and [`RestClient`] builds a request part by part.
+//! [`Clientset`](crate::Clientset) has every built-in kind by group and version, [`DynamicClient`] has kinds known at
+//! run time, and [`RestClient`] builds a request part by part.
 //!
 //! - [`verbs`]: the requests that verbs return, with their options.
 //! - [`config`]: where the cluster is and how to authenticate: kubeconfig files, service accounts.
 //! - [`auth`]: sources of credentials.
-//! - [`discovery`]: which kinds a server has, and their schemas.
+//! - [`discovery`]: the kinds that a server serves, and their schemas.
 //! - [`http`]: the transport, and hooks into it.
 
 pub(crate) mod api;
@@ -45,8 +45,8 @@ pub use self::{
     watch::Watch,
 };
 
-/// The built-in kinds of each group and version: what the accessors of [`Clientset`](crate::Clientset) and
-/// [`InformerFactory`](crate::informer::InformerFactory) return.
+/// The built-in kinds of each group and version, as the accessors of [`Clientset`](crate::Clientset) and
+/// [`InformerFactory`](crate::informer::InformerFactory) return them.
 pub mod groups {
     pub use super::clientset::generated::*;
 }

@@ -1,7 +1,7 @@
-//! The one error of this crate: opaque, with a kind to branch on and a message for people.
+//! The error type of this crate: opaque, with a kind to match on and a message for people.
 //!
-//! Kinds exist only where somebody branches on them. `Display` prints this level alone and [`source`] gives the rest;
-//! neither the wording nor the types below are part of the API.
+//! Kinds exist only for cases that callers handle differently. `Display` prints this level alone and [`source`] returns
+//! the cause. Neither the wording nor the types of causes are part of the API.
 //!
 //! [`source`]: std::error::Error::source
 
@@ -19,10 +19,10 @@ use klient_proto::DecodeError;
 /// The result of klient's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Any error that may cross threads.
+/// A boxed error that can be sent to other threads.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why something did not work.
+/// An error of this crate, with a [kind](ErrorKind), a message, and an optional cause.
 ///
 /// ```
 /// use klient::{Error, ErrorKind, resource::GroupResource, status::Status};
@@ -52,46 +52,46 @@ enum What {
     Message(Cow<'static, str>),
 }
 
-/// What sort of failure an [`Error`] is: one for each thing that callers do about it.
+/// The kind of an [`Error`], one for each way that callers handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The object or the resource does not exist.
     NotFound,
-    /// An object of that name exists already.
+    /// An object of this name already exists.
     AlreadyExists,
-    /// The object was changed by someone else, or a field has another owner.
+    /// The object was changed concurrently, or a field has another owner. Read the object again and retry.
     Conflict,
-    /// The version that was asked for is no longer kept: list anew.
+    /// The requested resource version has expired. List again.
     Gone,
-    /// The server knows who asks, and refuses.
+    /// The server authenticated the client, but does not authorize the request.
     Forbidden,
-    /// The server does not know who asks.
+    /// The server could not authenticate the client.
     Unauthorized,
-    /// The request or the object makes no sense, and would not the next time either.
+    /// The request or the object is invalid. A retry cannot succeed.
     Invalid,
-    /// The server is too busy.
+    /// The server rejected the request because of a rate limit. Retry later.
     TooManyRequests,
-    /// It took too long; a write may have been done.
+    /// The request timed out. A write may have been executed.
     Timeout,
-    /// The server failed, or cannot answer at the moment.
+    /// The server failed, or is temporarily unavailable.
     Unavailable,
-    /// The connection could not be made, or broke.
+    /// The connection failed, or broke.
     Transport,
-    /// The server's certificate is not what the configuration trusts: another authority or name, or out of date.
+    /// The server's certificate is not trusted: it has an unknown authority or another name, or has expired.
     Untrusted,
-    /// Credentials could not be had.
+    /// Credentials could not be obtained.
     Auth,
-    /// The configuration is missing, unreadable or wrong.
+    /// The configuration is missing, unreadable or invalid.
     Config,
-    /// An answer or an object could not be read.
+    /// A response or an object could not be decoded.
     Decode,
-    /// The work was stopped from this side.
+    /// The operation was canceled by this process.
     Canceled,
 }
 
 impl Error {
-    /// An error of that kind. The message says what happened to which thing: lower case, no full stop.
+    /// Creates an error. The message says which operation failed on which object: lower case, no full stop.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self::from_parts(kind, What::Message(message.into()), None)
     }
@@ -100,32 +100,32 @@ impl Error {
         Self { inner: Box::new(Inner { kind, what, retry_after: None, source }) }
     }
 
-    /// Adds what caused it.
+    /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.inner.source = Some(source.into());
         self
     }
 
-    /// Adds how long to wait before another try, where no [`Status`] says so.
+    /// Adds the delay before a retry, for errors without a [`Status`].
     #[must_use]
     pub fn with_retry_after(mut self, delay: Duration) -> Self {
         self.inner.retry_after = Some(delay);
         self
     }
 
-    /// Puts a message above this error; kind, status and delay remain.
+    /// Wraps this error in a message; kind, status and delay remain.
     #[must_use]
     pub fn context(self, message: impl Into<Cow<'static, str>>) -> Self {
         Self::from_parts(self.kind(), What::Message(message.into()), Some(Box::new(self)))
     }
 
-    /// What sort of failure it is.
+    /// Returns the kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
 
-    /// The server's answer, if it is one.
+    /// Returns the server's status, if the server reported this error.
     pub fn status(&self) -> Option<&Status> {
         match &self.inner.what {
             What::Status(status) => Some(status),
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// How long the server asks to wait before another try.
+    /// Returns how long the server requests to wait before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         let here = match &self.inner.what {
             What::Status(status) => status.retry_after(),
@@ -146,62 +146,62 @@ impl Error {
         self.inner.source.as_ref()?.downcast_ref()
     }
 
-    /// The object or the resource does not exist.
+    /// Returns whether the object or the resource does not exist.
     #[doc(alias = "IsNotFound")]
     pub fn is_not_found(&self) -> bool {
         self.kind() == ErrorKind::NotFound
     }
 
-    /// An object of that name exists already.
+    /// Returns whether an object of this name already exists.
     #[doc(alias = "IsAlreadyExists")]
     pub fn is_already_exists(&self) -> bool {
         self.kind() == ErrorKind::AlreadyExists
     }
 
-    /// The object was changed by someone else, or a field has another owner.
+    /// Returns whether the object was changed concurrently, or a field has another owner.
     #[doc(alias = "IsConflict")]
     pub fn is_conflict(&self) -> bool {
         self.kind() == ErrorKind::Conflict
     }
 
-    /// The version that was asked for is no longer kept: list anew.
+    /// Returns whether the requested resource version has expired. List again.
     #[doc(alias = "IsGone")]
     #[doc(alias = "IsResourceExpired")]
     pub fn is_gone(&self) -> bool {
         self.kind() == ErrorKind::Gone
     }
 
-    /// The server knows who asks, and refuses.
+    /// Returns whether the server authenticated the client, but does not authorize the request.
     #[doc(alias = "IsForbidden")]
     pub fn is_forbidden(&self) -> bool {
         self.kind() == ErrorKind::Forbidden
     }
 
-    /// The server does not know who asks.
+    /// Returns whether the server could not authenticate the client.
     #[doc(alias = "IsUnauthorized")]
     pub fn is_unauthorized(&self) -> bool {
         self.kind() == ErrorKind::Unauthorized
     }
 
-    /// The request or the object makes no sense.
+    /// Returns whether the request or the object is invalid.
     #[doc(alias = "IsInvalid")]
     pub fn is_invalid(&self) -> bool {
         self.kind() == ErrorKind::Invalid
     }
 
-    /// The server is too busy.
+    /// Returns whether the server rejected the request because of a rate limit.
     #[doc(alias = "IsTooManyRequests")]
     pub fn is_too_many_requests(&self) -> bool {
         self.kind() == ErrorKind::TooManyRequests
     }
 
-    /// It took too long; a write may have been done.
+    /// Returns whether the request timed out. A write may have been executed.
     #[doc(alias = "IsTimeout")]
     pub fn is_timeout(&self) -> bool {
         self.kind() == ErrorKind::Timeout
     }
 
-    /// The server failed, or cannot answer at the moment.
+    /// Returns whether the server failed, or is temporarily unavailable.
     #[doc(alias = "IsServiceUnavailable")]
     pub fn is_unavailable(&self) -> bool {
         self.kind() == ErrorKind::Unavailable
@@ -216,7 +216,7 @@ fn kind_of(status: &Status) -> ErrorKind {
         (status.is_unauthorized(), ErrorKind::Unauthorized),
         (status.is_forbidden(), ErrorKind::Forbidden),
         (status.is_invalid() || status.is_bad_request(), ErrorKind::Invalid),
-        // Before the conflict: an eviction that has to wait is both in some servers' answers.
+        // Checked before the conflict, because some servers report an eviction that must wait as both.
         (status.is_too_many_requests(), ErrorKind::TooManyRequests),
         (status.is_conflict(), ErrorKind::Conflict),
         (status.is_timeout(), ErrorKind::Timeout),
@@ -233,7 +233,7 @@ impl From<Status> for Error {
     }
 }
 
-/// Conversions of the errors that klient's own functions return, so that `?` works on each of them.
+/// Converts the errors of klient's functions, so that `?` works on each of them.
 macro_rules! from_errors {
     ($($error:ty => $kind:ident, $message:literal;)*) => {$(
         impl From<$error> for Error {
@@ -289,7 +289,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Prints the kind, the message and what lies below it, since this is what `main` and `unwrap` show.
+/// Prints the kind, the message and the causes, because `main` and `unwrap` use `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Error");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_kind_from_the_status() {
+    fn kind_is_derived_from_the_status() {
         let unknown = || StatusReason::Unknown;
         for (status, kind) in [
             (Status::not_found(&pods(), "web"), ErrorKind::NotFound),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_status_and_delay_below_a_context() {
+    fn context_keeps_status_and_delay() {
         let status = status(StatusReason::TooManyRequests, 429).with_retry_after(3);
         let error = Error::from(status.clone()).context("cannot list pods").context("cannot start");
         assert!(error.is_too_many_requests());
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_one_level_and_gives_the_rest_as_source() {
+    fn display_prints_one_level_and_source_returns_the_cause() {
         let io = std::io::Error::other("broken pipe");
         let error = Error::new(ErrorKind::Transport, "cannot reach https://host:6443").with_source(io);
         assert_eq!(error.to_string(), "cannot reach https://host:6443");
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_own_functions_convert_and_say_what_is_wrong() {
+    fn errors_of_own_functions_convert_with_their_message() {
         let error = Error::from("a in (".parse::<klient_core::LabelSelector>().unwrap_err());
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().starts_with("invalid label selector: "), "{error}");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn alternate_form_adds_the_causes() {
+    fn alternate_display_adds_the_causes() {
         let io = std::io::Error::other("broken pipe");
         let error = Error::new(ErrorKind::Transport, "cannot reach https://host:6443").with_source(io);
         let error = error.context("cannot list pods");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn crosses_threads_and_stays_small() {
+    fn error_is_send_and_small() {
         fn check<T: Send + Sync + 'static>() {}
         check::<Error>();
         assert_eq!(size_of::<Error>(), size_of::<usize>());

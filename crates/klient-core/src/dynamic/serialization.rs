@@ -1,7 +1,7 @@
-//! How a [`DynamicObject`] is read and written: in one pass, without holding the object twice.
+//! Serialization of a [`DynamicObject`] in one pass, without holding the object twice.
 //!
-//! `ObjectMeta` itself tells which fields it knows (serde hands its field list to the deserializer), so the rest is set
-//! aside on the way whichever Kubernetes version the types are built for.
+//! `ObjectMeta` itself lists its fields (serde passes the list to the deserializer), so that unknown fields are
+//! separated for any Kubernetes version of the types.
 
 use std::{borrow::Cow, fmt};
 
@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
                 "apiVersion" => types.api_version = map.next_value::<Option<String>>()?.unwrap_or_default(),
                 "kind" => types.kind = map.next_value::<Option<String>>()?.unwrap_or_default(),
                 "metadata" => {
-                    // Of a key given twice the last one counts, as it does for Kubernetes.
+                    // The last of duplicate keys wins, as in Kubernetes.
                     unknown_metadata.clear();
                     metadata = map.next_value_seed(MetadataSeed { unknown: &mut unknown_metadata })?;
                 }
@@ -53,7 +53,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 }
 
-/// Reads metadata, or `null` for none, and sets aside what `ObjectMeta` does not know.
+/// A seed that reads metadata, or `null` for none, and collects the fields that `ObjectMeta` does not have.
 struct MetadataSeed<'a> {
     unknown: &'a mut Map<String, Value>,
 }
@@ -156,7 +156,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for KnownFieldsAccess<'_, A> {
     }
 }
 
-/// A key that is borrowed when the input lends it.
+/// A key that is borrowed if possible.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -180,14 +180,14 @@ impl Serialize for DynamicObject {
                     map.serialize_entry(name, value)?;
                 }
             }
-            _ => return Err(S::Error::custom("the data of a dynamic object is not a JSON object")),
+            _ => return Err(S::Error::custom("data of a dynamic object must be a JSON object")),
         }
         map.end()
     }
 }
 
 impl DynamicObject {
-    /// The metadata with what `ObjectMeta` does not know.
+    /// Returns the metadata, with the fields that `ObjectMeta` does not have.
     pub(super) fn whole_metadata(&self) -> WholeMetadata<'_> {
         WholeMetadata { known: &self.metadata, unknown: &self.unknown_metadata }
     }

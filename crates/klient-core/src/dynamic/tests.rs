@@ -1,4 +1,4 @@
-//! A dynamic object loses nothing on its way through, and reads and converts as the JSON it came from.
+//! Dynamic objects preserve all fields, and convert like the JSON that they were read from.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use proptest::prelude::*;
@@ -8,12 +8,12 @@ use super::*;
 use crate::{GroupVersionKind, Scope};
 
 fn decode(value: &Value) -> DynamicObject {
-    // Through text, since that is how objects arrive.
+    // Objects arrive as text, so the test goes through text.
     serde_json::from_str(&value.to_string()).unwrap()
 }
 
 #[test]
-fn keeps_fields_that_no_type_knows() {
+fn dynamic_object_keeps_unknown_fields() {
     let value = json!({
         "apiVersion": "example.com/v1",
         "kind": "Widget",
@@ -38,7 +38,7 @@ fn keeps_fields_that_no_type_knows() {
 }
 
 #[test]
-fn treats_null_as_absent_in_the_fields_it_knows() {
+fn null_metadata_field_is_treated_as_absent() {
     let object = decode(&json!({"apiVersion": null, "kind": null, "metadata": null}));
     assert_eq!(object, DynamicObject::default());
     assert_eq!(serde_json::to_value(&object).unwrap(), json!({}));
@@ -47,7 +47,7 @@ fn treats_null_as_absent_in_the_fields_it_knows() {
 }
 
 #[test]
-fn of_a_key_given_twice_the_last_one_counts() {
+fn last_of_duplicate_keys_wins() {
     let object: DynamicObject = serde_json::from_str(
         r#"{"metadata": {"name": "a", "x": 1}, "spec": 1, "metadata": {"name": "b", "y": 2}, "spec": 2}"#,
     )
@@ -56,7 +56,7 @@ fn of_a_key_given_twice_the_last_one_counts() {
 }
 
 #[test]
-fn says_what_is_wrong_with_a_text_that_is_no_object() {
+fn error_names_the_problem_of_an_invalid_object() {
     for (text, message) in [
         ("[]", "a Kubernetes object"),
         ("{\"kind\": 3}", "expected a string"),
@@ -69,15 +69,15 @@ fn says_what_is_wrong_with_a_text_that_is_no_object() {
 }
 
 #[test]
-fn refuses_to_encode_data_that_is_no_object() {
+fn data_that_is_not_an_object_is_not_encoded() {
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Cluster);
     let object = DynamicObject::new("w", &widgets).data(json!([1]));
-    assert!(serde_json::to_string(&object).unwrap_err().to_string().contains("not a JSON object"));
+    assert!(serde_json::to_string(&object).unwrap_err().to_string().contains("must be a JSON object"));
     assert!(object.try_parse::<Pod>().is_err());
 }
 
 #[test]
-fn does_not_write_type_fields_twice() {
+fn type_fields_are_written_once() {
     let pods = ApiResource::of::<Pod>();
     let object = DynamicObject::new("web", &pods).data(json!({"kind": "Other", "metadata": {}, "spec": {}}));
     let expected = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {}});
@@ -86,7 +86,7 @@ fn does_not_write_type_fields_twice() {
 }
 
 #[test]
-fn reads_any_path_of_the_object() {
+fn get_reads_any_path_of_the_object() {
     let object = decode(&json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "x"}, "unknown": [true]},
@@ -111,7 +111,7 @@ fn reads_any_path_of_the_object() {
 }
 
 #[test]
-fn converts_to_a_type_and_back() {
+fn dynamic_object_converts_to_a_type_and_back() {
     let pod: Pod = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},
@@ -122,12 +122,12 @@ fn converts_to_a_type_and_back() {
     assert_eq!(object.clone().try_parse::<Pod>().unwrap(), pod);
 
     let error = object.try_parse::<Deployment>().unwrap_err();
-    assert_eq!(error.to_string(), "object \"default/web\" does not convert as apps/v1 Deployment");
+    assert_eq!(error.to_string(), "object \"default/web\" is not a valid apps/v1 Deployment");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("apps/v1"));
 }
 
 #[test]
-fn items_of_a_typed_list_are_given_their_kind() {
+fn fill_types_sets_the_kind_of_list_items() {
     let mut item = decode(&json!({"metadata": {"name": "web"}}));
     item.fill_types(&ApiResource::of::<Pod>());
     assert_eq!(item.types, Some(TypeMeta::new("v1", "Pod")));
@@ -135,7 +135,7 @@ fn items_of_a_typed_list_are_given_their_kind() {
     assert_eq!(item.types, Some(TypeMeta::new("v1", "Pod")));
 }
 
-/// Any JSON, up to a few levels. Floats are short ones: `serde_json` reads long ones to within their last digit only.
+/// Any JSON of a few levels. Floats are short, because `serde_json` rounds the last digit of long ones.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -157,7 +157,7 @@ fn any_key() -> impl Strategy<Value = String> {
     prop_oneof!["metadata|apiVersion|kind|spec|name|labels|uid|finalizers", ".{0,6}"]
 }
 
-/// Removes what two spellings of one object may differ in: empty and null metadata and type fields.
+/// Removes the parts in which two spellings of one object may differ: empty and null metadata and type fields.
 fn canonical(mut value: Value) -> Value {
     if let Value::Object(object) = &mut value {
         for name in ["apiVersion", "kind"] {
@@ -181,7 +181,7 @@ fn canonical(mut value: Value) -> Value {
 
 proptest! {
     #[test]
-    fn any_json_object_is_refused_or_comes_back(mut value in any_json(), metadata in any_json(), spec in any_json()) {
+    fn any_json_object_is_rejected_or_round_trips(mut value in any_json(), metadata in any_json(), spec in any_json()) {
         if let Value::Object(object) = &mut value {
             object.entry("metadata").or_insert(metadata);
             object.insert("spec".to_owned(), spec);
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn data_always_comes_back(data in prop::collection::btree_map(".{0,6}", any_json(), 0..5)) {
+    fn any_data_round_trips(data in prop::collection::btree_map(".{0,6}", any_json(), 0..5)) {
         let data = Value::Object(data.into_iter().collect());
         let object = DynamicObject::default().data(data.clone());
         let back: DynamicObject = serde_json::from_str(&serde_json::to_string(&object).unwrap()).unwrap();

@@ -3,7 +3,7 @@
 use super::WriteQuery;
 use crate::{FieldValidation, InvalidOptionError, Query};
 
-/// Options of server-side apply, which always needs a field manager.
+/// Options of server-side apply, which requires a field manager.
 ///
 /// ```
 /// use klient_core::{ApplyOptions, Query};
@@ -16,18 +16,18 @@ use crate::{FieldValidation, InvalidOptionError, Query};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplyOptions {
-    /// Who owns the fields that are applied.
+    /// The field manager that owns the applied fields.
     pub field_manager: String,
-    /// Whether to take fields from other managers; otherwise that is a conflict. Controllers should.
+    /// Whether to take fields over from other managers instead of failing with a conflict. Controllers should.
     pub force: bool,
-    /// Whether to do everything but store the result.
+    /// Whether the server does everything but store the result.
     pub dry_run: bool,
-    /// What to do with unknown and repeated fields.
+    /// How the server treats unknown and duplicate fields.
     pub field_validation: Option<FieldValidation>,
 }
 
 impl ApplyOptions {
-    /// Applies as that manager.
+    /// Creates options with that field manager.
     pub fn new(field_manager: impl Into<String>) -> Self {
         Self { field_manager: field_manager.into(), force: false, dry_run: false, field_validation: None }
     }
@@ -46,14 +46,14 @@ impl ApplyOptions {
         self
     }
 
-    /// Has the server do everything but store the result.
+    /// Requests a dry run: the server does everything but store the result.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
-    /// Sets what to do with unknown and repeated fields.
+    /// Sets how the server treats unknown and duplicate fields.
     #[must_use]
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
@@ -64,7 +64,7 @@ impl ApplyOptions {
     ///
     /// # Errors
     ///
-    /// If the field manager is empty, longer than 128 bytes or not printable.
+    /// Returns an error if the field manager is empty, longer than 128 bytes or not printable.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         if self.field_manager.is_empty() {
             return Err(InvalidOptionError::new("fieldManager", "is required to apply: set it with `manager`"));

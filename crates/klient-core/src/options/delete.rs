@@ -1,4 +1,4 @@
-//! Options of deleting an object. They travel in the body, since not all of them fit in a query.
+//! Options of deleting an object. They are sent in the body, because not all of them fit in a query.
 
 use std::time::Duration;
 
@@ -23,46 +23,47 @@ use crate::{InvalidOptionError, ResourceVersion};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteOptions {
-    /// What the object must still be, or it is not deleted.
+    /// The conditions under which the object is deleted.
     pub preconditions: Preconditions,
-    /// What happens to the objects it owns; otherwise its finalizers and its kind decide.
+    /// How dependent objects are deleted; by default, the object's finalizers and its kind decide.
     pub propagation_policy: Option<PropagationPolicy>,
-    /// How long the object has to stop; zero for at once, unset for as long as it asks for itself.
+    /// How long the object has to stop; zero for immediately, unset for the object's own grace period.
     pub grace_period: Option<Duration>,
-    /// Whether to do everything but delete.
+    /// Whether the server does everything but delete.
     pub dry_run: bool,
-    /// The old form of the policy: `true` is `Orphan`. Not together with it.
+    /// The deprecated form of the policy: `true` is `Orphan`. Cannot be set together with it.
     pub orphan_dependents: Option<bool>,
-    /// Whether to delete an object that cannot even be read from the store, running no finalizer. It can break a cluster.
+    /// Whether to delete an object that cannot be read from the store, without running finalizers. It can break a
+    /// cluster.
     #[doc(alias = "IgnoreStoreReadErrorWithClusterBreakingPotential")]
     pub ignore_store_read_error: bool,
 }
 
-/// What an object must be for a delete to happen.
+/// The conditions of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Preconditions {
-    /// It has this UID: it is the object that was looked at, not another of the same name.
+    /// The UID that the object must have, so that another object of the same name is not deleted.
     pub uid: Option<String>,
-    /// It has this version: nobody has changed it since.
+    /// The version that the object must have, so that a changed object is not deleted.
     pub resource_version: Option<ResourceVersion>,
 }
 
-/// What happens to the objects that a deleted object owns.
+/// How the dependents of a deleted object are treated.
 #[doc(alias = "DeletionPropagation")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PropagationPolicy {
-    /// They stay, without their owner.
+    /// Dependents are not deleted, and lose their owner.
     Orphan,
-    /// They are deleted afterwards.
+    /// Dependents are deleted afterwards.
     Background,
-    /// They are deleted first, as far as they block the owner.
+    /// Dependents that block the owner are deleted first.
     Foreground,
 }
 
 impl PropagationPolicy {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Orphan => "Orphan",
@@ -87,52 +88,53 @@ impl DeleteOptions {
         self
     }
 
-    /// Sets what happens to the objects it owns.
+    /// Sets how dependents are treated.
     #[must_use]
     pub fn propagation_policy(mut self, policy: PropagationPolicy) -> Self {
         self.propagation_policy = Some(policy);
         self
     }
 
-    /// Sets how long the object has to stop; parts of a second count as a whole one.
+    /// Sets how long the object has to stop, rounded up to whole seconds.
     #[must_use]
     pub fn grace_period(mut self, period: Duration) -> Self {
         self.grace_period = Some(period);
         self
     }
 
-    /// Has the server do everything but delete.
+    /// Requests a dry run: the server does everything but delete.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
-    /// Sets the old form of the policy.
+    /// Sets the deprecated form of the policy.
     #[must_use]
     pub fn orphan_dependents(mut self, orphan: bool) -> Self {
         self.orphan_dependents = Some(orphan);
         self
     }
 
-    /// Sets whether to delete even what cannot be read.
+    /// Sets whether to delete an object that cannot be read from the store.
     #[must_use]
     pub fn ignore_store_read_error(mut self, ignore: bool) -> Self {
         self.ignore_store_read_error = ignore;
         self
     }
 
-    /// Whether nothing is asked for, so that no body need be sent.
+    /// Returns whether all options are default, so that no body is needed.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The body of the request, to be encoded in any form.
+    /// Returns the body of the request, to be encoded in any format.
     ///
     /// # Errors
     ///
-    /// If options exclude each other: the policy and its old form, or either, a grace period or preconditions with
-    /// deleting what cannot be read; or if a precondition is empty.
+    /// Returns an error if options exclude each other: the policy and its deprecated form, or
+    /// `ignore_store_read_error` with either of them, a grace period or preconditions. An empty precondition is an
+    /// error, too.
     pub fn to_openapi(&self) -> Result<meta::DeleteOptions, InvalidOptionError> {
         self.validate()?;
         let Preconditions { uid, resource_version } = self.preconditions.clone();
@@ -155,10 +157,10 @@ impl DeleteOptions {
             return fail("propagationPolicy", "cannot be set together with orphanDependents");
         }
         if self.preconditions.uid.as_deref() == Some("") {
-            return fail("preconditions.uid", "is empty, as in an object that was never stored");
+            return fail("preconditions.uid", "is empty: the object was never stored");
         }
         if self.preconditions.resource_version.as_ref().is_some_and(ResourceVersion::is_empty) {
-            return fail("preconditions.resourceVersion", "is empty, as in an object that was never stored");
+            return fail("preconditions.resourceVersion", "is empty: the object was never stored");
         }
         if self.ignore_store_read_error {
             let others = [

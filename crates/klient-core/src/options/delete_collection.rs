@@ -1,22 +1,22 @@
-//! Options of deleting many objects at once: which ones, and how each is deleted.
+//! Options of deleting many objects at once: the selection, and how each is deleted.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use super::Preconditions;
 use crate::{DeleteOptions, InvalidOptionError, ListOptions, Query};
 
-/// Options of deleting all objects that a list would show.
+/// Options of deleting all objects that a list would return.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteCollectionOptions {
-    /// Which objects.
+    /// The selection of objects.
     pub list: ListOptions,
-    /// How each is deleted.
+    /// How each object is deleted.
     pub delete: DeleteOptions,
 }
 
 impl DeleteCollectionOptions {
-    /// Sets which objects are deleted.
+    /// Sets the selection of objects.
     #[must_use]
     pub fn list(mut self, list: ListOptions) -> Self {
         self.list = list;
@@ -30,38 +30,38 @@ impl DeleteCollectionOptions {
         self
     }
 
-    /// Sets the labels to select by: a `LabelSelector`, or any text that is one.
+    /// Sets the label selector: a `LabelSelector`, or a string.
     #[must_use]
     pub fn labels(mut self, selector: impl ToString) -> Self {
         self.list = self.list.labels(selector);
         self
     }
 
-    /// Sets the fields to select by: a `FieldSelector`, or any text that is one.
+    /// Sets the field selector: a `FieldSelector`, or a string.
     #[must_use]
     pub fn fields(mut self, selector: impl ToString) -> Self {
         self.list = self.list.fields(selector);
         self
     }
 
-    /// Adds the options that say which objects to a query.
+    /// Adds the options that select objects to a query.
     ///
     /// # Errors
     ///
-    /// Those of [`ListOptions::append_query`].
+    /// Returns the errors of [`ListOptions::append_query`].
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         self.list.append_query(query)
     }
 
-    /// The body of the request, to be encoded in any form.
+    /// Returns the body of the request, to be encoded in any format.
     ///
     /// # Errors
     ///
-    /// Those of [`DeleteOptions::to_openapi`], and if there are preconditions: servers ignore them here, so that more
-    /// would be deleted than was meant.
+    /// Returns the errors of [`DeleteOptions::to_openapi`], and an error if there are preconditions: servers ignore
+    /// them here, so that more objects than intended would be deleted.
     pub fn to_openapi(&self) -> Result<meta::DeleteOptions, InvalidOptionError> {
         if self.delete.preconditions != Preconditions::default() {
-            return Err(InvalidOptionError::new("preconditions", "are about one object, not about a collection"));
+            return Err(InvalidOptionError::new("preconditions", "apply to one object, not to a collection"));
         }
         self.delete.to_openapi()
     }

@@ -6,12 +6,12 @@ use crate::{InvalidOptionError, Query, VersionMatch};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GetOptions {
-    /// How fresh the object must be.
+    /// The required version of the object.
     pub version: VersionMatch,
 }
 
 impl GetOptions {
-    /// Sets how fresh the object must be.
+    /// Sets the required version of the object.
     #[must_use]
     pub fn version(mut self, version: VersionMatch) -> Self {
         self.version = version;
@@ -22,7 +22,7 @@ impl GetOptions {
     ///
     /// # Errors
     ///
-    /// If an exact version is asked for, which a get cannot.
+    /// Returns an error if an exact version is requested, which a get does not support.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         let (version, _) = self.version.for_get()?;
         query.append_option("resourceVersion", version);

@@ -1,4 +1,4 @@
-//! Options of reading many objects at once.
+//! Options of a list.
 
 use std::time::Duration;
 
@@ -19,61 +19,61 @@ use crate::{InvalidOptionError, Query, VersionMatch};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
-    /// Only objects with these labels; the printed form of a selector.
+    /// The label selector.
     pub label_selector: Option<String>,
-    /// Only objects with these field values; the printed form of a selector.
+    /// The field selector.
     pub field_selector: Option<String>,
-    /// Only objects of a part of the hash space: an alpha feature of new servers, which others ignore.
+    /// The part of the hash space to select: an alpha feature of new servers, ignored by others.
     pub shard_selector: Option<String>,
-    /// How fresh the list must be.
+    /// The required version of the list.
     pub version: VersionMatch,
-    /// At most so many objects in one answer; 0 for all. Servers ignore it with [`VersionMatch::Any`].
+    /// The maximum number of objects per response; 0 for all. Servers ignore it with [`VersionMatch::Any`].
     pub limit: u32,
-    /// Where to go on, as the previous page said. All other options must be those of that page.
+    /// The token of the previous page. All other options must be those of that page.
     pub continue_token: Option<String>,
-    /// How long the server may take.
+    /// The time limit of the server.
     pub timeout: Option<Duration>,
 }
 
 impl ListOptions {
-    /// Sets the labels to select by: a `LabelSelector`, or any text that is one.
+    /// Sets the label selector: a `LabelSelector`, or a string.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and strings inline")]
     pub fn labels(mut self, selector: impl ToString) -> Self {
         self.label_selector = Some(selector.to_string());
         self
     }
 
-    /// Sets the fields to select by: a `FieldSelector`, or any text that is one.
+    /// Sets the field selector: a `FieldSelector`, or a string.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and strings inline")]
     pub fn fields(mut self, selector: impl ToString) -> Self {
         self.field_selector = Some(selector.to_string());
         self
     }
 
-    /// Sets the part of the hash space to select by.
+    /// Sets the part of the hash space to select.
     #[must_use]
     pub fn shard_selector(mut self, selector: impl Into<String>) -> Self {
         self.shard_selector = Some(selector.into());
         self
     }
 
-    /// Sets how fresh the list must be.
+    /// Sets the required version of the list.
     #[must_use]
     pub fn version(mut self, version: VersionMatch) -> Self {
         self.version = version;
         self
     }
 
-    /// Sets how many objects one answer may hold.
+    /// Sets the maximum number of objects per response.
     #[must_use]
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Sets where to go on, to what the previous page said.
+    /// Sets the token of the previous page.
     #[must_use]
     #[doc(alias = "Continue")]
     pub fn continue_token(mut self, token: impl Into<String>) -> Self {
@@ -81,7 +81,7 @@ impl ListOptions {
         self
     }
 
-    /// Sets how long the server may take; parts of a second count as a whole one.
+    /// Sets the time limit of the server, rounded up to whole seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -92,14 +92,14 @@ impl ListOptions {
     ///
     /// # Errors
     ///
-    /// If a version is asked for together with a continue token, which has its own, or is `0` or empty; if the token
-    /// is empty; if the timeout is zero.
+    /// Returns an error if a version is set together with a continue token, which has its own, or is `0` or empty; if
+    /// the token is empty; or if the timeout is zero.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         let (version, matching) = self.version.for_list(self.continue_token.is_some())?;
         let timeout = timeout_seconds(self.timeout)?;
         if self.continue_token.as_deref() == Some("") {
-            // A server would start over, which makes a loop over pages endless.
-            return Err(InvalidOptionError::new("continue", "is empty: leave it out for the first page"));
+            // A server would start again, which makes a loop over pages endless.
+            return Err(InvalidOptionError::new("continue", "is empty: omit it for the first page"));
         }
         query
             .append_option("labelSelector", self.label_selector.as_deref())

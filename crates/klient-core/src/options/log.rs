@@ -1,4 +1,4 @@
-//! Options of reading what a container has written.
+//! Options of reading the log of a container.
 
 use std::time::Duration;
 
@@ -21,93 +21,93 @@ use crate::{Query, format_time};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogOptions {
-    /// Which container; needed where a pod has more than one.
+    /// The container; required if the pod has several.
     pub container: Option<String>,
-    /// Whether to go on as long as the container writes.
+    /// Whether to follow the log while the container runs.
     pub follow: bool,
-    /// Whether to read the log of the container that ran before this one.
+    /// Whether to read the log of the previous instance of the container.
     pub previous: bool,
-    /// How far back to start.
+    /// The maximum age of lines.
     pub since: Option<Duration>,
-    /// When to start.
+    /// The time of the oldest line.
     pub since_time: Option<Time>,
-    /// Whether each line begins with the time at which it was written.
+    /// Whether each line begins with its timestamp.
     pub timestamps: bool,
-    /// How many of the last lines to start with.
+    /// The number of lines from the end of the log to start with.
     pub tail_lines: Option<u64>,
-    /// After how many bytes to stop, which may be in the middle of a line.
+    /// The number of bytes to stop after, possibly within a line.
     pub limit_bytes: Option<u64>,
-    /// `Stdout` or `Stderr` alone; both without it.
+    /// The stream: `Stdout` or `Stderr`; both if not set.
     pub stream: Option<String>,
-    /// Whether the API server may talk to a kubelet whose certificate it cannot check.
+    /// Whether the API server may connect to a kubelet without verifying its certificate.
     pub insecure_skip_tls_verify_backend: bool,
 }
 
 impl LogOptions {
-    /// Sets which container.
+    /// Sets the container.
     #[must_use]
     pub fn container(mut self, name: impl Into<String>) -> Self {
         self.container = Some(name.into());
         self
     }
 
-    /// Goes on as long as the container writes.
+    /// Follows the log while the container runs.
     #[must_use]
     pub fn follow(mut self) -> Self {
         self.follow = true;
         self
     }
 
-    /// Reads the log of the container that ran before this one.
+    /// Reads the log of the previous instance of the container.
     #[must_use]
     pub fn previous(mut self) -> Self {
         self.previous = true;
         self
     }
 
-    /// Sets how far back to start, in whole seconds.
+    /// Sets the maximum age of lines, in whole seconds.
     #[must_use]
     pub fn since(mut self, age: Duration) -> Self {
         self.since = Some(age);
         self
     }
 
-    /// Sets when to start.
+    /// Sets the time of the oldest line.
     #[must_use]
     pub fn since_time(mut self, time: Time) -> Self {
         self.since_time = Some(time);
         self
     }
 
-    /// Has each line begin with the time at which it was written.
+    /// Begins each line with its timestamp.
     #[must_use]
     pub fn timestamps(mut self) -> Self {
         self.timestamps = true;
         self
     }
 
-    /// Sets how many of the last lines to start with.
+    /// Sets the number of lines from the end of the log to start with.
     #[must_use]
     pub fn tail_lines(mut self, lines: u64) -> Self {
         self.tail_lines = Some(lines);
         self
     }
 
-    /// Sets after how many bytes to stop.
+    /// Sets the number of bytes to stop after.
     #[must_use]
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.limit_bytes = Some(bytes);
         self
     }
 
-    /// Reads `Stdout` or `Stderr` alone, from servers that keep them apart.
+    /// Reads `Stdout` or `Stderr` alone, if the server separates them.
     #[must_use]
     pub fn stream(mut self, name: impl Into<String>) -> Self {
         self.stream = Some(name.into());
         self
     }
 
-    /// Lets the API server talk to a kubelet whose certificate it cannot check.
+    /// Lets the API server connect to a kubelet without verifying its certificate.
     #[must_use]
     pub fn insecure_skip_tls_verify_backend(mut self) -> Self {
         self.insecure_skip_tls_verify_backend = true;
@@ -118,10 +118,10 @@ impl LogOptions {
     ///
     /// # Errors
     ///
-    /// If they contradict each other, or a limit is zero.
+    /// Returns an error if options exclude each other, or if a limit is zero.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         if self.since.is_some() && self.since_time.is_some() {
-            return Err(InvalidOptionError::new("sinceTime", "sinceSeconds is set as well"));
+            return Err(InvalidOptionError::new("sinceTime", "cannot be set together with sinceSeconds"));
         }
         if self.since.is_some_and(|age| age.as_secs() == 0) {
             return Err(InvalidOptionError::new("sinceSeconds", "must be at least one second"));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_all_that_is_set() {
+    fn log_options_are_added_to_the_query() {
         let options = LogOptions::default().previous().timestamps().since(Duration::from_secs(90)).limit_bytes(5);
         let options = options.stream("Stderr").insecure_skip_tls_verify_backend();
         assert_eq!(
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_a_server_would_refuse() {
+    fn log_options_reject_invalid_combinations() {
         let both = LogOptions::default()
             .since(Duration::from_secs(1))
             .since_time(crate::parse_time("2026-01-02T03:04:05Z").unwrap());

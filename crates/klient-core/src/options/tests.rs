@@ -1,4 +1,4 @@
-//! Options come out as the parameters a server reads, or say what is wrong with them.
+//! Options are encoded as the parameters that a server reads, or rejected with the reason.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn get_options_make_these_queries() {
         (VersionMatch::MostRecent, ""),
         (VersionMatch::Any, "resourceVersion=0"),
         (VersionMatch::NotOlderThan("7".into()), "resourceVersion=7"),
-        (VersionMatch::Exact("7".into()), "option resourceVersion: a get cannot ask for an exact version"),
+        (VersionMatch::Exact("7".into()), "option resourceVersion: a get does not support an exact version"),
     ] {
         assert_eq!(query(|query| GetOptions::default().version(version).append_query(query)), expected);
     }
@@ -44,10 +44,10 @@ fn list_options_make_these_queries() {
         (options().version(VersionMatch::Any).continue_token("t=").limit(5), "limit=5&continue=t%3D"),
         (
             options().version(VersionMatch::Exact("7".into())).continue_token("t"),
-            "option resourceVersion: a page that continues a list has the version of that list",
+            "option resourceVersion: cannot be set together with a continue token, which has its own version",
         ),
-        (options().continue_token(""), "option continue: is empty: leave it out for the first page"),
-        (options().timeout(seconds(0)), "option timeoutSeconds: is zero: leave it out for no limit"),
+        (options().continue_token(""), "option continue: is empty: omit it for the first page"),
+        (options().timeout(seconds(0)), "option timeoutSeconds: is zero: omit it for no limit"),
         (options().timeout(Duration::MAX), "timeoutSeconds=9223372036854775807"),
     ] {
         assert_eq!(query(|query| options.append_query(query)), expected);
@@ -76,15 +76,15 @@ fn watch_options_make_these_queries() {
         ),
         (
             WatchOptions::after("7").send_initial_events(true).bookmarks(),
-            "option resourceVersion: initial events have a version not older than one, not exactly one",
+            "option resourceVersion: initial events require `NotOlderThan` instead of `Exact`",
         ),
         (
             WatchOptions::default().version(VersionMatch::NotOlderThan("7".into())),
-            "option resourceVersion: a watch without initial events starts at an exact version, or at none",
+            "option resourceVersion: a watch without initial events requires `Exact` or `MostRecent`",
         ),
         (
             WatchOptions { allow_bookmarks: false, ..WatchOptions::initial_events() },
-            "option sendInitialEvents: needs bookmarks: without them nothing tells where the initial events end",
+            "option sendInitialEvents: requires bookmarks, which mark the end of the initial events",
         ),
     ] {
         assert_eq!(query(|query| options.append_query(query)), expected);
@@ -110,13 +110,13 @@ fn write_options_make_these_queries() {
 }
 
 #[test]
-fn field_managers_are_short_and_printable() {
+fn field_manager_must_be_short_and_printable() {
     for (manager, expected) in [
         ("me and you".to_owned(), Ok(())),
         ("m".repeat(128), Ok(())),
-        ("m".repeat(129), Err("option fieldManager: has 129 bytes, may have 128")),
+        ("m".repeat(129), Err("option fieldManager: has 129 bytes, at most 128 are allowed")),
         ("a\tb".to_owned(), Err(r"option fieldManager: character '\t' at byte 1 is not printable")),
-        (String::new(), Err("option fieldManager: is empty: leave it out to be named after the user agent")),
+        (String::new(), Err("option fieldManager: is empty: omit it to use the user agent")),
     ] {
         let result = validate_field_manager(&manager).map_err(|error| error.to_string());
         assert_eq!(result, expected.map_err(str::to_owned));
@@ -140,7 +140,7 @@ fn delete_options_make_these_bodies() {
             options().propagation_policy(PropagationPolicy::Orphan).orphan_dependents(true),
             "option propagationPolicy: cannot be set together with orphanDependents",
         ),
-        (options().uid(""), "option preconditions.uid: is empty, as in an object that was never stored"),
+        (options().uid(""), "option preconditions.uid: is empty: the object was never stored"),
         (
             options().ignore_store_read_error(true).grace_period(Duration::ZERO),
             "option ignoreStoreReadErrorWithClusterBreakingPotential: cannot be set together with gracePeriodSeconds",
@@ -155,7 +155,7 @@ fn delete_options_make_these_bodies() {
 }
 
 #[test]
-fn a_collection_is_not_deleted_with_preconditions_that_would_be_ignored() {
+fn delete_collection_rejects_preconditions() {
     let options = DeleteCollectionOptions::default().labels("a").fields("b=c");
     assert_eq!(query(|query| options.append_query(query)), "labelSelector=a&fieldSelector=b%3Dc");
     let error = options.delete(DeleteOptions::default().uid("u")).to_openapi().unwrap_err();
@@ -164,7 +164,7 @@ fn a_collection_is_not_deleted_with_preconditions_that_would_be_ignored() {
 
 proptest! {
     #[test]
-    fn no_field_manager_makes_it_panic(manager in ".{0,140}") {
+    fn field_manager_check_never_panics(manager in ".{0,140}") {
         let _ = validate_field_manager(&manager);
     }
 }

@@ -1,4 +1,4 @@
-//! Options of following changes.
+//! Options of a watch.
 
 use std::time::Duration;
 
@@ -18,65 +18,65 @@ use crate::{InvalidOptionError, Query, ResourceVersion, VersionMatch};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchOptions {
-    /// Only objects with these labels; the printed form of a selector.
+    /// The label selector.
     pub label_selector: Option<String>,
-    /// Only objects with these field values; the printed form of a selector.
+    /// The field selector.
     pub field_selector: Option<String>,
-    /// Only objects of a part of the hash space: an alpha feature of new servers, which others ignore.
+    /// The part of the hash space to select: an alpha feature of new servers, ignored by others.
     pub shard_selector: Option<String>,
-    /// Where to start: `Exact` for the changes after a version; the others send a state first.
+    /// The start: `Exact` for the changes after a version; the others send the current state first.
     pub version: VersionMatch,
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
-    /// Whether the watch begins with the current state, ended by a bookmark; unset, the version decides.
+    /// Whether the watch begins with the current state, ended by a bookmark. If unset, the version decides.
     pub send_initial_events: Option<bool>,
-    /// How long the watch may last; otherwise the server picks 30 to 60 minutes.
+    /// The maximum duration; by default, the server selects 30 to 60 minutes.
     pub timeout: Option<Duration>,
 }
 
 impl WatchOptions {
-    /// A watch of the changes after a version, as a list or a bookmark gave it.
+    /// Creates options for the changes after the version of a list or a bookmark.
     pub fn after(version: impl Into<ResourceVersion>) -> Self {
         Self { version: VersionMatch::Exact(version.into()), ..Self::default() }
     }
 
-    /// A watch that begins with the current state as one consistent read, ended by a bookmark.
+    /// Creates options for a watch that begins with a consistent read of the current state, ended by a bookmark.
     #[doc(alias = "WatchList")]
     pub fn initial_events() -> Self {
         Self { allow_bookmarks: true, send_initial_events: Some(true), ..Self::default() }
     }
 
-    /// Sets the labels to select by: a `LabelSelector`, or any text that is one.
+    /// Sets the label selector: a `LabelSelector`, or a string.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and strings inline")]
     pub fn labels(mut self, selector: impl ToString) -> Self {
         self.label_selector = Some(selector.to_string());
         self
     }
 
-    /// Sets the fields to select by: a `FieldSelector`, or any text that is one.
+    /// Sets the field selector: a `FieldSelector`, or a string.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "so that selectors and texts can be given in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass selectors and strings inline")]
     pub fn fields(mut self, selector: impl ToString) -> Self {
         self.field_selector = Some(selector.to_string());
         self
     }
 
-    /// Sets the part of the hash space to select by.
+    /// Sets the part of the hash space to select.
     #[must_use]
     pub fn shard_selector(mut self, selector: impl Into<String>) -> Self {
         self.shard_selector = Some(selector.into());
         self
     }
 
-    /// Sets where to start.
+    /// Sets the start of the watch.
     #[must_use]
     pub fn version(mut self, version: VersionMatch) -> Self {
         self.version = version;
         self
     }
 
-    /// Asks for bookmarks.
+    /// Requests bookmarks.
     #[must_use]
     pub fn bookmarks(mut self) -> Self {
         self.allow_bookmarks = true;
@@ -90,7 +90,7 @@ impl WatchOptions {
         self
     }
 
-    /// Sets how long the watch may last; parts of a second count as a whole one.
+    /// Sets the maximum duration, rounded up to whole seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -101,13 +101,13 @@ impl WatchOptions {
     ///
     /// # Errors
     ///
-    /// If the version does not go with the initial events: `Exact` is for a watch without any, `NotOlderThan` for one
-    /// with; if initial events are asked for without the bookmark that ends them; if the timeout is zero.
+    /// Returns an error if the version does not fit the initial events (`Exact` requires none, `NotOlderThan` requires
+    /// them), if initial events are requested without bookmarks, or if the timeout is zero.
     pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
         let (version, matching) = self.version.for_watch(self.send_initial_events)?;
         let timeout = timeout_seconds(self.timeout)?;
         if self.send_initial_events == Some(true) && !self.allow_bookmarks {
-            let why = "needs bookmarks: without them nothing tells where the initial events end";
+            let why = "requires bookmarks, which mark the end of the initial events";
             return Err(InvalidOptionError::new("sendInitialEvents", why));
         }
         query

@@ -1,4 +1,4 @@
-//! Options of writing an object: the same for making, replacing and patching one, under a name each.
+//! Options of writing an object: the same for create, update and patch, each with its own type.
 
 use super::WriteQuery;
 use crate::{FieldValidation, InvalidOptionError, Query};
@@ -9,30 +9,30 @@ macro_rules! write_options {
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct $name {
-            /// Whether to do everything but store the result.
+            /// Whether the server does everything but store the result.
             pub dry_run: bool,
-            /// Who owns the fields that are set; otherwise the server takes the name from the user agent.
+            /// The field manager; by default, the server derives it from the user agent.
             pub field_manager: Option<String>,
-            /// What to do with unknown and repeated fields.
+            /// How the server treats unknown and duplicate fields.
             pub field_validation: Option<FieldValidation>,
         }
 
         impl $name {
-            /// Has the server do everything but store the result.
+            /// Requests a dry run: the server does everything but store the result.
             #[must_use]
             pub fn dry_run(mut self) -> Self {
                 self.dry_run = true;
                 self
             }
 
-            /// Sets who owns the fields that are set.
+            /// Sets the field manager.
             #[must_use]
             pub fn manager(mut self, manager: impl Into<String>) -> Self {
                 self.field_manager = Some(manager.into());
                 self
             }
 
-            /// Sets what to do with unknown and repeated fields.
+            /// Sets how the server treats unknown and duplicate fields.
             #[must_use]
             pub fn field_validation(mut self, validation: FieldValidation) -> Self {
                 self.field_validation = Some(validation);
@@ -43,7 +43,7 @@ macro_rules! write_options {
             ///
             /// # Errors
             ///
-            /// If the field manager is empty, longer than 128 bytes or not printable.
+            /// Returns an error if the field manager is empty, longer than 128 bytes or not printable.
             pub fn append_query(&self, query: &mut Query) -> Result<(), InvalidOptionError> {
                 let write = WriteQuery {
                     dry_run: self.dry_run,
@@ -59,7 +59,7 @@ macro_rules! write_options {
 }
 
 write_options!(
-    /// Options of making an object.
+    /// Options of creating an object.
     CreateOptions
 );
 write_options!(

@@ -1,11 +1,11 @@
-//! Giving an object its owner.
+//! Setting the controller of an object.
 
 use std::fmt;
 
 use super::{OwnerRefError, controller_of, controller_owner_ref};
 use crate::Resource;
 
-/// Makes `owner` the one that controls `object`, in place of an older reference to it.
+/// Sets `owner` as the controller of `object`, replacing an older reference to it.
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -22,8 +22,8 @@ use crate::Resource;
 ///
 /// # Errors
 ///
-/// If another object controls it, if the owner is in another namespace than it, or those of
-/// [`owner_ref`](crate::owner_ref).
+/// Returns an error if another object is the controller, if the owner is in another namespace, or if
+/// [`owner_ref`](crate::owner_ref) fails.
 #[doc(alias = "SetControllerReference")]
 pub fn set_controller_ref<O: Resource, K: Resource>(object: &mut O, owner: &K) -> Result<(), SetOwnerError> {
     let reference = controller_owner_ref(owner).map_err(SetOwnerError::Owner)?;
@@ -44,15 +44,15 @@ pub fn set_controller_ref<O: Resource, K: Resource>(object: &mut O, owner: &K) -
     Ok(())
 }
 
-/// Why an object cannot have that owner.
+/// The reason why an object cannot have that owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetOwnerError {
-    /// The owner cannot be one.
+    /// The owner lacks a required field.
     Owner(OwnerRefError),
-    /// Another object controls it: this one.
+    /// Another object, named here, is the controller.
     Controlled(String),
-    /// The owner is in this other namespace.
+    /// The owner is in another namespace, named here.
     OtherNamespace(String),
 }
 
@@ -60,8 +60,8 @@ impl fmt::Display for SetOwnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Owner(error) => error.fmt(f),
-            Self::Controlled(by) => write!(f, "the object is controlled by {by}"),
-            Self::OtherNamespace(namespace) => write!(f, "the owner is in another namespace: {namespace}"),
+            Self::Controlled(by) => write!(f, "object is already controlled by {by}"),
+            Self::OtherNamespace(namespace) => write!(f, "owner is in another namespace: {namespace}"),
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_owner_twice_is_one_reference_and_others_stay() {
+    fn setting_the_same_owner_twice_adds_one_reference() {
         let mut object = map(Some("a"), "object", "1");
         let other = super::super::owner_ref(&map(Some("a"), "other", "3")).unwrap();
         object.metadata.owner_references = Some(vec![other]);
@@ -94,15 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn a_second_controller_is_refused() {
+    fn second_controller_is_rejected() {
         let mut object = map(Some("a"), "object", "1");
         set_controller_ref(&mut object, &map(Some("a"), "owner", "2")).unwrap();
         let error = set_controller_ref(&mut object, &map(Some("a"), "late", "3")).unwrap_err();
-        assert_eq!(error.to_string(), "the object is controlled by ConfigMap owner");
+        assert_eq!(error.to_string(), "object is already controlled by ConfigMap owner");
     }
 
     #[test]
-    fn an_owner_in_another_namespace_is_refused_and_one_without_is_not() {
+    fn owner_in_another_namespace_is_rejected() {
         let mut object = map(Some("a"), "object", "1");
         let error = set_controller_ref(&mut object, &map(Some("b"), "owner", "2")).unwrap_err();
         assert_eq!(error, SetOwnerError::OtherNamespace("b".to_owned()));

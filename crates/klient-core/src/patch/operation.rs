@@ -1,84 +1,84 @@
-//! The steps of a JSON patch.
+//! The operations of a JSON patch.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::JsonPointer;
 
-/// One step of a JSON patch. If one step cannot be done, none is.
+/// One operation of a JSON patch. If one operation fails, none is executed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 // Exhaustive on purpose: RFC 6902 has these six.
 pub enum JsonPatchOperation {
-    /// Sets a key, or puts an item into a list before the one at that place.
+    /// Sets a key, or inserts an item into a list before the one at that index.
     Add {
-        /// Where.
+        /// The location.
         path: JsonPointer,
-        /// What.
+        /// The value.
         value: Value,
     },
-    /// Takes away what is there; it must be there.
+    /// Removes a value, which must exist.
     Remove {
-        /// Where.
+        /// The location.
         path: JsonPointer,
     },
-    /// Sets what is there; it must be there.
+    /// Replaces a value, which must exist.
     Replace {
-        /// Where.
+        /// The location.
         path: JsonPointer,
-        /// What.
+        /// The new value.
         value: Value,
     },
-    /// Takes away from one place and adds at another.
+    /// Moves a value to another location.
     Move {
-        /// From where.
+        /// The old location.
         from: JsonPointer,
-        /// To where.
+        /// The new location.
         path: JsonPointer,
     },
-    /// Adds what is at another place.
+    /// Copies a value to another location.
     Copy {
-        /// From where.
+        /// The location of the value.
         from: JsonPointer,
-        /// To where.
+        /// The location of the copy.
         path: JsonPointer,
     },
-    /// Fails the patch unless this is there: the way to write only what was read.
+    /// Fails the patch unless the value is equal, so that a change is based on the value that was read.
     Test {
-        /// Where.
+        /// The location.
         path: JsonPointer,
-        /// What.
+        /// The expected value.
         value: Value,
     },
 }
 
 impl JsonPatchOperation {
-    /// Sets a key, or puts an item into a list before the one at that place.
+    /// Creates an operation that sets a key, or inserts an item into a list before the one at that index.
     pub fn add(path: JsonPointer, value: impl Into<Value>) -> Self {
         Self::Add { path, value: value.into() }
     }
 
-    /// Takes away what is there.
+    /// Creates an operation that removes a value.
     pub fn remove(path: JsonPointer) -> Self {
         Self::Remove { path }
     }
 
-    /// Sets what is there.
+    /// Creates an operation that replaces a value.
     pub fn replace(path: JsonPointer, value: impl Into<Value>) -> Self {
         Self::Replace { path, value: value.into() }
     }
 
-    /// Takes away from one place and adds at another.
+    /// Creates an operation that moves a value to another location.
     pub fn move_value(from: JsonPointer, path: JsonPointer) -> Self {
         Self::Move { from, path }
     }
 
-    /// Adds what is at another place.
+    /// Creates an operation that copies a value to another location.
     pub fn copy(from: JsonPointer, path: JsonPointer) -> Self {
         Self::Copy { from, path }
     }
 
-    /// Fails the patch unless this is there.
+    /// Creates an operation that fails the patch unless the value is equal.
     pub fn test(path: JsonPointer, value: impl Into<Value>) -> Self {
         Self::Test { path, value: value.into() }
     }

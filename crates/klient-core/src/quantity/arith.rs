@@ -1,6 +1,6 @@
-//! Comparing, adding and multiplying quantities.
+//! Comparison, addition and multiplication of quantities.
 //!
-//! The result keeps the left operand's format, except that zero has no say: `0 + 1Gi` prints as `1Gi`.
+//! The result has the left operand's format, unless that operand is zero: `0 + 1Gi` prints as `1Gi`.
 
 use std::{
     cmp::Ordering,
@@ -38,7 +38,7 @@ impl Neg for Quantity {
     type Output = Self;
 
     fn neg(self) -> Self {
-        // Saturating only because `i128::MIN` has no opposite; no mantissa of 38 digits comes near it.
+        // Saturating because `i128::MIN` has no opposite; a mantissa of 38 digits never reaches it.
         Self { mantissa: self.mantissa.saturating_neg(), ..self }
     }
 }
@@ -78,7 +78,7 @@ impl Sum for Quantity {
 
 impl PartialEq for Quantity {
     fn eq(&self, other: &Self) -> bool {
-        // Normalised, so equal numbers have equal parts; the format is not part of the number.
+        // Both are normalized, so equal numbers have equal parts. The format is not compared.
         (self.mantissa, self.exponent) == (other.mantissa, other.exponent)
     }
 }
@@ -110,7 +110,7 @@ fn cmp_magnitude(left: &Quantity, right: &Quantity) -> Ordering {
     if left.mantissa == 0 {
         return Ordering::Equal;
     }
-    // The place of the first digit decides, unless it is the same.
+    // The position of the first digit decides, unless it is equal.
     let leading = |q: &Quantity| i64::from(q.mantissa.unsigned_abs().ilog10()) + i64::from(q.exponent);
     leading(left).cmp(&leading(right)).then_with(|| {
         let (left_digits, right_digits) = (left.mantissa.unsigned_abs(), right.mantissa.unsigned_abs());
@@ -119,7 +119,7 @@ fn cmp_magnitude(left: &Quantity, right: &Quantity) -> Ordering {
             let power = u32::try_from(shift.unsigned_abs()).ok().and_then(|shift| 10_u128.checked_pow(shift));
             power.and_then(|power| digits.checked_mul(power))
         };
-        // What overflows is larger than any mantissa.
+        // A number that overflows is larger than any mantissa.
         if shift >= 0 {
             raise(left_digits).map_or(Ordering::Greater, |left_digits| left_digits.cmp(&right_digits))
         } else {
@@ -150,7 +150,7 @@ fn add_aligned(coarse: Quantity, fine: Quantity) -> (i128, i32) {
     }
 }
 
-/// `number / 10^places`, rounded away from zero.
+/// Returns `number / 10^places`, rounded away from zero.
 pub(super) fn divide_away_from_zero(number: i128, places: u64) -> i128 {
     match u32::try_from(places).ok().and_then(|places| 10_i128.checked_pow(places)) {
         Some(divisor) => {
@@ -161,7 +161,7 @@ pub(super) fn divide_away_from_zero(number: i128, places: u64) -> i128 {
     }
 }
 
-/// `number * 10^places`, unless it overflows.
+/// Returns `number * 10^places`, or `None` if it overflows.
 pub(super) fn times_power_of_ten(number: i128, places: u64) -> Option<i128> {
     if number == 0 {
         return Some(0);

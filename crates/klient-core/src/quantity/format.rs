@@ -26,7 +26,7 @@ impl Quantity {
         }
     }
 
-    /// Beyond the largest suffix the exponent is written out, since without either the number would be another one.
+    /// Formats with a decimal suffix. Beyond the largest suffix, the exponent is written out.
     fn decimal(&self) -> String {
         let (mut digits, exponent) = self.in_thousands();
         let step = usize::try_from((exponent - super::NANO) / 3).ok();
@@ -39,7 +39,7 @@ impl Quantity {
         }
     }
 
-    /// None where powers of 1024 say it with loss or with confusion: fractions, and numbers below 1024.
+    /// Formats with a binary suffix, or returns `None` for fractions and for numbers below 1024.
     fn binary(&self) -> Option<String> {
         let places = u64::try_from(self.exponent).ok()?;
         let mut number = arith::times_power_of_ten(self.mantissa, places)?;
@@ -57,18 +57,18 @@ impl Quantity {
         Some(format!("{number}{suffix}"))
     }
 
-    /// Digits of a whole number, and the multiple of 3 that is its power of ten.
+    /// Returns the digits of a whole number, and its power of ten, a multiple of 3.
     fn in_thousands(&self) -> (String, i32) {
         let mut digits = self.mantissa.to_string();
         let padding = self.exponent.rem_euclid(3);
-        // Zeros are appended as text, because the product may not fit.
+        // Zeros are appended as text, because the product may overflow.
         digits.extend(std::iter::repeat_n('0', padding.unsigned_abs() as usize));
         (digits, self.exponent - padding)
     }
 }
 
-/// From `10^-9` on, a thousand apart.
+/// The suffixes from `10^-9` in steps of 1000.
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
-/// From `1024^1` on.
+/// The suffixes from `1024^1`.
 const BINARY_SUFFIXES: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];

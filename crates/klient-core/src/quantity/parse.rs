@@ -1,7 +1,7 @@
-//! Reading quantities: accepts what the Kubernetes API server accepts, which is more than its documentation says.
+//! Parsing of quantities: accepts what the Kubernetes API server accepts, which is more than its documentation says.
 //!
-//! The oddest case: where a number is missing, as in `m` or `.`, the server reads zero. So do we, since what the server
-//! stores it also hands out, and one odd text must not make an object unreadable.
+//! For example, the server reads a missing number, as in `m` or `.`, as zero. This parser does, too, because servers
+//! return such texts, and one must not make an object unreadable.
 
 use std::{fmt, str::FromStr};
 
@@ -39,10 +39,10 @@ impl FromStr for Quantity {
 }
 
 impl Quantity {
-    /// The text that the Kubernetes API server writes back for this one.
+    /// Returns the text that the Kubernetes API server writes for this one.
     ///
-    /// Mostly the canonical form, but the server keeps some texts as they are, for instance `1.500` and `+1`: those
-    /// where a quick look at digits and suffix finds nothing to shorten.
+    /// It is mostly the canonical form, but the server preserves some texts, such as `1.500` and `+1`, in which a quick
+    /// check of digits and suffix finds nothing to shorten.
     ///
     /// ```
     /// use klient_core::Quantity;
@@ -54,17 +54,17 @@ impl Quantity {
     ///
     /// # Errors
     ///
-    /// If the text is not a quantity.
+    /// Returns an error if the text is not a quantity.
     pub fn respell(text: &str) -> Result<String, ParseQuantityError> {
         let quantity: Self = text.parse()?;
-        let kept =
-            Parts::split(text).is_ok_and(|parts| Unit::interpret(parts.suffix).is_ok_and(|unit| keeps(parts, unit)));
+        let kept = Parts::split(text)
+            .is_ok_and(|parts| Unit::interpret(parts.suffix).is_ok_and(|unit| is_preserved(parts, unit)));
         Ok(if kept { text.to_owned() } else { quantity.to_string() })
     }
 }
 
-/// Whether the API server's quick look takes the text for canonical.
-fn keeps(parts: Parts<'_>, unit: Unit) -> bool {
+/// Returns whether the API server's quick check treats the text as canonical.
+fn is_preserved(parts: Parts<'_>, unit: Unit) -> bool {
     let (whole, fraction) = (parts.whole.trim_start_matches('0'), parts.fraction);
     // A missing whole part counts as one digit, zero.
     let whole = if whole.is_empty() { "0" } else { whole };
@@ -83,11 +83,11 @@ fn keeps(parts: Parts<'_>, unit: Unit) -> bool {
     }
 }
 
-/// A quantity's text, taken apart.
+/// The parts of a quantity's text.
 #[derive(Clone, Copy)]
 struct Parts<'a> {
     negative: bool,
-    // Digits before and after the point.
+    // The digits before and after the point.
     whole: &'a str,
     fraction: &'a str,
     has_digits: bool,
@@ -111,14 +111,15 @@ impl<'a> Parts<'a> {
             negative: text.starts_with('-'),
             whole,
             fraction,
-            // A lone sign is zero to the server, as `0` is.
+            // The server reads a lone sign as zero.
             has_digits: !whole.is_empty() || !fraction.is_empty() || unsigned.is_empty(),
             suffix,
             suffix_at,
         })
     }
 
-    /// The number as mantissa and exponent, rounded up to a billionth; none if its exponent is out of range.
+    /// Returns the number as mantissa and exponent, rounded up to a billionth, or `None` if its exponent is out of
+    /// range.
     fn number(&self, unit: Unit) -> Option<(i128, i32)> {
         let digits =
             || self.whole.bytes().chain(self.fraction.bytes()).map(|digit| digit - b'0').skip_while(|d| *d == 0);
@@ -135,10 +136,11 @@ impl<'a> Parts<'a> {
             long_number(digits().collect(), power_of_two, exponent)
         };
         match mantissa {
-            // An absurd exponent of zero is harmless.
+            // Any exponent of zero is valid.
             0 => Some((0, 0)),
             _ => {
-                // The number's size, not its spelling: `500e7` is printed as `5e9`, which must be read again.
+                // The size of the number is checked, not its spelling: `500e7` is printed as `5e9`, which must be
+                // readable again.
                 let magnitude = exponent + i64::from(mantissa.unsigned_abs().ilog10());
                 let exponent = i32::try_from(exponent).ok()?;
                 (magnitude <= LARGEST_EXPONENT).then_some((mantissa, exponent))
@@ -159,7 +161,7 @@ fn round_to_nano(number: i128, exponent: i64) -> (i128, i64) {
     (arith::divide_away_from_zero(number, exponent.abs_diff(nano)), nano)
 }
 
-/// The number for texts of so many digits that a product with `2^60` may not fit: works on the decimal digits.
+/// Parses texts of so many digits that a product with `2^60` may overflow, by computing with decimal digits.
 fn long_number(mut digits: Vec<u8>, power_of_two: u32, exponent: i64) -> (i128, i64) {
     for _ in 0..power_of_two {
         double(&mut digits);
@@ -186,7 +188,7 @@ fn double(digits: &mut Vec<u8>) {
     }
 }
 
-/// What a suffix multiplies by.
+/// The factor of a suffix.
 #[derive(Clone, Copy)]
 enum Unit {
     PowerOfTen { exponent: i32, written_out: bool },
@@ -233,7 +235,7 @@ impl Unit {
         }
     }
 
-    /// Where the server's quick path takes a missing number for zero; elsewhere it insists on digits.
+    /// Returns whether the server reads a missing number with this unit as zero. With other units, it requires digits.
     fn reads_no_digits_as_zero(self) -> bool {
         match self {
             Self::PowerOfTen { exponent, .. } => exponent >= NANO,
@@ -247,7 +249,7 @@ fn is_overflow(error: &std::num::ParseIntError) -> bool {
     matches!(error.kind(), PosOverflow | NegOverflow)
 }
 
-/// A text that is not a quantity: says where and why.
+/// An error of parsing a quantity, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError {
     text: String,
@@ -266,8 +268,8 @@ impl std::error::Error for ParseQuantityError {}
 const SUFFIX_LETTERS: &str = "eEinumkKMGTP";
 const EXPONENT_TOO_LARGE: &str = "exponent is out of range";
 
-/// So many digits times `2^60` fit a mantissa.
+/// The number of digits whose product with `2^60` fits in a mantissa.
 const SHORT: usize = 18;
 
-/// Far enough from `i32::MAX` for arithmetic on exponents never to get there.
+/// Far enough from `i32::MAX` that arithmetic on exponents never overflows.
 const LARGEST_EXPONENT: i64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Quantities in JSON and YAML: a string when written, a string or a number when read.
+//! Quantities in JSON and YAML: written as a string, read from a string or a number.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl de::Visitor<'_> for TextOrNumber {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
-        // The API server tolerates blanks here, though nowhere else.
+        // The API server tolerates blanks here, but nowhere else.
         text.trim().parse().map_err(E::custom)
     }
 
@@ -41,7 +41,7 @@ impl de::Visitor<'_> for TextOrNumber {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
-        // The shortest text that gives this float is what the writer meant: 0.1 is 100m.
+        // The shortest text of this float is the intended number: 0.1 is 100m.
         self.visit_str(&number.to_string())
     }
 

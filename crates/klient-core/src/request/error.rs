@@ -5,9 +5,9 @@ use std::fmt;
 use super::Verb;
 use crate::{EncodePatchError, GroupResource, InvalidOptionError};
 
-/// A request that cannot be built: names the part that is wrong, and why.
+/// An error of building a request, with the invalid part and the reason.
 ///
-/// Every server would refuse such a request, or understand another one than was meant.
+/// Every server would reject such a request, or misinterpret it.
 #[derive(Debug)]
 pub struct BuildRequestError {
     problem: Problem,
@@ -36,14 +36,14 @@ impl From<Problem> for BuildRequestError {
 impl fmt::Display for BuildRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
-            Problem::Segment { part, text, why } => write!(f, "{part} {text:?} {why}"),
+            Problem::Segment { part, text, why } => write!(f, "invalid {part} {text:?}: {why}"),
             Problem::Scope { resource, verb, why } => write!(f, "cannot {verb} {resource}: {why}"),
             Problem::SubresourceOfNothing { subresource } => {
-                write!(f, "subresource {subresource:?} needs the name of an object")
+                write!(f, "subresource {subresource:?} requires the name of an object")
             }
-            Problem::NoSubresource => f.write_str("no subresource to post to"),
-            Problem::ProxyPathWithoutProxy => f.write_str("a proxy path needs the subresource `proxy`"),
-            Problem::Header { name, value } => write!(f, "{name} {value:?} is not a valid header value"),
+            Problem::NoSubresource => f.write_str("no subresource to post to: call `.subresource()`"),
+            Problem::ProxyPathWithoutProxy => f.write_str("a proxy path requires the subresource `proxy`"),
+            Problem::Header { name, value } => write!(f, "invalid header {name}: {value:?}"),
             Problem::Option(error) => error.fmt(f),
             Problem::Encode(error) => write!(f, "cannot serialize delete options: {error}"),
             Problem::EncodePatch(error) => error.fmt(f),

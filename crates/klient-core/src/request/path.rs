@@ -1,13 +1,13 @@
 //! The path of a request: `/api/v1/...` for the core group, `/apis/<group>/<version>/...` for all others.
 //!
-//! Every part becomes exactly one segment, or the path is not made.
+//! Every part becomes exactly one segment, or the path is rejected.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{BuildRequestError, error::Problem};
 use crate::ApiResource;
 
-/// What a path is made of.
+/// The parts of a path.
 pub(super) struct PathParts<'a> {
     pub(super) resource: &'a ApiResource,
     pub(super) namespace: Option<&'a str>,
@@ -51,12 +51,12 @@ pub(super) fn resource_path(parts: &PathParts<'_>) -> Result<String, BuildReques
 
 fn push_segment(path: &mut String, part: &'static str, text: &str) -> Result<(), BuildRequestError> {
     let why = match text {
-        "" => "is empty",
-        "." | ".." => "would name another path",
-        _ if text.contains('/') => "contains `/`",
-        // A proxy on the way may decode twice.
-        _ if text.contains('%') => "contains `%`",
-        _ if text.contains(char::is_control) => "contains a control character",
+        "" => "it is empty",
+        "." | ".." => "it would change the path",
+        _ if text.contains('/') => "it contains `/`",
+        // A proxy may decode the path twice.
+        _ if text.contains('%') => "it contains `%`",
+        _ if text.contains(char::is_control) => "it contains a control character",
         _ => {
             path.push('/');
             path.extend(utf8_percent_encode(text, ESCAPED));
@@ -66,12 +66,12 @@ fn push_segment(path: &mut String, part: &'static str, text: &str) -> Result<(),
     Err(Problem::Segment { part, text: text.to_owned(), why }.into())
 }
 
-/// A path of someone else's: it may hold anything, but not lead out of the proxy.
+/// Appends a proxy path, which may contain anything, but must not leave the proxy.
 fn push_proxy_path(path: &mut String, proxy_path: &str) -> Result<(), BuildRequestError> {
     for segment in proxy_path.strip_prefix('/').unwrap_or(proxy_path).split('/') {
         if matches!(segment, "." | "..") {
             let text = proxy_path.to_owned();
-            return Err(Problem::Segment { part: "proxy path", text, why: "would name another path" }.into());
+            return Err(Problem::Segment { part: "proxy path", text, why: "it would change the path" }.into());
         }
         path.push('/');
         path.extend(utf8_percent_encode(segment, ESCAPED));
@@ -79,7 +79,7 @@ fn push_proxy_path(path: &mut String, proxy_path: &str) -> Result<(), BuildReque
     Ok(())
 }
 
-/// All but what RFC 3986 lets stand in a path segment.
+/// All characters except those that RFC 3986 allows in a path segment.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

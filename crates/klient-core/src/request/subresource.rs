@@ -1,16 +1,16 @@
-//! Names of subresources that Kubernetes' own kinds have. Any other name will do as well.
+//! Names of subresources of Kubernetes' built-in kinds. Any other name is accepted as well.
 
-/// What a controller reports about an object.
+/// The status of an object, which controllers write.
 pub const STATUS: &str = "status";
-/// How many replicas there are and should be, as a `Scale`.
+/// The current and the desired number of replicas, as a `Scale`.
 pub const SCALE: &str = "scale";
 /// Deletes a pod, if its disruption budget allows.
 pub const EVICTION: &str = "eviction";
 /// Binds a pod to a node.
 pub const BINDING: &str = "binding";
-/// Makes a token for a service account.
+/// Creates a token for a service account.
 pub const TOKEN: &str = "token";
-/// What the containers of a pod have written.
+/// The log of a container.
 pub const LOG: &str = "log";
 /// Adds containers to a running pod, for debugging.
 pub const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";

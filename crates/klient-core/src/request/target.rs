@@ -1,22 +1,22 @@
-//! Where the objects of a request are: in a namespace, in all of them, or outside.
+//! The namespace of a request: one, all of them, or none.
 
 use super::{BuildRequestError, Verb, error::Problem};
 use crate::{ApiResource, Scope};
 
-/// Where the objects of a request are.
+/// The namespace of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-// Exhaustive on purpose: there is nowhere else.
+// Exhaustive on purpose: there are no other cases.
 pub enum Target {
-    /// In any namespace: for lists and watches. The same as `Cluster` for a kind that has no namespaces.
+    /// All namespaces, for lists and watches. The same as `Cluster` for a cluster-scoped kind.
     AllNamespaces,
-    /// In this namespace.
+    /// This namespace.
     Namespace(String),
-    /// Outside namespaces.
+    /// No namespace, for cluster-scoped kinds.
     Cluster,
 }
 
 impl Target {
-    /// In this namespace; in all of them if it is empty, as in client-go.
+    /// Returns the target for a namespace, or for all namespaces if it is empty, as in client-go.
     ///
     /// ```
     /// use klient_core::Target;
@@ -29,7 +29,7 @@ impl Target {
         if namespace.is_empty() { Self::AllNamespaces } else { Self::Namespace(namespace.to_owned()) }
     }
 
-    /// The namespace that belongs in the path of a request, if any does.
+    /// Returns the namespace in the path of a request, if any.
     pub(super) fn namespace_for<'a>(
         &'a self,
         resource: &ApiResource,
@@ -39,12 +39,10 @@ impl Target {
         let fail = |why| Err(Problem::Scope { resource: resource.group_resource(), verb, why }.into());
         match (resource.scope, self) {
             (Scope::Cluster, Self::Cluster | Self::AllNamespaces) => Ok(None),
-            (Scope::Cluster, Self::Namespace(_)) => fail("the kind is cluster-scoped, but a namespace is given"),
+            (Scope::Cluster, Self::Namespace(_)) => fail("the kind is cluster-scoped, but a namespace is set"),
             (Scope::Namespaced, Self::Namespace(namespace)) => Ok(Some(namespace)),
-            (Scope::Namespaced, Self::Cluster) => fail("the kind is namespaced, but no namespace is given"),
-            (Scope::Namespaced, Self::AllNamespaces) if named => {
-                fail("an object is named, but not the namespace it is in")
-            }
+            (Scope::Namespaced, Self::Cluster) => fail("the kind is namespaced, but no namespace is set"),
+            (Scope::Namespaced, Self::AllNamespaces) if named => fail("a name is set, but no namespace"),
             (Scope::Namespaced, Self::AllNamespaces) => match verb {
                 Verb::List | Verb::Watch => Ok(None),
                 _ => fail("only lists and watches work across all namespaces"),

@@ -1,4 +1,4 @@
-//! Each call makes exactly this request, or is refused for exactly this reason.
+//! Each call builds exactly this request, or is rejected for exactly this reason.
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -13,7 +13,7 @@ use crate::{GroupVersionKind, JsonPatchOperation, JsonPointer, PropagationPolicy
 
 type Built = Result<http::Request<Vec<u8>>, BuildRequestError>;
 
-/// `METHOD path?query`, with the content type and the body if there is one; or why not.
+/// Formats a request as `METHOD path?query` with its content type and body, or the reason why it was rejected.
 fn show(built: Built) -> String {
     match built {
         Ok(request) => {
@@ -26,7 +26,7 @@ fn show(built: Built) -> String {
         }
         Err(error) => {
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-            format!("refused: {error}{}", source.unwrap_or_default())
+            format!("rejected: {error}{}", source.unwrap_or_default())
         }
     }
 }
@@ -158,20 +158,23 @@ fn subresources_make_these_requests() {
         ),
         (
             pod("proxy").proxy_path("a/../../../secrets").get("web", &get),
-            "refused: proxy path \"a/../../../secrets\" would name another path",
+            "rejected: invalid proxy path \"a/../../../secrets\": it would change the path",
         ),
-        (pod("log").proxy_path("x").get("web", &get), "refused: a proxy path needs the subresource `proxy`"),
-        (pod("status").list(&ListOptions::default()), "refused: subresource \"status\" needs the name of an object"),
+        (pod("log").proxy_path("x").get("web", &get), "rejected: a proxy path requires the subresource `proxy`"),
+        (
+            pod("status").list(&ListOptions::default()),
+            "rejected: subresource \"status\" requires the name of an object",
+        ),
         (
             RequestBuilder::new(&pods, in_default()).create_subresource("web", &create, body()),
-            "refused: no subresource to post to",
+            "rejected: no subresource to post to: call `.subresource()`",
         ),
-        (pod("a/b").get("web", &get), "refused: subresource \"a/b\" contains `/`"),
+        (pod("a/b").get("web", &get), "rejected: invalid subresource \"a/b\": it contains `/`"),
     ]);
 }
 
 #[test]
-fn refuses_scopes_that_do_not_fit() {
+fn scope_that_does_not_fit_is_rejected() {
     let (pods, nodes) = (ApiResource::of::<Pod>(), ApiResource::of::<Node>());
     let pods_in = |target| RequestBuilder::new(&pods, target);
     let nodes_in = |target| RequestBuilder::new(&nodes, target);
@@ -181,31 +184,31 @@ fn refuses_scopes_that_do_not_fit() {
         (nodes_in(Target::AllNamespaces).list(&list), "GET /api/v1/nodes"),
         (
             nodes_in(in_default()).list(&list),
-            "refused: cannot list nodes: the kind is cluster-scoped, but a namespace is given",
+            "rejected: cannot list nodes: the kind is cluster-scoped, but a namespace is set",
         ),
         (
             pods_in(Target::Cluster).list(&list),
-            "refused: cannot list pods: the kind is namespaced, but no namespace is given",
+            "rejected: cannot list pods: the kind is namespaced, but no namespace is set",
         ),
-        (
-            pods_in(Target::AllNamespaces).get("web", &get),
-            "refused: cannot get pods: an object is named, but not the namespace it is in",
-        ),
+        (pods_in(Target::AllNamespaces).get("web", &get), "rejected: cannot get pods: a name is set, but no namespace"),
         (
             pods_in(Target::AllNamespaces).create(&CreateOptions::default(), vec![]),
-            "refused: cannot create pods: only lists and watches work across all namespaces",
+            "rejected: cannot create pods: only lists and watches work across all namespaces",
         ),
         (
             pods_in(Target::AllNamespaces).delete_collection(&DeleteCollectionOptions::default()),
-            "refused: cannot deletecollection pods: only lists and watches work across all namespaces",
+            "rejected: cannot deletecollection pods: only lists and watches work across all namespaces",
         ),
-        (pods_in(Target::Namespace(String::new())).list(&list), "refused: namespace \"\" is empty"),
-        (pods_in(Target::Namespace("../x".into())).list(&list), "refused: namespace \"../x\" contains `/`"),
+        (pods_in(Target::Namespace(String::new())).list(&list), "rejected: invalid namespace \"\": it is empty"),
+        (
+            pods_in(Target::Namespace("../x".into())).list(&list),
+            "rejected: invalid namespace \"../x\": it contains `/`",
+        ),
     ]);
 }
 
 #[test]
-fn refuses_names_that_would_change_the_path() {
+fn name_that_would_change_the_path_is_rejected() {
     let roles = ApiResource::of::<ClusterRole>();
     let roles = RequestBuilder::new(&roles, Target::Cluster);
     let get = |name: &str| roles.get(name, &GetOptions::default());
@@ -215,44 +218,41 @@ fn refuses_names_that_would_change_the_path() {
         (get("a b?c#d"), &format!("{path}/a%20b%3Fc%23d")),
         (get("é\"<>\\^`{|}[]"), &format!("{path}/%C3%A9%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D")),
         (get("..."), &format!("{path}/...")),
-        (get(""), "refused: name \"\" is empty"),
-        (get("."), "refused: name \".\" would name another path"),
-        (get(".."), "refused: name \"..\" would name another path"),
-        (get("a/b"), "refused: name \"a/b\" contains `/`"),
-        (get("a%2fb"), "refused: name \"a%2fb\" contains `%`"),
-        (get("a\nb"), "refused: name \"a\\nb\" contains a control character"),
+        (get(""), "rejected: invalid name \"\": it is empty"),
+        (get("."), "rejected: invalid name \".\": it would change the path"),
+        (get(".."), "rejected: invalid name \"..\": it would change the path"),
+        (get("a/b"), "rejected: invalid name \"a/b\": it contains `/`"),
+        (get("a%2fb"), "rejected: invalid name \"a%2fb\": it contains `%`"),
+        (get("a\nb"), "rejected: invalid name \"a\\nb\": it contains a control character"),
     ]);
     let bad = |group: &'static str, version: &'static str, plural: &'static str| {
         let resource = ApiResource::new(GroupVersionKind::new(group, version, "X"), plural, Scope::Cluster);
         show(RequestBuilder::new(&resource, Target::Cluster).list(&ListOptions::default()))
     };
-    assert_eq!(bad("a/b", "v1", "x"), "refused: group \"a/b\" contains `/`");
-    assert_eq!(bad("a", "", "x"), "refused: version \"\" is empty");
-    assert_eq!(bad("a", "v1", "pods/status"), "refused: resource \"pods/status\" contains `/`");
+    assert_eq!(bad("a/b", "v1", "x"), "rejected: invalid group \"a/b\": it contains `/`");
+    assert_eq!(bad("a", "", "x"), "rejected: invalid version \"\": it is empty");
+    assert_eq!(bad("a", "v1", "pods/status"), "rejected: invalid resource \"pods/status\": it contains `/`");
 }
 
 #[test]
-fn refuses_options_that_make_no_sense() {
+fn invalid_options_are_rejected() {
     let pods = ApiResource::of::<Pod>();
     let pods = RequestBuilder::new(&pods, in_default());
     let exact = GetOptions::default().version(VersionMatch::Exact("7".into()));
     check([
-        (pods.get("web", &exact), "refused: option resourceVersion: a get cannot ask for an exact version"),
+        (pods.get("web", &exact), "rejected: option resourceVersion: a get does not support an exact version"),
         (
             pods.apply("web", &ApplyOptions::new(""), vec![]),
-            "refused: option fieldManager: is required to apply: set it with `manager`",
+            "rejected: option fieldManager: is required to apply: set it with `manager`",
         ),
-        (
-            pods.clone().accept("a\nb").list(&ListOptions::default()),
-            "refused: Accept \"a\\nb\" is not a valid header value",
-        ),
+        (pods.clone().accept("a\nb").list(&ListOptions::default()), "rejected: invalid header Accept: \"a\\nb\""),
     ]);
     let long = "x".repeat(70_000);
-    assert!(show(pods.get(&long, &GetOptions::default())).starts_with("refused: invalid address"));
+    assert!(show(pods.get(&long, &GetOptions::default())).starts_with("rejected: invalid address"));
 }
 
 #[test]
-fn says_which_form_is_wanted_and_what_is_done() {
+fn request_has_accept_header_and_verb() {
     let pods = ApiResource::of::<Pod>();
     let pods = RequestBuilder::new(&pods, Target::AllNamespaces);
     let request = pods.list(&ListOptions::default()).unwrap();
@@ -271,7 +271,7 @@ fn any_segment() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_name_is_refused_or_stays_one_segment(
+    fn name_is_rejected_or_stays_one_segment(
         namespace in any_segment(),
         name in any_segment(),
         subresource in any_segment(),
@@ -293,14 +293,14 @@ proptest! {
     }
 
     #[test]
-    fn ordinary_names_are_never_refused(name in "[a-z0-9]([a-z0-9:._-]{0,20}[a-z0-9])?") {
+    fn ordinary_names_are_accepted(name in "[a-z0-9]([a-z0-9:._-]{0,20}[a-z0-9])?") {
         let pods = ApiResource::of::<Pod>();
         let request = RequestBuilder::new(&pods, in_default()).get(&name, &GetOptions::default()).unwrap();
         prop_assert_eq!(request.uri().path(), format!("/api/v1/namespaces/default/pods/{name}"));
     }
 
     #[test]
-    fn a_proxy_path_never_leads_out(path in "([a-z.%/]{0,3}/?){0,6}") {
+    fn proxy_path_never_leaves_the_proxy(path in "([a-z.%/]{0,3}/?){0,6}") {
         let pods = ApiResource::of::<Pod>();
         let builder = RequestBuilder::new(&pods, in_default()).subresource(subresource::PROXY).proxy_path(path);
         let Ok(request) = builder.get("web", &GetOptions::default()) else { return Ok(()) };

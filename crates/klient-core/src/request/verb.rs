@@ -1,34 +1,34 @@
-//! What a request does, in the words of Kubernetes' authorization and metrics.
+//! The verb of a request, in the terms of Kubernetes' authorization and metrics.
 
 use std::fmt;
 
-/// What a request does to a resource.
+/// The verb of a request.
 ///
-/// HTTP methods do not tell reads of one object from reads of many, nor either from a watch; retries, timeouts and
-/// metrics depend on it, so that each request carries its verb as an extension.
+/// HTTP methods do not distinguish reads of one object, reads of many and watches. Retries, timeouts and metrics depend
+/// on the difference, so that each request has its verb as an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
     /// Reads one object.
     Get,
-    /// Reads many.
+    /// Reads many objects.
     List,
-    /// Follows changes.
+    /// Watches changes.
     Watch,
-    /// Makes one.
+    /// Creates an object.
     Create,
-    /// Replaces one.
+    /// Replaces an object.
     Update,
-    /// Changes a part of one, or applies.
+    /// Patches an object, or applies.
     Patch,
-    /// Deletes one.
+    /// Deletes an object.
     Delete,
-    /// Deletes many.
+    /// Deletes many objects.
     DeleteCollection,
 }
 
 impl Verb {
-    /// The name in roles and metrics, such as `deletecollection`.
+    /// Returns the name in roles and metrics, such as `deletecollection`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -42,7 +42,7 @@ impl Verb {
         }
     }
 
-    /// Whether the request changes nothing, so that it may be sent again.
+    /// Returns whether the request changes nothing, so that it may be retried.
     pub fn is_read(self) -> bool {
         matches!(self, Self::Get | Self::List | Self::Watch)
     }

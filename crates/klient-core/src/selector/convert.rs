@@ -1,6 +1,6 @@
-//! Label selectors from and to the API's `LabelSelector` type, with its `matchLabels` and `matchExpressions`.
+//! Conversions of label selectors from and to the API's `LabelSelector`, with its `matchLabels` and `matchExpressions`.
 //!
-//! There, `=` is an entry of `matchLabels`, `!=` is `NotIn` with one value, and `>` and `<` cannot be said.
+//! There, `=` is an entry of `matchLabels`, `!=` is `NotIn` with one value, and `>` and `<` cannot be expressed.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 use super::{InvalidSelectorError, LabelOperator, LabelRequirement, LabelSelector, label::Part};
 
 impl LabelSelector {
-    /// The selector of an optional field of an API object.
+    /// Converts the selector of an optional field of an API object.
     ///
-    /// As the API has it, an absent one matches nothing, while an empty one matches everything.
+    /// As in the API, an absent selector matches nothing, while an empty one matches everything.
     ///
     /// # Errors
     ///
-    /// As for the conversion from `&k8s_openapi::...::LabelSelector`: names the field that is wrong.
+    /// Returns an error that names the invalid field, as the conversion from `&k8s_openapi::...::LabelSelector` does.
     #[doc(alias = "LabelSelectorAsSelector")]
     pub fn from_api(selector: Option<&ApiLabelSelector>) -> Result<Self, InvalidSelectorError> {
         selector.map_or_else(|| Ok(Self::nothing()), Self::try_from)
@@ -39,7 +39,7 @@ impl TryFrom<&ApiLabelSelector> for LabelSelector {
         for (index, expression) in selector.match_expressions.iter().flatten().enumerate() {
             let fail = |part, why| InvalidSelectorError::new(format!("matchExpressions[{index}].{part}"), why);
             let Some(operator) = operator_named(&expression.operator) else {
-                let why = format!("{:?} is none of In, NotIn, Exists, DoesNotExist", expression.operator);
+                let why = format!("{:?} is invalid: expected In, NotIn, Exists or DoesNotExist", expression.operator);
                 return Err(fail("operator", why));
             };
             let requirement = LabelRequirement::new(&expression.key, operator, expression.values.iter().flatten());
@@ -67,7 +67,7 @@ impl TryFrom<&LabelSelector> for ApiLabelSelector {
                 continue;
             }
             let operator = match requirement.operator() {
-                // A second value for the same key: the map has no room for it.
+                // The map cannot contain a second value of the same key.
                 LabelOperator::Equals | LabelOperator::In => "In",
                 LabelOperator::NotEquals | LabelOperator::NotIn => "NotIn",
                 LabelOperator::Exists => "Exists",
@@ -97,7 +97,7 @@ fn operator_named(name: &str) -> Option<LabelOperator> {
     })
 }
 
-/// A requirement that the API's `LabelSelector` type has no operator for: `>` or `<`.
+/// An error of converting a requirement that the API's `LabelSelector` cannot express: `>` or `<`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnrepresentableSelectorError {
     requirement: LabelRequirement,
@@ -106,7 +106,7 @@ pub struct UnrepresentableSelectorError {
 impl fmt::Display for UnrepresentableSelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requirement = self.requirement.to_string();
-        write!(f, "requirement {requirement:?} has no form in matchLabels and matchExpressions")
+        write!(f, "matchLabels and matchExpressions cannot express requirement {requirement:?}")
     }
 }
 

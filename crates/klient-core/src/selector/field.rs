@@ -1,12 +1,12 @@
 //! Field selectors: `spec.nodeName=n1,status.phase!=Running`.
 //!
-//! Which fields can be selected on is the server's choice, kind by kind; here they are only names.
+//! The server decides which fields of a kind can be selected; here they are only names.
 
 use std::{fmt, str::FromStr};
 
 use super::InvalidSelectorError;
 
-/// Selects objects by a few of their fields; all requirements must hold.
+/// A selector of objects by their fields. All requirements must match.
 ///
 /// ```
 /// use klient_core::FieldSelector;
@@ -19,11 +19,11 @@ use super::InvalidSelectorError;
 #[doc(alias = "fields.Selector")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldSelector {
-    // Sorted by how they print.
+    // Sorted by their printed form.
     requirements: Vec<FieldRequirement>,
 }
 
-/// What a [`FieldSelector`] asks of one field.
+/// A requirement of a [`FieldSelector`] on one field.
 #[doc(alias = "fields.Requirement")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldRequirement {
@@ -32,7 +32,7 @@ pub struct FieldRequirement {
     value: String,
 }
 
-/// How a [`FieldRequirement`] relates a field to its value.
+/// The operator of a [`FieldRequirement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldOperator {
     /// The field has the value: `field=value`, also written `==`.
@@ -42,23 +42,23 @@ pub enum FieldOperator {
 }
 
 impl FieldSelector {
-    /// A selector without requirements, which matches everything; add to it.
+    /// Creates a selector without requirements, which matches everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Matches every object. Prints as the empty text.
+    /// Returns a selector that matches every object. It prints as an empty text.
     #[doc(alias = "fields.Everything")]
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// Whether it has no requirements.
+    /// Returns whether there are no requirements.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// The requirements, in the order in which they print.
+    /// Returns the requirements in the order in which they are printed.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.requirements
     }
@@ -71,23 +71,23 @@ impl FieldSelector {
         self
     }
 
-    /// The field must have this value.
+    /// Requires the field to have this value.
     #[must_use]
     #[doc(alias = "OneTermEqualSelector")]
     pub fn eq(self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(FieldRequirement::new(field, FieldOperator::Equals, value))
     }
 
-    /// The field must have another value.
+    /// Requires the field to have another value.
     #[must_use]
     #[doc(alias = "OneTermNotEqualSelector")]
     pub fn ne(self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(FieldRequirement::new(field, FieldOperator::NotEquals, value))
     }
 
-    /// Whether fields match, given a lookup from field name to value.
+    /// Returns whether fields match, given a lookup from field name to value.
     ///
-    /// An absent field counts as empty.
+    /// A missing field is treated as empty.
     pub fn matches<V: AsRef<str>>(&self, mut lookup: impl FnMut(&str) -> Option<V>) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = lookup(&requirement.field);
@@ -95,9 +95,9 @@ impl FieldSelector {
         })
     }
 
-    /// The one value that the field must have, if a requirement says so.
+    /// Returns the only value that the field can have, if a requirement determines it.
     ///
-    /// A watch on `metadata.name=x`, for one, can be narrowed to one object.
+    /// For example, a watch on `metadata.name=x` can be narrowed to one object.
     #[doc(alias = "RequiresExactMatch")]
     pub fn exact_value(&self, field: &str) -> Option<&str> {
         let exact = |requirement: &&FieldRequirement| {
@@ -106,17 +106,17 @@ impl FieldSelector {
         self.requirements.iter().find(exact).map(FieldRequirement::value)
     }
 
-    /// Checks that field names can be written: unlike values, they cannot be escaped.
+    /// Checks the field names, because they cannot be escaped, unlike values.
     ///
     /// # Errors
     ///
-    /// For the first name that is empty, ends in `!`, or holds `=`, `,` or a backslash.
+    /// Returns an error for the first name that is empty, ends in `!`, or contains `=`, `,` or a backslash.
     pub fn validate(&self) -> Result<(), InvalidSelectorError> {
         self.requirements.iter().try_for_each(|FieldRequirement { field, .. }| {
             let why = if field.is_empty() {
                 "expected a field name"
             } else if field.contains(['=', ',', '\\']) || field.ends_with('!') {
-                "a field name cannot hold `=`, `,` or `\\`, nor end in `!`"
+                "a field name must not contain `=`, `,` or `\\`, nor end in `!`"
             } else {
                 return Ok(());
             };
@@ -126,27 +126,27 @@ impl FieldSelector {
 }
 
 impl FieldRequirement {
-    /// A requirement; [`FieldSelector::validate`] checks the field's name.
+    /// Creates a requirement. [`FieldSelector::validate`] checks the field's name.
     pub fn new(field: impl Into<String>, operator: FieldOperator, value: impl Into<String>) -> Self {
         Self { field: field.into(), operator, value: value.into() }
     }
 
-    /// The field's name.
+    /// Returns the name of the field.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// How the field relates to the value.
+    /// Returns the operator.
     pub fn operator(&self) -> FieldOperator {
         self.operator
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// Whether the field's value is what is required.
+    /// Returns whether the field's value matches.
     pub fn matches(&self, value: &str) -> bool {
         match self.operator {
             FieldOperator::Equals => self.value == value,
@@ -176,7 +176,7 @@ impl FromStr for FieldSelector {
     }
 }
 
-/// Length of the first term: up to a comma that no backslash stands before.
+/// Returns the length of the first term, which ends at a comma without a preceding backslash.
 fn term_len(text: &str) -> usize {
     let mut escaped = false;
     let end = text.find(|c| {
@@ -187,7 +187,7 @@ fn term_len(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Reads one term; none if it says nothing, as between two commas.
+/// Parses one term. Returns `None` if it is empty, as between two commas.
 fn parse_term(term: &str) -> Result<Option<FieldRequirement>, (usize, &'static str)> {
     if term.is_empty() {
         return Ok(None);
@@ -214,9 +214,9 @@ fn unescape(escaped: &str) -> Result<String, (usize, &'static str)> {
         match c {
             '\\' => match chars.next() {
                 Some((_, c @ ('\\' | ',' | '='))) => value.push(c),
-                _ => return Err((at, "a backslash must stand before `\\`, `,` or `=`")),
+                _ => return Err((at, "expected `\\`, `,` or `=` after a backslash")),
             },
-            ',' | '=' => return Err((at, "needs a backslash before it in a value")),
+            ',' | '=' => return Err((at, "must be escaped with a backslash in a value")),
             _ => value.push(c),
         }
     }
@@ -252,7 +252,7 @@ impl fmt::Display for FieldRequirement {
     }
 }
 
-/// A text that is not a field selector: says where and why.
+/// An error of parsing a field selector, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseFieldSelectorError {
     text: String,

@@ -1,11 +1,11 @@
-//! Label selectors: building, matching and printing them.
+//! Label selectors: building, matching and printing.
 
 use std::{collections::BTreeMap, fmt};
 
 use super::InvalidSelectorError;
 use crate::{Resource, label_syntax};
 
-/// Selects objects by their labels; all requirements must hold.
+/// A selector of objects by their labels. All requirements must match.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ use crate::{Resource, label_syntax};
 /// assert!(selector.matches_map(&labels));
 /// ```
 ///
-/// Building checks nothing; [`validate`](Self::validate) does, and so does parsing.
+/// Building does not check the requirements; [`validate`](Self::validate) and parsing do.
 #[doc(alias = "labels.Selector")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
-    // Sorted by key; requirements on the same key stay in the order they came.
+    // Sorted by key. Requirements on the same key stay in their order.
     requirements: Vec<LabelRequirement>,
 }
 
-/// What a [`LabelSelector`] asks of one label.
+/// A requirement of a [`LabelSelector`] on one label.
 #[doc(alias = "labels.Requirement")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelRequirement {
@@ -37,64 +37,64 @@ pub struct LabelRequirement {
     values: Vec<String>,
 }
 
-/// How a [`LabelRequirement`] relates a label to its values.
+/// The operator of a [`LabelRequirement`].
 #[doc(alias = "selection.Operator")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelOperator {
-    /// The label is there and has the value: `key=value`, also written `==`.
+    /// The label exists and has the value: `key=value`, also written `==`.
     Equals,
     /// The label is absent or has another value: `key!=value`.
     NotEquals,
-    /// The label is there and has one of the values: `key in (a,b)`.
+    /// The label exists and has one of the values: `key in (a,b)`.
     In,
     /// The label is absent or has none of the values: `key notin (a,b)`.
     NotIn,
-    /// The label is there: `key`.
+    /// The label exists: `key`.
     Exists,
     /// The label is absent: `!key`.
     DoesNotExist,
-    /// The label is there and is an integer above the value: `key>5`.
+    /// The label exists and is an integer above the value: `key>5`.
     GreaterThan,
-    /// The label is there and is an integer below the value: `key<5`.
+    /// The label exists and is an integer below the value: `key<5`.
     LessThan,
 }
 
 impl LabelSelector {
-    /// A selector without requirements, which matches everything; add to it.
+    /// Creates a selector without requirements, which matches everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Matches every object. Prints as the empty text.
+    /// Returns a selector that matches every object. It prints as an empty text.
     #[doc(alias = "labels.Everything")]
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// Matches no object.
+    /// Returns a selector that matches no object.
     ///
-    /// It is an ordinary selector with a contradiction in it, so it also selects nothing when a server gets it.
-    /// (The Go one prints as the empty text, which selects everything.)
+    /// It is an ordinary selector with contradicting requirements, so that a server selects nothing, too.
+    /// (The one in Go prints as an empty text, which selects everything.)
     #[doc(alias = "labels.Nothing")]
     pub fn nothing() -> Self {
         Self::new().exists("nothing").does_not_exist("nothing")
     }
 
-    /// Whether it has no requirements.
+    /// Returns whether there are no requirements.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Whether it asks for a label to be both there and absent.
+    /// Returns whether a label is required to be both present and absent.
     ///
-    /// Then no object can match. Other contradictions, such as `a=1,a=2`, are not looked for.
+    /// No object can match such a selector. Other contradictions, such as `a=1,a=2`, are not detected.
     #[doc(alias = "MatchesNothing")]
     pub fn is_nothing(&self) -> bool {
         let with = |operator| self.requirements.iter().filter(move |requirement| requirement.operator == operator);
         with(LabelOperator::DoesNotExist).any(|gone| with(LabelOperator::Exists).any(|there| there.key == gone.key))
     }
 
-    /// The requirements, sorted by key.
+    /// Returns the requirements, sorted by key.
     pub fn requirements(&self) -> &[LabelRequirement] {
         &self.requirements
     }
@@ -107,55 +107,55 @@ impl LabelSelector {
         self
     }
 
-    /// The label must be there and have this value.
+    /// Requires the label to exist and have this value.
     #[must_use]
     pub fn eq(self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::Equals, [value]))
     }
 
-    /// The label must be absent or have another value.
+    /// Requires the label to be absent or have another value.
     #[must_use]
     pub fn ne(self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::NotEquals, [value]))
     }
 
-    /// The label must be there and have one of these values.
+    /// Requires the label to exist and have one of these values.
     #[must_use]
     pub fn is_in<V: Into<String>>(self, key: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::In, values))
     }
 
-    /// The label must be absent or have none of these values.
+    /// Requires the label to be absent or have none of these values.
     #[must_use]
     pub fn not_in<V: Into<String>>(self, key: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::NotIn, values))
     }
 
-    /// The label must be there.
+    /// Requires the label to exist.
     #[must_use]
     pub fn exists(self, key: impl Into<String>) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::Exists, NO_VALUES))
     }
 
-    /// The label must be absent.
+    /// Requires the label to be absent.
     #[must_use]
     pub fn does_not_exist(self, key: impl Into<String>) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::DoesNotExist, NO_VALUES))
     }
 
-    /// The label must be an integer above this one.
+    /// Requires the label to be an integer above this one.
     #[must_use]
     pub fn greater_than(self, key: impl Into<String>, value: i64) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::GreaterThan, [value.to_string()]))
     }
 
-    /// The label must be an integer below this one.
+    /// Requires the label to be an integer below this one.
     #[must_use]
     pub fn less_than(self, key: impl Into<String>, value: i64) -> Self {
         self.with(LabelRequirement::new(key, LabelOperator::LessThan, [value.to_string()]))
     }
 
-    /// Whether labels match, given a lookup from key to value.
+    /// Returns whether labels match, given a lookup from key to value.
     pub fn matches<V: AsRef<str>>(&self, mut lookup: impl FnMut(&str) -> Option<V>) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = lookup(&requirement.key);
@@ -163,18 +163,18 @@ impl LabelSelector {
         })
     }
 
-    /// Whether these labels match.
+    /// Returns whether these labels match.
     pub fn matches_map(&self, labels: &BTreeMap<String, String>) -> bool {
         self.matches(|key| labels.get(key))
     }
 
-    /// Whether this object's labels match.
+    /// Returns whether this object's labels match.
     pub fn matches_object<K: Resource>(&self, object: &K) -> bool {
         let labels = object.metadata().labels.as_ref();
         self.matches(|key| labels?.get(key))
     }
 
-    /// The one value that the label must have, if its first requirement says so.
+    /// Returns the only value that the label can have, if its first requirement determines it.
     #[doc(alias = "RequiresExactMatch")]
     pub fn exact_value(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
@@ -184,7 +184,7 @@ impl LabelSelector {
         }
     }
 
-    /// Checks keys, values and numbers of values, as a server would.
+    /// Checks keys, values and the number of values, as a server does.
     ///
     /// ```
     /// use klient_core::LabelSelector;
@@ -198,7 +198,7 @@ impl LabelSelector {
     ///
     /// # Errors
     ///
-    /// For the first requirement that a server would refuse.
+    /// Returns an error for the first requirement that a server would reject.
     pub fn validate(&self) -> Result<(), InvalidSelectorError> {
         self.requirements.iter().try_for_each(|requirement| {
             requirement.fault().map_or(Ok(()), |(_, why)| {
@@ -207,7 +207,7 @@ impl LabelSelector {
         })
     }
 
-    /// Takes requirements in any order.
+    /// Creates a selector from requirements in any order.
     pub(super) fn from_requirements(mut requirements: Vec<LabelRequirement>) -> Self {
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
         Self { requirements }
@@ -215,7 +215,7 @@ impl LabelSelector {
 }
 
 impl LabelRequirement {
-    /// A requirement, unchecked; [`LabelSelector::validate`] checks it.
+    /// Creates an unchecked requirement. [`LabelSelector::validate`] checks it.
     pub fn new<V: Into<String>>(
         key: impl Into<String>,
         operator: LabelOperator,
@@ -227,22 +227,22 @@ impl LabelRequirement {
         Self { key: key.into(), operator, values }
     }
 
-    /// The label's key.
+    /// Returns the key of the label.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How the label relates to the values.
+    /// Returns the operator.
     pub fn operator(&self) -> LabelOperator {
         self.operator
     }
 
-    /// The values, sorted and without duplicates.
+    /// Returns the values, sorted and without duplicates.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Whether the label's value, or its absence, is what is required.
+    /// Returns whether the label's value, or its absence, matches.
     pub fn matches(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|listed| listed == value);
         match self.operator {
@@ -255,13 +255,13 @@ impl LabelRequirement {
         }
     }
 
-    /// The label and the bound, if both are integers.
+    /// Returns the label and the bound, if both are integers.
     fn integers(&self, value: Option<&str>) -> Option<(i64, i64)> {
         let [bound] = self.values.as_slice() else { return None };
         Some((value?.parse().ok()?, bound.parse().ok()?))
     }
 
-    /// The part that a server would refuse, and why, if there is one.
+    /// Returns the part that a server would reject, with the reason, if any.
     pub(super) fn fault(&self) -> Option<(Part, String)> {
         if let Err((at, why)) = label_syntax::check_key(&self.key) {
             return Some((Part::Key, format!("key {:?} at byte {at}: {why}", self.key)));

@@ -1,7 +1,7 @@
-//! Reading label selectors, in the syntax of `kubectl get -l`.
+//! Parsing of label selectors, in the syntax of `kubectl get -l`.
 //!
-//! Words are whatever stands between blanks and the symbols `= ! ( ) , > <`; `in` and `notin` are operators only where
-//! an operator is due, so a label may be called `in`.
+//! Words are separated by blanks and the symbols `= ! ( ) , > <`. `in` and `notin` are operators only in the position
+//! of an operator, so a label may be named `in`.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -75,7 +75,7 @@ impl<'a> Parser<'a> {
         Ok(LabelRequirement::new(key, operator, [value]))
     }
 
-    /// The value after `=`; none means the empty value.
+    /// Parses the value after `=`, which may be empty.
     fn value(&mut self) -> Result<(usize, &'a str), Fault> {
         if let (at, Token::End | Token::Symbol(",")) = self.peek() {
             return Ok((at, ""));
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The values in parentheses; between two commas, or a comma and a parenthesis, stands the empty value.
+    /// Parses the values in parentheses. Nothing between two commas, or a comma and a parenthesis, is the empty value.
     fn values(&mut self) -> Result<BTreeSet<&'a str>, Fault> {
         if !self.skip("(") {
             return Err(Fault::new(self.peek().0, "expected `(`"));
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes this symbol, if it is next.
+    /// Skips this symbol, if it is next.
     fn skip(&mut self, symbol: &str) -> bool {
         let found = self.peek().1 == Token::Symbol(symbol);
         if found {
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         Self { text: self.text, at: self.at }.next()
     }
 
-    /// The next token and where it starts.
+    /// Returns the next token and its position.
     fn next(&mut self) -> (usize, Token<'a>) {
         let rest = self.text[self.at..].trim_start_matches(BLANKS);
         let at = self.text.len() - rest.len();
@@ -162,7 +162,7 @@ impl Fault {
     }
 }
 
-/// A text that is not a label selector: says where and why.
+/// An error of parsing a label selector, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLabelSelectorError {
     text: String,

@@ -1,4 +1,4 @@
-//! One of the causes of a failure, with the texts that a real server gives for invalid fields.
+//! One cause of a failure, with the texts of a real server for invalid fields.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,16 +21,16 @@ pub struct StatusCause {
     /// The type of the cause, one of the constants here or a server's own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What is wrong, for people.
+    /// The message for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The field that is wrong, as `items[0].name`.
+    /// The invalid field, such as `items[0].name`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
 
 impl StatusCause {
-    /// A value that is referred to does not exist.
+    /// A referenced value does not exist.
     pub const FIELD_VALUE_NOT_FOUND: &str = "FieldValueNotFound";
     /// A required value is missing.
     pub const FIELD_VALUE_REQUIRED: &str = "FieldValueRequired";
@@ -40,61 +40,61 @@ impl StatusCause {
     pub const FIELD_VALUE_INVALID: &str = "FieldValueInvalid";
     /// A value is not one of those allowed.
     pub const FIELD_VALUE_NOT_SUPPORTED: &str = "FieldValueNotSupported";
-    /// A value is not permitted here and now.
+    /// A value is not permitted in this state.
     pub const FIELD_VALUE_FORBIDDEN: &str = "FieldValueForbidden";
     /// A value is too long.
     pub const FIELD_VALUE_TOO_LONG: &str = "FieldValueTooLong";
     /// A list has too many items.
     pub const FIELD_VALUE_TOO_MANY: &str = "FieldValueTooMany";
-    /// A value is of another type than the schema says.
+    /// A value has another type than in the schema.
     pub const FIELD_VALUE_TYPE_INVALID: &str = "FieldValueTypeInvalid";
-    /// Something that has nothing to do with the input.
+    /// A failure unrelated to the input.
     pub const INTERNAL_ERROR: &str = "InternalError";
-    /// The answer is not a Kubernetes API server's.
+    /// The response is not a Kubernetes API server's.
     pub const UNEXPECTED_SERVER_RESPONSE: &str = "UnexpectedServerResponse";
     /// A field is owned by another manager.
     pub const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";
-    /// The version asked for has not been reached yet.
+    /// The requested version is newer than the server's.
     pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
     /// The namespace is being deleted.
     pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-    /// A cause with all its parts.
+    /// Creates a cause.
     pub fn new(reason: impl Into<String>, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason: reason.into(), message: message.into(), field: field.into() }
     }
 
-    /// A required field is missing.
+    /// Creates the cause of a missing required field.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_REQUIRED, field, join("Required value", detail))
     }
 
-    /// A field may not be set here and now.
+    /// Creates the cause of a field that must not be set in this state.
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_FORBIDDEN, field, join("Forbidden", detail))
     }
 
-    /// A field has a malformed value.
+    /// Creates the cause of a malformed value.
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_INVALID, field, join(&with_value("Invalid value", &value.into()), detail))
     }
 
-    /// A field has a value of the wrong type.
+    /// Creates the cause of a value of the wrong type.
     pub fn type_invalid(field: impl Into<String>, value: impl Into<Value>, detail: &str) -> Self {
         Self::new(Self::FIELD_VALUE_TYPE_INVALID, field, join(&with_value("Invalid value", &value.into()), detail))
     }
 
-    /// A field refers to what does not exist.
+    /// Creates the cause of a reference to a value that does not exist.
     pub fn not_found(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Self::FIELD_VALUE_NOT_FOUND, field, with_value("Not found", &value.into()))
     }
 
-    /// A field repeats what must be unique.
+    /// Creates the cause of a duplicate value that must be unique.
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Self::FIELD_VALUE_DUPLICATE, field, with_value("Duplicate value", &value.into()))
     }
 
-    /// A field has a value that is not among those supported.
+    /// Creates the cause of a value that is not supported.
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
         let detail = match supported {
             [] => String::new(),
@@ -107,13 +107,13 @@ impl StatusCause {
         Self::new(Self::FIELD_VALUE_NOT_SUPPORTED, field, message)
     }
 
-    /// A field is longer than so many bytes.
+    /// Creates the cause of a value that is longer than so many bytes.
     pub fn too_long(field: impl Into<String>, max_bytes: usize) -> Self {
         let unit = if max_bytes == 1 { "byte" } else { "bytes" };
         Self::new(Self::FIELD_VALUE_TOO_LONG, field, format!("Too long: may not be more than {max_bytes} {unit}"))
     }
 
-    /// A list has more than so many items.
+    /// Creates the cause of a list with too many items.
     pub fn too_many(field: impl Into<String>, actual: usize, max: usize) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
         Self::new(Self::FIELD_VALUE_TOO_MANY, field, format!("Too many: {actual}: must have at most {max} {unit}"))

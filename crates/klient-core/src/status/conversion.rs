@@ -1,7 +1,7 @@
-//! How a [`Status`] is read and written, and its conversions from and to `k8s-openapi`'s types.
+//! Serialization of a [`Status`], and its conversions from and to `k8s-openapi`'s types.
 //!
-//! Reading takes absent and `null` fields as empty, and refuses objects of another kind: an answer to a delete is
-//! either a status or the object itself, and this is how they are told apart.
+//! Reading treats absent and `null` fields as empty, and rejects objects of another kind: the response to a delete is
+//! either a status or the object, and this distinguishes them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeStruct};
@@ -26,7 +26,7 @@ impl<'de> Deserialize<'de> for Status {
         let raw = Raw::deserialize(deserializer)?;
         let (api_version, kind) = (raw.api_version.unwrap_or_default(), raw.kind.unwrap_or_default());
         if !matches!(api_version.as_str(), "" | "v1" | "meta.k8s.io/v1") || !matches!(kind.as_str(), "" | "Status") {
-            return Err(D::Error::custom(format_args!("expected v1 Status, got {api_version} {kind}")));
+            return Err(D::Error::custom(format_args!("expected v1 Status, found {api_version} {kind}")));
         }
         Ok(Self::from(meta::Status {
             code: raw.code,

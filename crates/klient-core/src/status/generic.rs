@@ -1,17 +1,17 @@
-//! The status of an answer that is not one: a proxy's error page, or a body that cannot be read.
+//! The status of a response without one: a proxy's error page, or a malformed body.
 //!
-//! The texts are those that client-go's users know from their logs (`errors.NewGenericServerResponse`).
+//! The texts are those of client-go (`errors.NewGenericServerResponse`).
 
 use super::{Status, StatusCause, StatusReason, quote::Quoted};
 use crate::{GroupResource, Verb};
 
-/// More of a foreign body than this is not kept.
+/// The maximum length of a foreign body in a status.
 const MAX_TEXT_BYTES: usize = 2048;
 
 impl Status {
-    /// The status that an HTTP error answer stands for: the one in the body, or else one made from the code.
+    /// Returns the status of an unsuccessful HTTP response: the one in the body, or else one derived from the code.
     ///
-    /// Of a body that is not a status, at most 2 KiB are kept, as a cause.
+    /// A body that is not a status becomes a cause, truncated to 2 KiB.
     ///
     /// ```
     /// use klient_core::Status;
@@ -39,8 +39,8 @@ impl Status {
         status
     }
 
-    /// Says what was asked for, where the server did not: in the message, in the details, and in the reason of a
-    /// conflict, which for a create is a name that is taken. A server's own status stays as it is.
+    /// Adds the request to a status that does not name it: in the message, in the details, and in the reason of a
+    /// conflict, which for a create is an existing name. A server's own status is not changed.
     #[must_use]
     pub fn about_request(mut self, verb: Verb, resource: &GroupResource, name: &str) -> Self {
         if !self.is_unexpected_response() {
@@ -60,7 +60,7 @@ impl Status {
     }
 }
 
-/// A body that says it is a status; other JSON objects would read as an empty one.
+/// Parses a body whose kind is `Status`. Other JSON objects would be read as an empty status.
 fn parse(body: &str) -> Option<Status> {
     #[derive(serde::Deserialize)]
     struct Kind {
@@ -81,7 +81,7 @@ fn generic(code: u16, text: &str) -> (StatusReason, String) {
     let (reason, message) = match code {
         400 => (StatusReason::BadRequest, "the server rejected our request for an unknown reason"),
         401 => (StatusReason::Unauthorized, "the server has asked for the client to provide credentials"),
-        // These three say in the body what would be right.
+        // The body of these three explains the failure.
         403 => (StatusReason::Forbidden, text),
         406 if text == "unknown" => (
             StatusReason::NotAcceptable,

@@ -1,8 +1,8 @@
-//! Quoting of texts inside messages, exactly as Go's `%q` does: clients compare messages as a whole.
+//! Quoting of texts in messages, exactly as Go's `%q`, because clients compare whole messages.
 
 use std::fmt::{self, Write};
 
-/// Prints a text in double quotes.
+/// A text that prints in double quotes.
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -28,12 +28,12 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// As far as the standard library can tell: its Unicode tables may be of another version than Go's.
+/// Returns whether a character is printable, by the Unicode tables of the standard library, which may differ from Go's.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_graphic() || c == ' ';
     }
-    // Behind another character, since a combining mark is escaped only where it has nothing to combine with.
+    // Placed after another character, because a combining mark is escaped only at the start.
     !c.is_whitespace() && !String::from_iter(['a', c]).escape_debug().any(|c| c == '{')
 }
 

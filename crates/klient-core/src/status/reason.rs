@@ -1,58 +1,58 @@
-//! The reason of a failed request, for machines to branch on.
+//! The reason of a failed request, for programs.
 
 use std::fmt;
 
-/// Why a request failed. Reasons that are not listed here are kept as they are.
+/// The reason of a failure. Unknown reasons are preserved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StatusReason {
-    /// The server gave none.
+    /// The server sent no reason.
     #[default]
     Unknown,
-    /// 401: the server does not know who asks.
+    /// 401: the client is not authenticated.
     Unauthorized,
-    /// 403: the server refuses.
+    /// 403: the request is not authorized.
     Forbidden,
     /// 404: the object or the resource does not exist.
     NotFound,
-    /// 409: an object of that name exists.
+    /// 409: an object of this name already exists.
     AlreadyExists,
-    /// 409: the object is not in the state that the request assumed.
+    /// 409: the object is not in the state that the request expects.
     Conflict,
-    /// 410: not available any more, and no other address is known.
+    /// 410: permanently removed.
     Gone,
-    /// 410: the version that was asked for is no longer kept.
+    /// 410: the requested resource version has expired.
     Expired,
-    /// 422: the object is not valid.
+    /// 422: the object is invalid.
     Invalid,
-    /// 500: the server could not do it in time, and asks to try again.
+    /// 500: the server could not complete the request in time and requests a retry.
     ServerTimeout,
     /// 500: stored data could not be read.
     StoreReadError,
-    /// 504: not done in the time that the client gave; it may still be.
+    /// 504: timed out, but possibly still executing.
     Timeout,
     /// 429: too many requests.
     TooManyRequests,
-    /// 400: the request makes no sense to the server.
+    /// 400: the request is malformed.
     BadRequest,
-    /// 405: the resource does not have that verb.
+    /// 405: the resource does not support the verb.
     MethodNotAllowed,
-    /// 406: no form of the answer suits the client.
+    /// 406: the server supports none of the accepted formats.
     NotAcceptable,
     /// 413: the body is too large.
     RequestEntityTooLarge,
-    /// 415: the server does not read that form of body.
+    /// 415: the server does not support the format of the body.
     UnsupportedMediaType,
     /// 500: the server failed.
     InternalError,
-    /// 503: the server cannot answer at the moment.
+    /// 503: the server is temporarily unavailable.
     ServiceUnavailable,
-    /// Any other.
+    /// Any other reason.
     Other(String),
 }
 
 impl StatusReason {
-    /// The name on the wire; empty for [`Unknown`](Self::Unknown).
+    /// Returns the name on the wire. It is empty for [`Unknown`](Self::Unknown).
     pub fn as_str(&self) -> &str {
         match self {
             Self::Other(text) => text,
@@ -60,7 +60,7 @@ impl StatusReason {
         }
     }
 
-    /// Whether this is one of the reasons with a meaning of their own.
+    /// Returns whether this is one of the reasons listed here.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown | Self::Other(_))
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_back() {
+    fn every_name_round_trips() {
         for (reason, name) in &NAMES {
             assert_eq!(&StatusReason::from(*name), reason);
             assert_eq!(reason.as_str(), *name);

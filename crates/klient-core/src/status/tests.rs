@@ -1,4 +1,4 @@
-//! Statuses read and print as real ones do, and predicates decide as client-go's do.
+//! Statuses are read and printed as real ones, and predicates decide as client-go's.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn deployments() -> GroupResource {
 }
 
 #[test]
-fn answers_of_the_rest_of_the_server_are_word_for_word_too() {
+fn statuses_outside_api_errors_have_the_servers_messages() {
     for (status, code, reason, message) in [
         (Status::version_too_large(9, 7, 1), 504, "Timeout", "Timeout: Too large resource version: 9, current: 7"),
         (
@@ -33,11 +33,11 @@ fn answers_of_the_rest_of_the_server_are_word_for_word_too() {
     }
 }
 
-/// Made with Kubernetes' own Go code (apimachinery 0.37, `api/errors`), in the order of the calls in the test.
-const GO_ANSWERS: &str = include_str!("tests/go_answers.jsonl");
+/// Generated with Kubernetes' Go code (apimachinery 0.37, `api/errors`), in the order of the calls in the test.
+const GO_STATUSES: &str = include_str!("tests/go_answers.jsonl");
 
 #[test]
-fn answers_field_by_field_as_the_go_code_does() {
+fn statuses_equal_those_of_the_go_code() {
     let (pods, kind) = (GroupResource::from("pods"), GroupKind::new("apps", "Deployment"));
     let required = || StatusCause::required("spec.selector", "");
     let ours = [
@@ -71,7 +71,7 @@ fn answers_field_by_field_as_the_go_code_does() {
         Status::from_http(503, "body").about_request(Verb::List, &deployments(), ""),
     ];
     let ours: Vec<_> = ours.into_iter().chain(generic).chain(about).collect();
-    let theirs: Vec<Status> = GO_ANSWERS.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let theirs: Vec<Status> = GO_STATUSES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours.into_iter().zip(theirs) {
         assert_eq!(ours, theirs);
@@ -97,13 +97,13 @@ fn every_cause() -> Vec<StatusCause> {
 }
 
 #[test]
-fn leaves_a_servers_own_status_as_it_is() {
+fn about_request_does_not_change_a_servers_status() {
     let status = Status::conflict(&deployments(), "web", "x");
     assert_eq!(status.clone().about_request(Verb::Create, &"pods".into(), "other"), status);
 }
 
 #[test]
-fn writes_the_shape_of_a_real_answer() {
+fn status_is_written_like_a_servers() {
     assert_eq!(
         serde_json::to_string(&Status::not_found(&deployments(), "web")).unwrap(),
         r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"deployments.apps \"web\" not found","reason":"NotFound","details":{"name":"web","group":"apps","kind":"deployments"},"code":404}"#
@@ -115,7 +115,7 @@ fn writes_the_shape_of_a_real_answer() {
 }
 
 #[test]
-fn reads_nulls_and_refuses_other_kinds() {
+fn status_accepts_nulls_and_rejects_other_kinds() {
     let status: Status = serde_json::from_value(json!({
         "kind": "Status", "apiVersion": "meta.k8s.io/v1", "metadata": null, "message": null, "reason": "Strange",
         "details": {"causes": null, "name": "x", "kind": "pods"}, "code": 418,
@@ -124,11 +124,11 @@ fn reads_nulls_and_refuses_other_kinds() {
     assert_eq!(status.reason, StatusReason::Other("Strange".into()));
     assert_eq!(status.to_string(), "request failed: Strange (code 418) (pods \"x\")");
     let error = serde_json::from_value::<Status>(json!({"kind": "Pod", "apiVersion": "v1"})).unwrap_err();
-    assert_eq!(error.to_string(), "expected v1 Status, got v1 Pod");
+    assert_eq!(error.to_string(), "expected v1 Status, found v1 Pod");
 }
 
 #[test]
-fn goes_by_the_reason_and_by_the_code_only_without_one() {
+fn predicates_use_the_code_only_without_a_reason() {
     let code = |code| Status { code, ..Status::default() };
     let other = |code| Status { reason: StatusReason::Other("Strange".into()), ..Status { code, ..Status::default() } };
     assert!(code(404).is_not_found() && other(404).is_not_found());
@@ -140,7 +140,7 @@ fn goes_by_the_reason_and_by_the_code_only_without_one() {
     assert!(code(403).is_forbidden() && code(405).is_method_not_allowed() && code(406).is_not_acceptable());
     assert!(code(415).is_unsupported_media_type() && code(500).is_internal_error() && code(504).is_timeout());
     assert!(code(503).is_service_unavailable() && !code(500).is_server_timeout());
-    // These two go by the code even against the reason.
+    // These two use the code even if the reason differs.
     let forbidden = |code| Status { code, ..Status::forbidden(&deployments(), "", "") };
     assert!(forbidden(429).is_too_many_requests() && forbidden(413).is_request_entity_too_large());
     assert!(!forbidden(404).is_not_found());
@@ -148,7 +148,7 @@ fn goes_by_the_reason_and_by_the_code_only_without_one() {
 }
 
 #[test]
-fn knows_how_long_to_wait() {
+fn retry_after_is_read_from_the_details() {
     let seconds = |status: Status| status.retry_after().map(|wait| wait.as_secs());
     assert_eq!(seconds(Status::too_many_requests("", 5)), Some(5));
     assert_eq!(seconds(Status::too_many_requests("", 0)), None);
@@ -158,7 +158,7 @@ fn knows_how_long_to_wait() {
 }
 
 #[test]
-fn tells_a_version_that_is_too_large_in_every_way_it_was_ever_said() {
+fn too_large_version_is_recognized_in_all_forms() {
     assert!(Status::version_too_large(2, 1, 1).is_version_too_large());
     assert!(Status::timeout("Too large resource version: 2, current: 1", 1).is_version_too_large());
     assert!(!Status::timeout("slow", 1).is_version_too_large());
@@ -166,7 +166,7 @@ fn tells_a_version_that_is_too_large_in_every_way_it_was_ever_said() {
 }
 
 #[test]
-fn prints_the_object_unless_the_message_names_it() {
+fn status_prints_the_object_unless_the_message_names_it() {
     assert_eq!(Status::not_found(&deployments(), "web").to_string(), r#"deployments.apps "web" not found"#);
     let status = Status { message: "boom".into(), ..Status::not_found(&deployments(), "web") };
     assert_eq!(status.to_string(), r#"boom (deployments.apps "web")"#);
@@ -174,7 +174,7 @@ fn prints_the_object_unless_the_message_names_it() {
 }
 
 #[test]
-fn makes_sense_of_answers_that_are_no_status() {
+fn response_without_a_status_is_converted() {
     for (code, body, message) in [
         (404, "404 page not found", "the server could not find the requested resource"),
         (403, " no entry\n", "no entry"),
@@ -189,18 +189,18 @@ fn makes_sense_of_answers_that_are_no_status() {
 }
 
 #[test]
-fn takes_a_status_from_the_body_and_the_code_from_http() {
+fn from_http_reads_the_body_and_the_http_code() {
     let status = Status::from_http(404, r#"{"kind": "Status", "reason": "NotFound", "message": "m"}"#);
     assert_eq!(status, Status::failure(StatusReason::NotFound, 404, "m"));
 }
 
 #[test]
-fn is_small_enough_for_the_error_half_of_a_result() {
+fn status_is_small() {
     assert!(size_of::<Status>() <= 80);
 }
 
 #[test]
-fn keeps_at_most_two_kibibytes_of_a_foreign_body() {
+fn foreign_body_is_truncated() {
     let status = Status::from_http(500, &"é".repeat(3000));
     assert_eq!(status.causes()[0].message.len(), 2048);
     let status = Status::from_http(500, &format!("x{}", "é".repeat(3000)));
@@ -237,7 +237,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn any_status_comes_back_from_json_and_from_openapi(status in any_status()) {
+    fn any_status_round_trips_through_json_and_openapi(status in any_status()) {
         let text = serde_json::to_string(&status).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Status>(&text).unwrap(), &status);
         prop_assert_eq!(&serde_json::from_str::<meta::Status>(&text).unwrap(), &meta::Status::from(status.clone()));
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_makes_it_panic(code in any::<u16>(), body in "(\\{\"kind\": ?\"Status\".{0,20}\\}|.{0,40})") {
+    fn from_http_never_panics(code in any::<u16>(), body in "(\\{\"kind\": ?\"Status\".{0,20}\\}|.{0,40})") {
         let status = Status::from_http(code, &body);
         prop_assert!(status.code != 0 || code == 0);
     }

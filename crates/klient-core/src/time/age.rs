@@ -1,12 +1,12 @@
 //! Durations for people, as `kubectl get` shows ages: `45s`, `3m10s`, `5h`, `3d4h`, `2y`.
 //!
-//! Two units while the first is small, then one; always cut, never rounded.
+//! Two units while the first is small, then one; always truncated, never rounded.
 
 use jiff::Timestamp;
 
 use super::GoDuration;
 
-/// The time from one instant to another, as `kubectl get` shows it.
+/// Returns the time from one instant to another, as `kubectl get` shows it.
 ///
 /// ```
 /// use klient_core::age;
@@ -21,9 +21,9 @@ pub fn age(since: Timestamp, now: Timestamp) -> String {
     human_duration(GoDuration::try_from(passed).unwrap_or(GoDuration::from_nanos(longest)))
 }
 
-/// A duration in two or three significant figures.
+/// Formats a duration with two or three significant figures.
 ///
-/// Clocks may disagree a little, so down to two seconds below zero counts as zero; further down is `<invalid>`.
+/// Clocks may differ slightly, so negative durations down to two seconds are shown as zero; others are `<invalid>`.
 #[doc(alias = "HumanDuration")]
 pub fn human_duration(duration: GoDuration) -> String {
     let seconds = duration.as_nanos() / NANOS;
@@ -52,7 +52,7 @@ pub fn human_duration(duration: GoDuration) -> String {
     }
 }
 
-/// A duration in its largest unit only: `3d` where [`human_duration`] says `3d4h`.
+/// Formats a duration in its largest unit only: `3d` where [`human_duration`] returns `3d4h`.
 #[doc(alias = "ShortHumanDuration")]
 pub fn short_human_duration(duration: GoDuration) -> String {
     let seconds = duration.as_nanos() / NANOS;

@@ -1,6 +1,6 @@
 //! Go's durations: `1h2m3.5s`, signed, in nanoseconds.
 //!
-//! What parses here is what `time.ParseDuration` parses, to the nanosecond; what prints is what Go prints.
+//! It parses what `time.ParseDuration` parses, to the nanosecond, and prints what Go prints.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -26,17 +26,17 @@ pub struct GoDuration {
 }
 
 impl GoDuration {
-    /// A duration of so many nanoseconds.
+    /// Creates a duration of so many nanoseconds.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self { nanos }
     }
 
-    /// The duration in nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.nanos
     }
 
-    /// Whether it is below zero.
+    /// Returns whether the duration is negative.
     pub const fn is_negative(self) -> bool {
         self.nanos < 0
     }
@@ -66,7 +66,7 @@ impl FromStr for GoDuration {
     }
 }
 
-/// Reads a number and its unit: gives the bytes used and the nanoseconds, at most [`LIMIT`].
+/// Parses a number and its unit. Returns the bytes used and the nanoseconds, at most [`LIMIT`].
 fn parse_term(text: &str) -> Result<(usize, u64), (usize, &'static str)> {
     let digits_in = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = &text[..digits_in(text)];
@@ -95,7 +95,7 @@ fn parse_term(text: &str) -> Result<(usize, u64), (usize, &'static str)> {
     Ok((unit_at + unit.len(), nanos))
 }
 
-/// The nanoseconds that digits after the point stand for.
+/// Returns the nanoseconds of the digits after the point.
 fn fraction_of(digits: &str, factor: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1_f64);
     for digit in digits.bytes() {
@@ -104,12 +104,12 @@ fn fraction_of(digits: &str, factor: u64) -> u64 {
             break;
         }
         (number, scale) = (longer, scale * 10.0);
-        // One digit more could overflow, and is far below a nanosecond.
+        // One more digit could overflow, and is far below a nanosecond.
         if number > i64::MAX.unsigned_abs() / 10 {
             break;
         }
     }
-    // In floats, and in this order, because Go does it so: the last nanosecond depends on it.
+    // Floats in this order, as in Go, because the last nanosecond depends on it.
     (number as f64 * (factor as f64 / scale)) as u64
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for GoDuration {
     }
 }
 
-/// `number / 10^places`, without trailing zeros.
+/// Returns `number / 10^places` without trailing zeros.
 fn decimal(number: u64, places: u32) -> String {
     let one = 10_u64.pow(places);
     let text = format!("{}.{:0width$}", number / one, number % one, width = places as usize);
@@ -155,7 +155,7 @@ impl TryFrom<GoDuration> for Duration {
     type Error = DurationRangeError;
 
     fn try_from(duration: GoDuration) -> Result<Self, Self::Error> {
-        u64::try_from(duration.nanos).map(Self::from_nanos).map_err(|_| DurationRangeError { why: "below zero" })
+        u64::try_from(duration.nanos).map(Self::from_nanos).map_err(|_| DurationRangeError { why: "negative" })
     }
 }
 
@@ -185,7 +185,7 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
-/// A text that is not a Go duration: says where and why.
+/// An error of parsing a Go duration, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseGoDurationError {
     text: String,
@@ -201,7 +201,7 @@ impl fmt::Display for ParseGoDurationError {
 
 impl std::error::Error for ParseGoDurationError {}
 
-/// A duration that another type cannot hold.
+/// An error of converting a duration that is out of the other type's range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurationRangeError {
     why: &'static str,
@@ -215,7 +215,7 @@ impl fmt::Display for DurationRangeError {
 
 impl std::error::Error for DurationRangeError {}
 
-/// Nanoseconds of the longest duration below zero; above zero it is one less.
+/// The nanoseconds of the longest negative duration; the longest positive one has one less.
 const LIMIT: u64 = 1 << 63;
 
 const TOO_LONG: &str = "longer than 292 years";

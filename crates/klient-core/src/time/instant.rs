@@ -1,15 +1,15 @@
-//! Reading and writing instants in RFC 3339, with the latitude that the API server has.
+//! Parsing and formatting of instants in RFC 3339, with the API server's tolerance.
 //!
-//! It also takes a one-digit hour, a comma before the fraction, and offsets up to 24:60.
+//! It also accepts a one-digit hour, a comma before the fraction, and offsets up to 24:60.
 
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp, civil, tz::Offset};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 
-/// Reads a [`Time`], such as `2026-07-01T12:00:00Z`.
+/// Parses a [`Time`], such as `2026-07-01T12:00:00Z`.
 ///
-/// Offsets and fractions of seconds are understood.
+/// Offsets and fractions of seconds are accepted.
 ///
 /// ```
 /// use klient_core::{format_time, parse_time};
@@ -21,36 +21,36 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 ///
 /// # Errors
 ///
-/// If the API server would refuse the text as a `Time`, or it lies after the year 9999 in UTC.
+/// Returns an error if the API server would reject the text as a `Time`, or if it is after the year 9999 in UTC.
 #[doc(alias = "metav1.Time")]
 pub fn parse_time(text: &str) -> Result<Time, ParseTimeError> {
     parse(text, Fraction::Optional).map(Time)
 }
 
-/// Reads a [`MicroTime`], such as `2026-07-01T12:00:00.000000Z`.
+/// Parses a [`MicroTime`], such as `2026-07-01T12:00:00.000000Z`.
 ///
 /// The fraction must have six digits.
 ///
 /// # Errors
 ///
-/// If the API server would refuse the text as a `MicroTime`, or it lies after the year 9999 in UTC.
+/// Returns an error if the API server would reject the text as a `MicroTime`, or if it is after the year 9999 in UTC.
 #[doc(alias = "metav1.MicroTime")]
 pub fn parse_micro_time(text: &str) -> Result<MicroTime, ParseTimeError> {
     parse(text, Fraction::Micros).map(MicroTime)
 }
 
-/// Writes a [`Time`] in UTC, cut to whole seconds.
+/// Formats a [`Time`] in UTC, truncated to whole seconds.
 pub fn format_time(time: &Time) -> String {
     format!("{}Z", seconds(time.0).0)
 }
 
-/// Writes a [`MicroTime`] in UTC, cut to whole microseconds.
+/// Formats a [`MicroTime`] in UTC, truncated to whole microseconds.
 pub fn format_micro_time(time: &MicroTime) -> String {
     let (text, nanos) = seconds(time.0);
     format!("{text}.{:06}Z", nanos / 1000)
 }
 
-/// Date and time of day, and the nanoseconds above it.
+/// Formats date and time of day, and returns the nanoseconds above it.
 fn seconds(timestamp: Timestamp) -> (String, i32) {
     let at = Offset::UTC.to_datetime(timestamp);
     let date = format!("{:04}-{:02}-{:02}", at.year(), at.month(), at.day());
@@ -94,14 +94,14 @@ impl Reader<'_> {
             return Err((self.at, "expected the end"));
         }
 
-        // The narrowing cannot lose anything: the ranges above are within the types'.
+        // The narrowing is lossless, because the ranges above are within the types'.
         let date = civil::Date::new(year as i16, month as i8, day as i8).map_err(|_| (day_at, "no such day"))?;
         let time = civil::Time::new(hour as i8, minute as i8, second as i8, nanos).map_err(|_| (0, OUT_OF_RANGE))?;
         let utc = Offset::UTC.to_timestamp(date.to_datetime(time)).map_err(|_| (0, OUT_OF_RANGE))?;
         utc.checked_sub(SignedDuration::from_secs(offset)).map_err(|_| (0, OUT_OF_RANGE))
     }
 
-    /// Nanoseconds, of which digits beyond the ninth are dropped.
+    /// Parses nanoseconds. Digits beyond the ninth are dropped.
     fn fraction(&mut self, fraction: Fraction) -> Result<i32, Fault> {
         let start = self.at;
         let pointed = matches!(self.peek(), Some(b'.' | b','));
@@ -123,7 +123,7 @@ impl Reader<'_> {
         Ok(nanos.fold(0, |nanos, digit| nanos * 10 + i32::from(digit - b'0')))
     }
 
-    /// Seconds east of UTC.
+    /// Parses an offset as seconds east of UTC.
     fn offset(&mut self) -> Result<i64, Fault> {
         const EXPECTED: &str = "expected Z or an offset such as +02:00";
         let sign = match self.peek() {
@@ -160,7 +160,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// How many digits are next.
+    /// Returns the number of digits at the current position.
     fn digits(&self) -> usize {
         self.text.bytes().skip(self.at).take_while(u8::is_ascii_digit).count()
     }
@@ -170,7 +170,7 @@ impl Reader<'_> {
     }
 }
 
-/// A text that is not an instant: says where and why.
+/// An error of parsing an instant, with position and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseTimeError {
     text: String,

@@ -1,4 +1,4 @@
-//! How a [`WatchEvent`] is read and written: `{"type": ..., "object": ...}`.
+//! Serialization of a [`WatchEvent`]: `{"type": ..., "object": ...}`.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for EventType {
     }
 }
 
-/// Reads the object of an event whose type is known.
+/// A seed that reads the object of an event whose type is known.
 struct ObjectSeed<K>(EventType, PhantomData<fn() -> K>);
 
 impl<'de, K: Deserialize<'de>> DeserializeSeed<'de> for ObjectSeed<K> {
@@ -117,8 +117,8 @@ impl<'de, K: Deserialize<'de>> DeserializeSeed<'de> for ObjectSeed<K> {
     }
 }
 
-/// The part of a bookmark's object that means something. The rest is left unread: it is an empty object of the watched
-/// kind, which may not even decode as one.
+/// The relevant part of a bookmark's object. The rest is not read, because it is an empty object of the watched kind,
+/// which may not be decodable.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct BookmarkObject {

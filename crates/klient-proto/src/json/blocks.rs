@@ -1,7 +1,7 @@
-//! Sixty-four bytes of JSON at a time: which are quotes, backslashes and brackets.
+//! Classification of 64 bytes of JSON at a time: quotes, backslashes and brackets.
 //!
-//! With SSE2, which every x86-64 processor has, this runs at several gigabytes a second; elsewhere eight bytes go
-//! through a register at a time, at about a third of that.
+//! With SSE2, which every x86-64 processor has, it processes several gigabytes per second. Elsewhere, it processes
+//! eight bytes at a time, at about a third of that speed.
 
 /// One bit per byte of a block, lowest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ mod portable {
         masks
     }
 
-    /// One bit for each byte of the word that equals `byte`.
+    /// Returns one bit for each byte of the word that equals `byte`.
     fn equal(word: u64, byte: u8) -> u64 {
         let low_bits = EVERY_BYTE * 0x7f;
         let difference = word ^ (EVERY_BYTE * u64::from(byte));
@@ -105,7 +105,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn both_forms_find_what_a_byte_by_byte_look_finds(
+        fn both_implementations_agree_with_a_byte_by_byte_search(
             bytes in proptest::collection::vec(
                 proptest::sample::select(b"\"\\[]{}a\x02\x22\xa2\xdb\xfb\xfd\x00\xff".to_vec()), BLOCK
             )

@@ -1,4 +1,4 @@
-//! Goes through the members of an object or the items of an array, as pieces of the text.
+//! Iteration over the members of an object or the items of an array, as slices of the text.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,9 @@ pub(crate) struct Member<'a> {
     pub(crate) key: Cow<'a, str>,
     /// The value's text.
     pub(crate) value: &'a [u8],
-    /// Where the key's opening quote is.
+    /// The position of the key's opening quote.
     pub(crate) key_start: usize,
-    /// Where the value starts.
+    /// The position of the value.
     pub(crate) value_start: usize,
 }
 
@@ -21,13 +21,13 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Key<'a> {
     /// The key, unescaped.
     pub(crate) text: Cow<'a, str>,
-    /// Where its opening quote is.
+    /// The position of the opening quote.
     pub(crate) start: usize,
-    /// Where the value starts.
+    /// The position of the value.
     pub(crate) value_start: usize,
 }
 
-/// The members of the object that `text` starts with, after optional white space.
+/// The members of the object that `text` begins with, after optional white space.
 pub(crate) struct Members<'a> {
     text: &'a [u8],
     at: usize,
@@ -46,7 +46,7 @@ impl<'a> Members<'a> {
         Self { text, at: 0, state: State::Start }
     }
 
-    /// The next member; `None` after the last.
+    /// Returns the next member; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Member<'a>>, DecodeError> {
         let Some(key) = self.next_key()? else { return Ok(None) };
         let value = self.value(&key)?;
@@ -54,9 +54,9 @@ impl<'a> Members<'a> {
         Ok(Some(Member { key: text, value, key_start: start, value_start }))
     }
 
-    /// The next member's key, without looking for the end of its value; `None` after the last.
+    /// Returns the next member's key without searching the end of its value; `None` after the last.
     ///
-    /// Its value may be read in place; [`value`](Self::value) must be called before the next key.
+    /// The value may be read in place. [`value`](Self::value) must be called before the next key.
     pub(crate) fn next_key(&mut self) -> Result<Option<Key<'a>>, DecodeError> {
         if !step(self.text, &mut self.at, &mut self.state, (b'{', b'}'))? {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<'a> Members<'a> {
         Ok(Some(Key { text, start, value_start: skip_whitespace(self.text, colon + 1) }))
     }
 
-    /// The value of the key that was just returned.
+    /// Returns the value of the key that was just returned.
     pub(crate) fn value(&mut self, key: &Key<'_>) -> Result<&'a [u8], DecodeError> {
         let start = key.value_start;
         let end = value_end(self.text, start).ok_or_else(|| malformed("expected a value", start))?;
@@ -83,12 +83,12 @@ impl<'a> Members<'a> {
         Ok(&self.text[start..end])
     }
 
-    /// The position after the object, once all members were read.
+    /// Returns the position after the object, once all members were read.
     pub(crate) fn end(&self) -> usize {
         self.at + 1
     }
 
-    /// The value of the first member with this key.
+    /// Returns the value of the first member with this key.
     pub(crate) fn find(mut self, key: &str) -> Result<Option<&'a [u8]>, DecodeError> {
         while let Some(found) = self.next_key()? {
             let value = self.value(&found)?;
@@ -112,7 +112,7 @@ impl<'a> Elements<'a> {
         Self { text, at: 0, state: State::Start }
     }
 
-    /// The next item's text; `None` after the last.
+    /// Returns the next item's text; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
         if !step(self.text, &mut self.at, &mut self.state, (b'[', b']'))? {
             return Ok(None);
@@ -124,7 +124,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Moves to the next item: past the opening bracket or the comma. False after the closing bracket.
+/// Moves to the next item, past the opening bracket or the comma. Returns false after the closing bracket.
 fn step(text: &[u8], at: &mut usize, state: &mut State, (open, close): (u8, u8)) -> Result<bool, DecodeError> {
     *at = skip_whitespace(text, *at);
     let first = *state == State::Start;

@@ -2,7 +2,7 @@
 
 use super::blocks::{BLOCK, Masks, masks};
 
-/// A scan for the end of one value that can stop at any byte and go on with the next chunk.
+/// A scan for the end of one value, which can stop at any byte and continue with the next chunk.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueScanner {
     /// An object or array.
@@ -21,7 +21,7 @@ pub(crate) struct ContainerScanner {
 }
 
 impl ValueScanner {
-    /// A scan for a value that starts with this byte, which is to be fed again; `None` if no value does.
+    /// Returns a scan for a value that begins with this byte, which must be fed again; `None` if no value does.
     pub(crate) fn starting_with(first: u8) -> Option<Self> {
         match first {
             b'{' | b'[' => Some(Self::Container(ContainerScanner::default())),
@@ -31,7 +31,7 @@ impl ValueScanner {
         }
     }
 
-    /// Takes the next bytes; returns how many of them belong to the value, if it ends among them.
+    /// Scans the next bytes and returns how many of them belong to the value, if it ends among them.
     ///
     /// A number ends at the byte after it, which is not counted.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
@@ -62,7 +62,7 @@ impl ValueScanner {
         }
     }
 
-    /// Whether the value is complete if nothing follows.
+    /// Returns whether the value is complete if no bytes follow.
     pub(crate) fn may_end_here(&self) -> bool {
         matches!(self, Self::Scalar)
     }
@@ -82,14 +82,14 @@ impl ContainerScanner {
         self.tail(tail).map(|end| blocks.len() * BLOCK + end)
     }
 
-    /// Takes less than a block.
+    /// Scans less than a block.
     fn tail(&mut self, tail: &[u8]) -> Option<usize> {
         let mut block = [b' '; BLOCK];
         block[..tail.len()].copy_from_slice(tail);
         self.block(masks(&block), tail.len())
     }
 
-    /// Takes a block of which the first `len` bytes count; returns the position after the last bracket, if it is here.
+    /// Scans the first `len` bytes of a block and returns the position after the last bracket, if it is in the block.
     #[inline(always)]
     fn block(&mut self, masks: Masks, len: usize) -> Option<usize> {
         let quotes = masks.quotes & !self.escaped_bytes(masks.backslashes, len);
@@ -104,7 +104,7 @@ impl ContainerScanner {
         let (opens, closes) = (masks.opens & !in_string, masks.closes & !in_string);
         let closing = closes.count_ones() as usize;
         if closing < self.depth {
-            // However they are ordered, these cannot close the outermost bracket.
+            // In any order, these cannot close the outermost bracket.
             self.depth += opens.count_ones() as usize;
             self.depth -= closing;
             return None;
@@ -112,7 +112,7 @@ impl ContainerScanner {
         self.last_bracket(opens, closes)
     }
 
-    /// Goes through the closing brackets of a block that may hold the last one.
+    /// Searches the closing brackets of a block that may contain the last one.
     #[inline(never)]
     fn last_bracket(&mut self, opens: u64, mut closes: u64) -> Option<usize> {
         let mut closed = 0;
@@ -129,7 +129,7 @@ impl ContainerScanner {
         None
     }
 
-    /// The bytes that a backslash before them takes the meaning from.
+    /// Returns the bytes that are escaped by a preceding backslash.
     #[inline(always)]
     fn escaped_bytes(&mut self, backslashes: u64, len: usize) -> u64 {
         let mut escaped = u64::from(self.escaped);
@@ -148,7 +148,7 @@ impl ContainerScanner {
     }
 }
 
-/// The position after the value that starts at `at`; `None` if there is no whole value.
+/// Returns the position after the value that starts at `at`; `None` if the value is incomplete.
 pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut scanner = ValueScanner::starting_with(*rest.first()?)?;
@@ -159,7 +159,7 @@ pub(crate) fn value_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position of the first byte at or after `at` that is not white space.
+/// Returns the position of the first byte at or after `at` that is not white space.
 #[inline]
 pub(crate) fn skip_whitespace(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(at) {
@@ -172,7 +172,7 @@ pub(crate) fn skip_whitespace(text: &[u8], mut at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The end that a byte-by-byte reading finds.
+    /// Returns the end that a byte-by-byte scan finds.
     fn slow_end(text: &[u8]) -> Option<usize> {
         let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
         for (index, &byte) in text.iter().enumerate() {
@@ -202,8 +202,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn finds_the_same_end_as_a_byte_by_byte_reading_at_every_split(
-            // Backslashes only inside strings: outside, JSON has none.
+        fn scanner_agrees_with_a_byte_by_byte_scan_at_every_split(
+            // Backslashes occur only inside strings.
             parts in proptest::collection::vec(
                 proptest::sample::select(vec!["{", "}", "[", "]", "1", ",", " ", "\"a\"", "\"\\\\\"", "\"\\\"\"", "\"{\\\\\\\"\""]),
                 0..80,
@@ -221,7 +221,7 @@ mod tests {
         }
 
         #[test]
-        fn strings_end_where_they_end_at_every_split(content in "[a\\\\\"]{0,12}", split in 0usize..20) {
+        fn string_end_is_found_at_every_split(content in "[a\\\\\"]{0,12}", split in 0usize..20) {
             let quoted = serde_json::to_string(&content).unwrap();
             let text = format!("{quoted},1").into_bytes();
             assert_eq!(value_end(&text, 0), Some(quoted.len()));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_end_at_the_next_delimiter_or_the_end() {
+    fn scalar_ends_at_the_next_delimiter_or_the_end() {
         assert_eq!(value_end(b"12,3", 0), Some(2));
         assert_eq!(value_end(b"true", 0), Some(4));
         assert_eq!(value_end(b"null}", 0), Some(4));

@@ -1,4 +1,4 @@
-//! A JSON list body: one object, whose member `items` is the array to split.
+//! A JSON list body: one object, whose member `items` is split.
 //!
 //! Servers write the list's metadata before the items for built-in kinds and after them for custom resources.
 
@@ -8,19 +8,19 @@ use crate::{
     chunks::Carry,
     error::json_reason,
     json::{ValueScanner, skip_whitespace, unquote},
-    raw::Maker,
+    raw::RawObjectFactory,
     runtime::Result,
 };
 
 pub(super) struct JsonList {
     state: State,
-    /// The key of the member that is being read, if it matters.
+    /// The member that is being read, if it is relevant.
     member: Member,
     carry: Carry,
-    /// How many bytes of the body are used up.
+    /// The number of bytes of the body that were processed.
     offset: usize,
     options: SplitOptions,
-    maker: Maker,
+    factory: RawObjectFactory,
     has_items: bool,
     end: ListEnd,
 }
@@ -39,7 +39,7 @@ enum State {
         required: bool,
     },
     AfterItem,
-    /// Inside a value, with what is to be done with it.
+    /// Inside a value, with its purpose.
     Value {
         scanner: ValueScanner,
         purpose: Purpose,
@@ -71,7 +71,7 @@ impl JsonList {
             carry: Carry::default(),
             offset: 0,
             options,
-            maker: Maker::new(options.managed_fields),
+            factory: RawObjectFactory::new(options.managed_fields),
             has_items: false,
             end: ListEnd::default(),
         }
@@ -106,14 +106,14 @@ impl JsonList {
             return Err(DecodeError::new(Problem::Truncated, self.offset));
         }
         check_list_kind(&self.end.kind, 0)?;
-        // Some proxy's error, for example, which must not pass for an empty list.
+        // A proxy's error, for example, must not be read as an empty list.
         if !self.has_items && self.end.kind.is_empty() {
-            return Err(self.malformed("neither items nor the kind of a list"));
+            return Err(self.malformed("expected items or the kind of a list"));
         }
         Ok(self.end)
     }
 
-    /// Takes the first byte of whatever comes next; says whether it is used up or starts a value.
+    /// Processes the first byte of the next token. Returns whether it was consumed or starts a value.
     fn punctuation(&mut self, byte: u8) -> Result<bool> {
         self.state = match (&self.state, byte) {
             (State::Start, b'{') => State::Key { required: false },
@@ -138,7 +138,7 @@ impl JsonList {
         Ok(false)
     }
 
-    /// Keeps the beginning of a value, unless nobody wants it.
+    /// Stores the start of a value, unless it is skipped.
     fn set_aside(&mut self, part: &[u8], purpose: Purpose) -> Result<()> {
         if self.is_unwanted(purpose) {
             self.offset += part.len();
@@ -151,7 +151,7 @@ impl JsonList {
         Ok(())
     }
 
-    /// Uses a value whose last part is `part`.
+    /// Processes a value whose last part is `part`.
     fn complete(&mut self, part: &[u8], purpose: Purpose, sink: &mut impl FnMut(Result<RawObject>)) -> Result<()> {
         self.set_aside_if_started(part)?;
         let value = if self.carry.is_empty() { part } else { self.carry.held() };
@@ -174,7 +174,7 @@ impl JsonList {
             }
             Purpose::Item => {
                 self.end.items += 1;
-                sink(self.maker.json(value).map_err(|error| error.shifted(self.offset)));
+                sink(self.factory.json(value).map_err(|error| error.shifted(self.offset)));
                 State::AfterItem
             }
             Purpose::Member => {
@@ -211,7 +211,7 @@ fn take_member(member: Member, value: &[u8], end: &mut ListEnd) -> Result<()> {
         }
         Member::ApiVersion => end.api_version = text(),
         Member::Kind => end.kind = text(),
-        // The only value of `items` that is not an array is `null`, which Go writes for no items.
+        // Go writes `null` for no items. Any other value that is not an array is an error.
         Member::Items if value != b"null" => {
             return Err(DecodeError::new(Problem::Json("items is not an array".to_owned()), 0));
         }

@@ -1,24 +1,24 @@
-//! A protobuf list body: magic bytes, an envelope, and in it the list message with its items.
+//! A protobuf list body: magic bytes, an envelope, and the list message with its items.
 
 use super::{ListEnd, SplitOptions, check_list_kind};
 use crate::{
     DecodeError, Problem, RawObject,
     chunks::Carry,
     envelope::{MAGIC, check_content, type_meta},
-    raw::{Encoding, Maker, encoding_of},
+    raw::{Encoding, RawObjectFactory, encoding_of},
     runtime::{Message as _, Reader, Result, WireType},
 };
 
 pub(super) struct ProtobufList {
     state: State,
-    /// How much is left of the list message, while inside it.
+    /// The remaining length of the list message, while inside it.
     list_left: Option<u64>,
     has_list: bool,
     carry: Carry,
-    /// How many bytes of the body are used up.
+    /// The number of bytes of the body that were processed.
     offset: usize,
     options: SplitOptions,
-    maker: Maker,
+    factory: RawObjectFactory,
     encoding: Encoding,
     content_encoding: String,
     content_type: String,
@@ -33,7 +33,7 @@ enum State {
     Skip { left: u64 },
 }
 
-/// The key of a field, and what follows it.
+/// The key of a field, with the length of its value.
 enum Header {
     /// A value of so many bytes.
     Bytes { number: u32, len: u64 },
@@ -50,7 +50,7 @@ impl ProtobufList {
             carry: Carry::default(),
             offset: 0,
             options,
-            maker: Maker::new(options.managed_fields),
+            factory: RawObjectFactory::new(options.managed_fields),
             encoding: Encoding::Protobuf,
             content_encoding: String::new(),
             content_type: String::new(),
@@ -79,10 +79,10 @@ impl ProtobufList {
                     self.enter(&header)?;
                 }
                 State::Value { number, len } => {
-                    let Self { carry, maker, encoding, .. } = self;
-                    // Items are made from the bytes where they lie; the small rest is copied out first.
+                    let Self { carry, factory, encoding, .. } = self;
+                    // Items are built from the bytes in place; the small rest is copied first.
                     let taken = if self.list_left.is_some() && number == ITEMS {
-                        let made = carry.take(&mut input, len, |bytes| maker.protobuf(bytes, *encoding));
+                        let made = carry.take(&mut input, len, |bytes| factory.protobuf(bytes, *encoding));
                         let Some(made) = made else { return Ok(()) };
                         self.end.items += 1;
                         sink(made.map_err(|error| error.shifted(self.offset)));
@@ -113,7 +113,7 @@ impl ProtobufList {
 
     pub(super) fn finish(mut self) -> Result<ListEnd> {
         let complete = matches!(self.state, State::Key) && self.carry.is_empty() && self.list_left.unwrap_or(0) == 0;
-        // A body that ends before its list is not an empty list: whoever believed that would delete everything.
+        // A truncated body is not an empty list: a caller that believed that would delete everything.
         if !complete || !self.has_list {
             return Err(DecodeError::new(Problem::Truncated, self.offset));
         }
@@ -122,7 +122,7 @@ impl ProtobufList {
         Ok(std::mem::take(&mut self.end))
     }
 
-    /// Reads the next key with its length, from as many chunks as it takes.
+    /// Reads the next key with its length, from as many chunks as necessary.
     fn header(&mut self, input: &mut &[u8]) -> Result<Option<Header>> {
         if self.carry.is_empty() {
             if let Some((header, used)) = parse_header(input, self.offset)? {
@@ -146,7 +146,7 @@ impl ProtobufList {
         Ok(None)
     }
 
-    /// Decides what to do with the field that was announced.
+    /// Handles the header of a field.
     fn enter(&mut self, header: &Header) -> Result<()> {
         let Header::Bytes { number, len } = *header else { return Ok(()) };
         if self.list_left.is_some_and(|left| len > left) {
@@ -170,7 +170,7 @@ impl ProtobufList {
         Ok(())
     }
 
-    /// Takes the value of a small field.
+    /// Handles the value of a small field.
     fn value(&mut self, number: u32, bytes: &[u8]) -> Result<()> {
         if self.list_left.is_some() {
             let metadata = &mut self.end.metadata;
@@ -190,7 +190,7 @@ impl ProtobufList {
         Ok(())
     }
 
-    /// Counts bytes that are done with.
+    /// Counts processed bytes.
     fn used(&mut self, len: u64) -> Result<()> {
         self.offset = self.offset.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
         if let Some(left) = &mut self.list_left {
@@ -200,14 +200,14 @@ impl ProtobufList {
     }
 }
 
-/// Reads a key with what belongs to it, and says how long that was; `None` if more bytes are needed.
+/// Parses a key with its length and returns the bytes used; `None` if more bytes are needed.
 fn parse_header(bytes: &[u8], offset: usize) -> Result<Option<(Header, usize)>> {
     let mut reader = Reader::new(bytes);
     let mut parse = || {
         let Some((number, wire)) = reader.next_field()? else { return Ok(None) };
         let header = match wire {
             WireType::Bytes => Header::Bytes { number, len: reader.int(WireType::Varint)? },
-            // A group has no length; nobody writes them, and to skip one would take a stack.
+            // A group has no length. Groups are not used in practice, and skipping one would require a stack.
             WireType::StartGroup | WireType::EndGroup => return Err(reader.error(Problem::WrongWireType)),
             _ => {
                 reader.skip(wire)?;

@@ -1,4 +1,4 @@
-//! Walks a field path through the bytes of an object, in either form.
+//! Reads a field path from the bytes of an object, in either format.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use klient_core::{FieldPath, PathSegment};
@@ -9,7 +9,7 @@ use crate::{
     runtime::{Message as _, Reader, Result, WireType},
 };
 
-/// The JSON text at a path.
+/// Returns the JSON text at a path.
 pub(super) fn json_at<'a>(text: &'a [u8], path: &FieldPath) -> Result<Option<&'a [u8]>> {
     json_steps(text, path.segments())
 }
@@ -39,11 +39,11 @@ fn nth_element(text: &[u8], index: usize) -> Result<Option<&[u8]>> {
     elements.next()
 }
 
-/// What is at a path in a protobuf message.
+/// The result of a path in a protobuf message.
 pub(super) enum Found<'a> {
     /// One value: its type, and the field's value on the wire.
     One { ty: Type, value: Wire<'a>, zero_is_absent: bool },
-    /// A whole list or map, and the message that it is in.
+    /// A whole list or map, and the message that contains it.
     Repeated { field: &'static Field, message: &'a [u8] },
     /// JSON text inside protobuf.
     Json(&'a [u8]),
@@ -79,7 +79,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The value at a path.
+/// Returns the value at a path.
 pub(super) fn protobuf_at<'a>(
     message: &'a [u8],
     descriptor: &'static Descriptor,
@@ -128,7 +128,7 @@ enum Inside<'a, 's> {
     Found(Found<'a>),
 }
 
-/// Goes into a value that is not the end of the path.
+/// Enters a value that is not the end of the path.
 fn inside<'a, 's>(ty: Type, value: Wire<'a>, segments: &'s [PathSegment]) -> Result<Option<Inside<'a, 's>>> {
     let Wire::Bytes(bytes) = value else { return Ok(None) };
     let schema = |number: u32, index: Option<usize>, segments: &'s [PathSegment]| -> Result<Option<Inside<'a, 's>>> {
@@ -159,7 +159,7 @@ fn inside<'a, 's>(ty: Type, value: Wire<'a>, segments: &'s [PathSegment]) -> Res
     }
 }
 
-/// The field with this JSON name, and the message that holds it: this one, or one embedded in it.
+/// Returns the field with this JSON name, and the message that contains it: this one, or one embedded in it.
 fn locate<'a>(message: &'a [u8], fields: &'static [Field], name: &str) -> Result<Option<(&'static Field, &'a [u8])>> {
     for field in fields {
         match field.ty {
@@ -183,7 +183,7 @@ fn contains(fields: &[Field], name: &str) -> bool {
     })
 }
 
-/// The occurrence of a field with this index, or the last one.
+/// Returns the occurrence of a field with this index, or the last one.
 fn nth<'a>(message: &'a [u8], number: u32, index: Option<usize>) -> Result<Option<Wire<'a>>> {
     let mut reader = Reader::new(message);
     let mut last = None;
@@ -202,7 +202,7 @@ fn nth<'a>(message: &'a [u8], number: u32, index: Option<usize>) -> Result<Optio
     Ok(if index.is_none() { last } else { None })
 }
 
-/// The value of the last map entry with this key.
+/// Returns the value of the last map entry with this key.
 fn entry<'a>(message: &'a [u8], number: u32, key: &str) -> Result<Option<Wire<'a>>> {
     let mut reader = Reader::new(message);
     let mut last = None;

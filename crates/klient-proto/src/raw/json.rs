@@ -1,4 +1,4 @@
-//! Makes raw objects of JSON text: finds the metadata, splices managed fields out.
+//! Creates raw objects from JSON text: finds the metadata, and removes managed fields.
 
 use std::borrow::Cow;
 
@@ -26,9 +26,9 @@ pub(super) fn make(text: &[u8], managed_fields: ManagedFields, scratch: &mut Vec
     }
 }
 
-/// Where the value of `metadata` starts.
+/// Returns the position of the value of `metadata`.
 ///
-/// It comes first in practice; looking further for a second one would cost more than everything else.
+/// It comes first in practice. Searching for a second one would cost more than everything else.
 pub(super) fn metadata_start(text: &[u8]) -> Result<Option<usize>> {
     let mut members = Members::of(text);
     while let Some(key) = members.next_key()? {
@@ -49,8 +49,8 @@ fn span(start: usize, end: usize) -> Result<Span> {
     Span::new(start, end).ok_or_else(|| DecodeError::new(Problem::TooLarge, start))
 }
 
-/// Checks the identifying members, finds the extent of the managed fields with one of the commas beside them, and how
-/// long the metadata is.
+/// Checks the identifying members, and returns the extent of the managed fields with an adjacent comma, and the length
+/// of the metadata.
 fn find_managed(metadata: &[u8]) -> Result<(Option<(usize, usize)>, usize)> {
     let mut managed = None;
     let mut previous_end = None;
@@ -83,7 +83,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Value> {
     serde_json::from_slice(text).map_err(|error| json_error(&error))
 }
 
-/// A string without its quotes, or a number or boolean as it is.
+/// Returns a string without its quotes, or a number or boolean as it is.
 pub(super) fn scalar_text(text: &[u8]) -> Option<Cow<'_, str>> {
     match text.first()? {
         b'"' => unquote(text),

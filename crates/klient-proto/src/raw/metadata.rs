@@ -1,7 +1,7 @@
-//! Reads metadata in place, from either form.
+//! Reads metadata in place, in either format.
 //!
-//! What identifies an object was checked when the raw object was made. The rest is not worth failing for: a malformed
-//! label counts as absent here, and is an error when the object is decoded.
+//! The identifying fields were checked when the raw object was created. Other malformed fields are treated as absent
+//! here, and are errors when the object is decoded.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ const ANNOTATIONS: u32 = 12;
 const OWNER_REFERENCES: u32 = 13;
 const FINALIZERS: u32 = 14;
 
-/// What tells one object, and one state of it, from another. Absent parts are empty.
+/// The fields that identify an object and its version. Absent fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// `metadata.name`.
@@ -44,16 +44,16 @@ pub struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// Reads an object's bare protobuf message, as far as it takes.
+    /// Reads the fields from an object's bare protobuf message.
     ///
-    /// Malformed parts are empty; [`RawObject`](super::RawObject) is what checks.
+    /// Malformed fields are empty; [`RawObject`](super::RawObject) checks them.
     pub fn of_protobuf(message: &'a [u8]) -> Self {
         Self::from_protobuf(last_bytes(message, METADATA).unwrap_or_default())
     }
 
-    /// Reads an object's JSON text, as far as it takes.
+    /// Reads the fields from an object's JSON text.
     ///
-    /// Malformed parts are empty; [`RawObject`](super::RawObject) is what checks.
+    /// Malformed fields are empty; [`RawObject`](super::RawObject) checks them.
     pub fn of_json(text: &'a [u8]) -> Self {
         let start = metadata_start(text).ok().flatten().unwrap_or(text.len());
         Self::from_json(&text[start..])
@@ -123,7 +123,7 @@ pub(super) fn generation(metadata: &[u8], encoding: Encoding) -> Option<i64> {
             _ => reader.skip(wire).ok()?,
         }
     }
-    // Go writes zero for kinds that have no generation.
+    // Go writes zero for kinds without a generation.
     (generation != 0).then_some(generation)
 }
 
@@ -207,7 +207,7 @@ impl<'a> Iterator for MetadataEntries<'a> {
     }
 }
 
-/// The next length-delimited field with this number.
+/// Returns the next length-delimited field with this number.
 fn next_bytes<'a>(reader: &mut Reader<'a>, number: u32) -> Option<&'a [u8]> {
     while let Ok(Some((found, wire))) = reader.next_field() {
         if found == number && wire == WireType::Bytes {
@@ -218,7 +218,7 @@ fn next_bytes<'a>(reader: &mut Reader<'a>, number: u32) -> Option<&'a [u8]> {
     None
 }
 
-/// A list inside the metadata, item by item.
+/// A list in the metadata, item by item.
 enum Items<'a> {
     Json(Option<Elements<'a>>),
     Protobuf { metadata: Reader<'a>, number: u32 },
@@ -272,7 +272,7 @@ impl Iterator for OwnerReferences<'_> {
     }
 }
 
-/// An iterator over a list of texts.
+/// An iterator over a list of strings.
 pub struct Strings<'a> {
     items: Items<'a>,
 }

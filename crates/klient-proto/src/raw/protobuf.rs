@@ -1,4 +1,4 @@
-//! Makes raw objects of protobuf messages: finds the metadata, splices managed fields out.
+//! Creates raw objects from protobuf messages: finds the metadata, and removes managed fields.
 
 use super::{Encoding, RawObject, Span};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     runtime::{Reader, Result, WireType},
 };
 
-/// The field of every kind's message that holds its metadata.
+/// The number of the metadata field, in every kind's message.
 pub(super) const METADATA: u32 = 1;
 const MANAGED_FIELDS: u32 = 17;
 /// The fields that [`super::Identity`] reads: name, namespace, uid and resource version.
@@ -21,7 +21,7 @@ pub(super) fn make(
     managed_fields: ManagedFields,
     scratch: &mut Vec<u8>,
 ) -> Result<RawObject> {
-    // Room for the key and length of the metadata, which are known when the metadata is spliced.
+    // Reserves space for the key and length of the metadata, which are known afterwards.
     scratch.clear();
     scratch.resize(PREFIX_ROOM, 0);
     let metadata = find_metadata(message)?;
@@ -55,7 +55,7 @@ pub(super) fn make(
     finish(&scratch[start..], span(prefix, prefix + kept)?, encoding)
 }
 
-/// Writes the key and length of the metadata at the end of `room`; says how long they are.
+/// Writes the key and length of the metadata at the end of `room`, and returns their length.
 fn write_prefix(room: &mut [u8], len: usize) -> Result<usize> {
     let mut bytes = [0; PREFIX_ROOM];
     bytes[0] = (METADATA << 3 | 2) as u8;
@@ -81,7 +81,7 @@ fn span(start: usize, end: usize) -> Result<Span> {
     Span::new(start, end).ok_or_else(|| DecodeError::new(Problem::TooLarge, start))
 }
 
-/// Where the metadata of a message is.
+/// The position of the metadata in a message.
 enum Metadata {
     None,
     /// `key_start..end` is the whole field, `start..end` its value.
@@ -90,11 +90,11 @@ enum Metadata {
         start: usize,
         end: usize,
     },
-    /// Legal, though nobody writes it: the parts are to be merged.
+    /// Valid, but unused in practice: the parts must be merged.
     Several,
 }
 
-/// Walks the outermost fields, all of them, so that broken framing shows at once.
+/// Walks all outermost fields, so that broken framing is detected immediately.
 fn find_metadata(message: &[u8]) -> Result<Metadata> {
     let mut metadata = Metadata::None;
     let mut reader = Reader::new(message);
@@ -114,7 +114,7 @@ fn find_metadata(message: &[u8]) -> Result<Metadata> {
     }
 }
 
-/// Copies the metadata, with or without its managed fields; says whether an identifying field is there more than once.
+/// Copies the metadata, with or without its managed fields. Returns whether an identifying field occurs more than once.
 fn copy_metadata(metadata: &[u8], offset: usize, managed_fields: ManagedFields, out: &mut Vec<u8>) -> Result<bool> {
     let mut copied = 0;
     let repeats = walk_metadata(metadata, offset, |start, end| {
@@ -127,7 +127,8 @@ fn copy_metadata(metadata: &[u8], offset: usize, managed_fields: ManagedFields, 
     Ok(repeats)
 }
 
-/// Leaves the last one of each identifying field, which is the one that counts: [`super::Identity`] reads the first.
+/// Keeps the last occurrence of each identifying field, which is the valid one, because [`super::Identity`] reads the
+/// first.
 fn keep_last_identity(scratch: &mut Vec<u8>) -> Result<()> {
     let metadata = scratch.split_off(PREFIX_ROOM);
     let mut last = [0; MAX_IDENTITY + 1];
@@ -156,8 +157,8 @@ fn each_extent(message: &[u8], mut field: impl FnMut(u32, usize, usize)) -> Resu
 
 /// Walks all fields of the metadata, checks the identifying ones, and reports the extent of each managed field.
 ///
-/// A malformed object is an error here, and not an empty name in [`super::Identity`]. Says whether an identifying field
-/// is there more than once.
+/// A malformed object is an error here, and not an empty name in [`super::Identity`]. Returns whether an identifying
+/// field occurs more than once.
 fn walk_metadata(metadata: &[u8], offset: usize, mut managed: impl FnMut(usize, usize)) -> Result<bool> {
     let mut reader = Reader::new(metadata);
     let (mut seen, mut repeats) = (0u8, false);
@@ -202,7 +203,7 @@ fn copy_other_fields(message: &[u8], out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// Reads the value of the last length-delimited field with this number; malformed bytes count as absent.
+/// Returns the value of the last length-delimited field with this number. Malformed bytes are treated as absent.
 pub(super) fn last_bytes(message: &[u8], number: u32) -> Option<&[u8]> {
     let mut reader = Reader::new(message);
     let mut last = None;

@@ -1,4 +1,5 @@
-//! Protobuf to JSON values by descriptor, without the Rust type: what Go's JSON encoder would have written.
+//! Conversion of protobuf to JSON values by descriptor, without the Rust type, with the same result as Go's JSON
+//! encoder.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ use crate::{
     runtime::{FieldValue, Message, Reader, Result, WireType},
 };
 
-/// A whole message.
+/// Converts a whole message.
 pub(super) fn to_value(message: &[u8], descriptor: &'static Descriptor) -> Result<Value> {
     let mut object = Map::new();
     Reader::new(message)
@@ -34,7 +35,7 @@ pub(super) fn to_value(message: &[u8], descriptor: &'static Descriptor) -> Resul
     Ok(Value::Object(object))
 }
 
-/// What a path led to.
+/// Converts the result of a path.
 pub(super) fn found_to_value(found: &Found<'_>) -> Result<Option<Value>> {
     match found {
         Found::Json(text) => json::parse(text).map(Some),
@@ -55,7 +56,7 @@ pub(super) fn found_to_value(found: &Found<'_>) -> Result<Option<Value>> {
             Wire::Double(value) if matches!(ty, Type::Double) => Ok(Some(Value::from(*value))),
             Wire::Int(_) | Wire::Double(_) => Err(DecodeError::new(Problem::WrongWireType, 0)),
             Wire::Bytes(bytes) => {
-                // The value once more as a field of its own, so that one function reads all types.
+                // The value is written as a separate field, so that one function reads all types.
                 let mut w = crate::runtime::Writer::new();
                 w.bytes_field(1, bytes);
                 let framed = w.finish();
@@ -69,7 +70,7 @@ pub(super) fn found_to_value(found: &Found<'_>) -> Result<Option<Value>> {
     }
 }
 
-/// What a path led to, as the text of a scalar.
+/// Converts the result of a path to the text of a scalar.
 pub(super) fn found_to_text<'a>(found: &Found<'a>) -> Result<Option<Cow<'a, str>>> {
     match found {
         Found::Json(text) => Ok(json::scalar_text(text)),
@@ -139,7 +140,7 @@ fn merge_field(
     Ok(())
 }
 
-/// What a map entry without a value stands for.
+/// Returns the default of a map entry without a value.
 fn absent_map_value(ty: Type) -> Value {
     match ty {
         Type::String | Type::Bytes => Value::from(""),
@@ -162,7 +163,7 @@ fn int_value(ty: Type, value: u64) -> Value {
     if matches!(ty, Type::Bool) { Value::Bool(value != 0) } else { Value::from(value.cast_signed()) }
 }
 
-/// One value of a type; `None` where it stands for nothing, as the zero time does.
+/// Converts one value of a type; `None` if it means absent, such as the zero time.
 fn value_of(ty: Type, wire: WireType, r: &mut Reader<'_>) -> Result<Option<Value>> {
     Ok(Some(match ty {
         Type::String => Value::from(r.str(wire)?),
@@ -193,7 +194,7 @@ fn message(fields: &'static [Field], wire: WireType, r: &mut Reader<'_>) -> Resu
     Ok(object)
 }
 
-/// One of the either-or types of schemas: the alternative that is set.
+/// Converts one of the either-or types of schemas: the alternative that is set.
 fn either(descriptor: &'static Descriptor, wire: WireType, r: &mut Reader<'_>) -> Result<Option<Value>> {
     let mut object = message(descriptor.fields, wire, r)?;
     let alternatives = ["schema", "schemas", "strings", "allows"];

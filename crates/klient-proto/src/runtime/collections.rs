@@ -1,4 +1,4 @@
-//! How optional values, lists and maps sit in a field.
+//! The encoding of optional values, lists and maps as fields.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl<T: OptionValue> FieldValue for Option<T> {
     }
 }
 
-/// A type that may stand in an `Option`.
+/// A type that may be in an `Option`.
 pub(crate) trait OptionValue: FieldValue {
     #[inline]
     fn read_option(slot: &mut Option<Self>, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
@@ -55,9 +55,9 @@ impl<T: Message> OptionValue for T {
     }
 }
 
-/// A type that lists are made of.
+/// A type that may be an item of a list.
 pub(crate) trait ListItem: FieldValue {
-    /// Whether several may be packed into one length-delimited field.
+    /// Whether several items may be packed into one length-delimited field.
     const PACKABLE: bool = false;
 }
 
@@ -93,7 +93,7 @@ impl<T: ListItem> FieldValue for Vec<T> {
             self.reserve_exact(r.count_items());
         }
         r.charge(size_of::<T>())?;
-        // In its place at once: items are large, and an error throws the whole list away.
+        // Read in place, because items are large. An error discards the whole list.
         let index = self.len();
         self.push(T::empty());
         self[index].read_field(wire, r).map_err(|error| error.at_index(index))
@@ -142,7 +142,7 @@ fn read_entry<V: FieldValue>(
     Ok((key, value))
 }
 
-/// Reads a message whose field 1 is a list of texts.
+/// Reads a message whose field 1 is a list of strings.
 pub(crate) fn read_string_list(list: &mut Vec<String>, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
     r.each_field(wire, |number, wire, r| match number {
         1 => list.read_field(wire, r),
@@ -150,12 +150,12 @@ pub(crate) fn read_string_list(list: &mut Vec<String>, wire: WireType, r: &mut R
     })
 }
 
-/// Writes a message whose field 1 is a list of texts.
+/// Writes a message whose field 1 is a list of strings.
 pub(crate) fn write_string_list(list: &Vec<String>, number: u32, w: &mut Writer) {
     w.message(number, |w| list.write_field(1, w));
 }
 
-/// Reads an entry of a map to such messages.
+/// Reads an entry of a map of such messages.
 pub(crate) fn read_string_list_map(
     map: &mut Option<BTreeMap<String, Vec<String>>>,
     wire: WireType,
@@ -166,7 +166,7 @@ pub(crate) fn read_string_list_map(
     Ok(())
 }
 
-/// Writes a map to such messages.
+/// Writes a map of such messages.
 pub(crate) fn write_string_list_map(map: &Option<BTreeMap<String, Vec<String>>>, number: u32, w: &mut Writer) {
     for (key, value) in map.iter().flatten().rev() {
         w.message(number, |w| {

@@ -1,7 +1,7 @@
 //! The field sets of `managedFields`: JSON in which every value is an object.
 //!
-//! They are half of a typical object, so they have a reader of their own. It reads only what servers write, and leaves
-//! everything else, mistakes included, to the general one: the outcome is always the same.
+//! They are half of a typical object, so they have their own reader. It reads only the format that servers write, and
+//! leaves everything else, errors included, to the general one. The result is always the same.
 
 use serde_json::{Map, Value};
 
@@ -43,7 +43,7 @@ impl FieldSet<'_> {
         }
     }
 
-    /// A quoted key. The keys of list items are quoted JSON themselves, hence full of escaped quotes.
+    /// Reads a quoted key. The keys of list items are quoted JSON, and so contain escaped quotes.
     fn key(&mut self) -> Option<String> {
         self.take(b'"')?;
         let mut key = String::new();
@@ -61,11 +61,11 @@ impl FieldSet<'_> {
                         return None;
                     }
                     if key.is_empty() {
-                        // Some more of these will follow: one allocation for all of them.
+                        // More escapes will follow, so memory for all of them is reserved.
                         key.reserve(ESCAPED_KEY);
                     }
                     key.push_str(self.text.get(start..self.at)?);
-                    // What is escaped stands for itself, as the first byte of what comes next.
+                    // An escaped byte is copied as it is, as the first byte of the next part.
                     start = self.at + 1;
                     self.at += 2;
                 }
@@ -84,9 +84,9 @@ impl FieldSet<'_> {
     }
 }
 
-/// As deep as the general reader goes, the innermost object, which is empty, not counted.
+/// The depth of the general reader, without the innermost object, which is empty.
 const MAX_DEPTH: usize = 126;
-/// Longer than most keys with escapes are.
+/// Longer than most keys with escapes.
 const ESCAPED_KEY: usize = 48;
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_servers_write() {
+    fn field_sets_of_servers_are_read() {
         for text in [
             r#"{}"#,
             r#"{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:replicas":{}}}"#,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_everything_else_to_the_general_reader() {
+    fn other_json_is_left_to_the_general_reader() {
         let deep = |depth: usize| "{\"f:a\":".repeat(depth) + "{}" + &"}".repeat(depth);
         for text in
             ["", "{", "{}{}", "{} ", "null", "[]", "{\"a\":1}", "{\"a\":{},}", "{\"\\n\":{}}", "{\"\n\":{}}", "{\"a\"}"]

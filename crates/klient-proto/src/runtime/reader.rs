@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use super::{FieldValue, Result, text};
 use crate::error::{DecodeError, Problem};
 
-/// How a field's value is laid out.
+/// The wire type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireType {
     Varint,
@@ -18,14 +18,15 @@ pub(crate) enum WireType {
 
 /// A cursor over protobuf bytes.
 pub(crate) struct Reader<'a> {
-    /// All bytes, to tell how far `rest` has come.
+    /// All bytes, from which the offset of `rest` is computed.
     base: &'a [u8],
-    /// What is left of the innermost message.
+    /// The rest of the innermost message.
     rest: &'a [u8],
-    /// The field that was announced last.
+    /// The number of the current field.
     field: u32,
     depth: u8,
-    /// Bytes that decoded lists may still take up, so that tiny wire items cannot become huge structs without end.
+    /// The memory that decoded lists may still use, so that tiny items on the wire cannot become huge structs without
+    /// limit.
     budget: usize,
     skip_managed_fields: bool,
 }
@@ -36,16 +37,16 @@ impl<'a> Reader<'a> {
         Self { base: bytes, rest: bytes, field: 0, depth: MAX_DEPTH, budget, skip_managed_fields: false }
     }
 
-    /// Leaves `metadata.managedFields` out of what is decoded.
+    /// Skips `metadata.managedFields` when decoding.
     pub(crate) fn without_managed_fields(mut self) -> Self {
         self.skip_managed_fields = true;
         self
     }
 
-    /// The next field's number and wire type, or `None` at the end of the message.
+    /// Returns the next field's number and wire type, or `None` at the end of the message.
     #[inline]
     pub(crate) fn next_field(&mut self) -> Result<Option<(u32, WireType)>> {
-        // Nearly every key is one byte: the number is below 16, and a varint or a length comes after it.
+        // Nearly every key is one byte: a number below 16 with a varint or a length.
         let (number, wire) = match self.rest {
             [] => return Ok(None),
             [first @ 0x08..0x80, rest @ ..] if first & 0b101 == 0 => {
@@ -100,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a message of its own, whose errors count from its start, out of what is left of the budget.
+    /// Reads a separate message, whose errors count from its start, with the rest of the budget.
     pub(crate) fn apart<T>(&mut self, message: &'a [u8], read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let mut reader = Self::new(message);
         reader.budget = self.budget;
@@ -109,7 +110,7 @@ impl<'a> Reader<'a> {
         outcome
     }
 
-    /// Reads the fields that are left of the outermost message.
+    /// Reads the remaining fields of the outermost message.
     pub(crate) fn each_remaining_field(
         &mut self,
         mut field: impl FnMut(u32, WireType, &mut Self) -> Result<()>,
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a text field.
+    /// Reads a string field.
     #[inline]
     pub(crate) fn str(&mut self, wire: WireType) -> Result<&'a str> {
         let bytes = self.bytes(wire)?;
@@ -164,12 +165,12 @@ impl<'a> Reader<'a> {
         Ok(f64::from_le_bytes(*bytes))
     }
 
-    /// Reads the managed fields of an object, unless they are not wanted.
+    /// Reads the managed fields of an object, unless they are skipped.
     pub(crate) fn managed_fields(&mut self, slot: &mut Option<Vec<ManagedFieldsEntry>>, wire: WireType) -> Result<()> {
         if self.skip_managed_fields { self.skip(wire) } else { slot.read_field(wire, self) }
     }
 
-    /// Passes over the value of an unknown field.
+    /// Skips the value of an unknown field.
     pub(crate) fn skip(&mut self, wire: WireType) -> Result<()> {
         match wire {
             WireType::Varint => drop(self.varint()?),
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Charges the memory of decoded list items.
+    /// Deducts the memory of decoded list items from the budget.
     #[inline]
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<()> {
         match self.budget.checked_sub(bytes) {
@@ -204,9 +205,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How often the field that was announced last occurs from here on without a break, its value unread: a list's size.
+    /// Returns how often the current field occurs from here on without interruption, as the initial size of a list.
     ///
-    /// Counts so few that lists of tiny items do not reserve much more than their bytes; they grow as usual then.
+    /// The count is limited, so that lists of tiny items do not reserve much more than their bytes. They grow as usual
+    /// then.
     #[inline]
     pub(crate) fn count_items(&self) -> usize {
         let mut ahead =
@@ -222,14 +224,14 @@ impl<'a> Reader<'a> {
         count
     }
 
-    /// Whether the innermost message is read to its end.
+    /// Returns whether the innermost message is read to its end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// How far the reader has come.
+    /// Returns the current offset.
     pub(crate) fn offset(&self) -> usize {
-        // Both slices lie in the same buffer, so the difference of addresses is a distance in it.
+        // Both slices are in the same buffer, so the difference of addresses is the offset.
         (self.rest.as_ptr() as usize).saturating_sub(self.base.as_ptr() as usize)
     }
 
@@ -238,7 +240,7 @@ impl<'a> Reader<'a> {
         DecodeError::new(problem, self.offset())
     }
 
-    /// An error about bytes that were just read.
+    /// Returns an error about bytes that were just read.
     #[cold]
     pub(crate) fn error_before(&self, problem: Problem, len: usize) -> DecodeError {
         DecodeError::new(problem, self.offset().saturating_sub(len))
@@ -271,7 +273,7 @@ impl<'a> Reader<'a> {
         for (index, &byte) in self.rest.iter().take(10).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * index);
             if byte < 0x80 {
-                // The tenth byte has room for one bit.
+                // The tenth byte can contain only one bit.
                 if index == 9 && byte > 1 {
                     return Err(self.error(Problem::BadVarint));
                 }

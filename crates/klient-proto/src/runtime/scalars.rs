@@ -1,4 +1,4 @@
-//! How text, numbers and bytes sit in a field.
+//! The encoding of strings, numbers and bytes as fields.
 
 use k8s_openapi::ByteString;
 
@@ -11,7 +11,7 @@ impl FieldValue for String {
 
     #[inline]
     fn read_field(&mut self, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-        // Not into the old allocation: there is none in practice, and this makes one of exactly the right size.
+        // The old allocation is not reused: it is empty in practice, and this allocates the exact size.
         *self = r.str(wire)?.to_owned();
         Ok(())
     }
@@ -98,7 +98,7 @@ impl FieldValue for ByteString {
     }
 }
 
-/// Reads a field that Go writes even when it is zero and whose zero means that it is not set.
+/// Reads a field that Go writes even if it is zero, and whose zero means not set.
 #[inline]
 pub(crate) fn read_unless_zero<T: FieldValue + Default + PartialEq>(
     slot: &mut Option<T>,

@@ -1,4 +1,4 @@
-//! The either-or types of CRD schemas, which protobuf spells as messages with one field per alternative.
+//! The either-or types of CRD schemas, which protobuf encodes as messages with one field per alternative.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, JSONSchemaPropsOrStringArray,
@@ -9,7 +9,7 @@ use crate::descriptor::{Descriptor, Field, Type};
 
 const SCHEMA: Type = Type::Message(JSONSchemaProps::descriptor);
 
-/// Reads a schema in its own box, so that the recursion does not carry whole schemas on the stack.
+/// Reads a schema into a box, so that the recursion does not keep whole schemas on the stack.
 fn read_schema(wire: WireType, r: &mut Reader<'_>) -> Result<Box<JSONSchemaProps>> {
     let mut schema = Box::<JSONSchemaProps>::default();
     schema.read_field(wire, r)?;
@@ -61,7 +61,7 @@ impl Message for JSONSchemaPropsOrBool {
             1 => {
                 let mut allows = false;
                 allows.read_field(wire, r)?;
-                // Go writes `allows` beside a schema too; the schema is what counts then.
+                // Go writes `allows` beside a schema, too; the schema takes precedence.
                 if let Self::Bool(value) = self {
                     *value = allows;
                 }

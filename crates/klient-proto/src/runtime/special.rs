@@ -1,4 +1,4 @@
-//! The types whose Rust form is not a plain struct: times, quantities, numbers-or-texts, and JSON inside protobuf.
+//! The types that are not plain structs in Rust: times, quantities, numbers or strings, and JSON inside protobuf.
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -41,7 +41,7 @@ impl Message for Time {
     }
 
     fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-        // Go ignores what is finer than a second here, and so does JSON.
+        // Go ignores fractions of a second here, and so does JSON.
         if number == 2 { r.skip(wire) } else { merge_timestamp(&mut self.0, number, wire, r) }
     }
 
@@ -65,7 +65,7 @@ impl Message for MicroTime {
 
     fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
         merge_timestamp(&mut self.0, number, wire, r)?;
-        // As Go does, keep microseconds and drop what is finer, in both directions.
+        // As in Go, microseconds are kept and finer units are dropped, in both directions.
         let finer = self.0.as_nanosecond().rem_euclid(1000);
         self.0 = Timestamp::from_nanosecond(self.0.as_nanosecond() - finer).map_err(|_| r.error(Problem::BadTime))?;
         Ok(())
@@ -84,7 +84,7 @@ impl Message for MicroTime {
     }
 }
 
-/// Protobuf counts nanoseconds upwards from the second before, jiff towards zero.
+/// Returns the seconds, rounded down: protobuf counts nanoseconds upwards from the second, jiff towards zero.
 fn floor_second(time: Timestamp) -> i64 {
     time.as_second() - i64::from(time.subsec_nanosecond() < 0)
 }
@@ -115,7 +115,7 @@ impl Message for IntOrString {
     }
 
     fn merge_field(&mut self, number: u32, wire: WireType, r: &mut Reader<'_>) -> Result<()> {
-        // The type comes first and the unused value is empty: only the used one may set the value.
+        // The type comes first and the unused value is empty, so only the used one may set the value.
         match number {
             1 => {
                 let is_string = r.int(wire)? == 1;
@@ -169,7 +169,7 @@ impl Message for IntOrString {
     }
 }
 
-/// Parses the JSON bytes that a message wraps; `quick` is tried first.
+/// Parses the JSON bytes of a message; `quick` is tried first.
 fn read_json(
     value: &mut Value,
     number: u32,
@@ -185,7 +185,7 @@ fn read_json(
         return Ok(());
     }
     if bytes.starts_with(MAGIC) {
-        return Err(r.error_before(Problem::WrongKind("protobuf where JSON was expected".to_owned()), bytes.len()));
+        return Err(r.error_before(Problem::WrongKind("protobuf, expected JSON".to_owned()), bytes.len()));
     }
     *value = match quick(bytes) {
         Some(read) => read,

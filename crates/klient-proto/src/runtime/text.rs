@@ -1,10 +1,10 @@
-//! Whether bytes are text. Nearly all text in Kubernetes is short and ASCII, which is told in a few instructions.
+//! UTF-8 validation. Nearly all strings in Kubernetes are short and ASCII, which is checked in a few instructions.
 
-/// The bytes as text; `None` if they are not UTF-8.
+/// Returns the bytes as a string; `None` if they are not UTF-8.
 #[inline]
 pub(super) fn from_utf8(bytes: &[u8]) -> Option<&str> {
     if is_ascii(bytes) {
-        // SAFETY: every byte is below 0x80, and such bytes are UTF-8, each a character of its own.
+        // SAFETY: every byte is below 0x80, and such bytes are valid UTF-8, each a character.
         #[expect(unsafe_code, reason = "checking twice costs a tenth of all decoding")]
         return Some(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
@@ -19,12 +19,12 @@ fn is_ascii(bytes: &[u8]) -> bool {
         for word in words {
             seen |= u64::from_ne_bytes(*word);
         }
-        // Overlaps the word before, unless the length is a multiple of eight.
+        // Overlaps the previous word, unless the length is a multiple of eight.
         seen |= u64::from_ne_bytes(*last);
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         seen = u64::from(u32::from_ne_bytes(*first) | u32::from_ne_bytes(*last));
     } else if let (Some(first), Some(last)) = (bytes.first(), bytes.last()) {
-        // At most three, of which the one in the middle is neither first nor last.
+        // At most three bytes, of which the middle one is neither first nor last.
         seen = u64::from(first | bytes[bytes.len() / 2] | last);
     }
     seen & 0x8080_8080_8080_8080 == 0
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_high_byte_is_found_in_every_place_of_every_length() {
+    fn non_ascii_byte_is_found_at_every_position() {
         for length in 0..70 {
             let mut bytes = vec![b'a'; length];
             assert!(is_ascii(&bytes), "{length}");
@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_standard_library(bytes in prop::collection::vec(any::<u8>(), 0..40), text in ".{0,20}") {
+        fn validation_agrees_with_the_standard_library(bytes in prop::collection::vec(any::<u8>(), 0..40), text in ".{0,20}") {
             prop_assert_eq!(from_utf8(&bytes), std::str::from_utf8(&bytes).ok());
             prop_assert_eq!(from_utf8(text.as_bytes()), Some(text.as_str()));
         }

@@ -1,12 +1,12 @@
 //! Writes protobuf from the last byte to the first.
 //!
-//! Written backwards, a message's length is known when its prefix is due: one pass, and no second function per type
-//! that only computes lengths.
+//! When writing backwards, a message's length is known when its prefix is written: one pass, and no second function per
+//! type that computes lengths.
 
 /// A buffer that grows towards its front.
 pub(crate) struct Writer {
     buffer: Vec<u8>,
-    /// Where the written bytes start in `buffer`.
+    /// The position of the written bytes in `buffer`.
     start: usize,
 }
 
@@ -15,12 +15,12 @@ impl Writer {
         Self { buffer: Vec::new(), start: 0 }
     }
 
-    /// How much is written.
+    /// Returns the number of written bytes.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len() - self.start
     }
 
-    /// Puts bytes before what is written.
+    /// Prepends bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         if self.start < bytes.len() {
             self.grow(bytes.len());
@@ -30,7 +30,7 @@ impl Writer {
         self.start = start;
     }
 
-    /// Puts a varint before what is written.
+    /// Prepends a varint.
     pub(crate) fn varint(&mut self, mut value: u64) {
         let mut bytes = [0u8; 10];
         let mut len = 0;
@@ -46,38 +46,38 @@ impl Writer {
         self.bytes(&bytes[..len]);
     }
 
-    /// A varint field.
+    /// Prepends a varint field.
     pub(crate) fn int_field(&mut self, number: u32, value: u64) {
         self.varint(value);
         self.varint(u64::from(number) << 3);
     }
 
-    /// A double field.
+    /// Prepends a double field.
     pub(crate) fn double_field(&mut self, number: u32, value: f64) {
         self.bytes(&value.to_le_bytes());
         self.varint(u64::from(number) << 3 | 1);
     }
 
-    /// A length-delimited field.
+    /// Prepends a length-delimited field.
     pub(crate) fn bytes_field(&mut self, number: u32, value: &[u8]) {
         self.bytes(value);
         self.length_prefix(number, value.len());
     }
 
-    /// A nested message, whose fields `write` writes last to first.
+    /// Prepends a nested message, whose fields `write` writes last to first.
     pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
         let before = self.len();
         write(self);
         self.length_prefix(number, self.len() - before);
     }
 
-    /// What is written, front to back.
+    /// Returns the written bytes, front to back.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.buffer.drain(..self.start);
         self.buffer
     }
 
-    /// The key and length of a length-delimited field.
+    /// Prepends the key and length of a length-delimited field.
     pub(crate) fn length_prefix(&mut self, number: u32, len: usize) {
         self.varint(len as u64);
         self.varint(u64::from(number) << 3 | 2);
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_comes_back(value in any::<u64>(), shift in 0u32..64, number in 1u32..1 << 29) {
+        fn every_number_round_trips(value in any::<u64>(), shift in 0u32..64, number in 1u32..1 << 29) {
             let value = value >> shift;
             let mut w = Writer::new();
             w.int_field(number, value);
@@ -115,7 +115,7 @@ mod tests {
         }
 
         #[test]
-        fn nested_fields_come_back_in_order(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6)) {
+        fn nested_fields_round_trip_in_order(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6)) {
             let mut w = Writer::new();
             w.double_field(3, -0.5);
             w.message(2, |w| {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_longer_than_64_bits_are_refused() {
+    fn numbers_longer_than_64_bits_are_rejected() {
         let mut longest = [0xff; 10];
         longest[9] = 1;
         assert_eq!(Reader::new(&longest).int(WireType::Varint).unwrap(), u64::MAX);
@@ -149,7 +149,7 @@ mod tests {
         assert!(Reader::new(&longest).int(WireType::Varint).is_err());
         assert!(Reader::new(&[0x80; 11]).int(WireType::Varint).is_err());
         assert!(Reader::new(&[0x80; 3]).int(WireType::Varint).is_err());
-        // Longer than need be, but not than may be.
+        // Longer than necessary, but valid.
         assert_eq!(Reader::new(&[0x81, 0x80, 0x00]).int(WireType::Varint).unwrap(), 1);
     }
 }

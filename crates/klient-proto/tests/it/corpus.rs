@@ -1,4 +1,4 @@
-//! Kubernetes' own corpus: for every kind, one JSON and one protobuf form of the same object.
+//! Kubernetes' own corpus: for every kind, the same object as JSON and as protobuf.
 
 use std::{collections::BTreeMap, fmt::Debug, io::Read as _};
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::kinds::for_each_kind;
 
-/// One object of the corpus in both forms.
+/// One object of the corpus in both encodings.
 pub(crate) struct Entry {
     pub(crate) json: Value,
     pub(crate) pb: Vec<u8>,
 }
 
-/// The corpus of the enabled Kubernetes version, by `apiVersion` and `kind`.
+/// Returns the corpus of the enabled Kubernetes version, by `apiVersion` and `kind`.
 pub(crate) fn corpus() -> BTreeMap<(String, String), Entry> {
     let packed: &[u8] = {
         #[cfg(k8s_until = "33")]
@@ -43,8 +43,8 @@ pub(crate) fn corpus() -> BTreeMap<(String, String), Entry> {
     entries.collect()
 }
 
-/// Go prints its zero time as `null` in `disruptedPods`, where k8s-openapi has no room for a missing time: its JSON
-/// decoder fails, ours gives the epoch.
+/// Replaces Go's zero time, which it prints as `null` in `disruptedPods`. k8s-openapi cannot represent a missing time
+/// there: its JSON decoder fails, and this crate's returns the epoch.
 fn zero_times_to_epoch(json: &mut Value) {
     for time in json
         .pointer_mut("/status/disruptedPods")
@@ -57,7 +57,7 @@ fn zero_times_to_epoch(json: &mut Value) {
 }
 
 #[test]
-fn protobuf_decodes_to_what_json_decodes_to_and_survives_a_round_trip() {
+fn protobuf_decodes_like_json_and_round_trips() {
     let corpus = corpus();
     let mut checked = 0;
     macro_rules! check_kind {

@@ -1,4 +1,4 @@
-//! Gzip bodies of one member or many come out whole, in bounded pieces, and as soon as they can.
+//! Gzip bodies of one or many members are decompressed completely, in bounded pieces, and without delay.
 
 use std::io::Write as _;
 
@@ -6,14 +6,14 @@ use flate2::{Compression, write::GzEncoder};
 use klient_core::WatchEvent;
 use klient_proto::{DecodeError, GzipDecoder, Problem, SplitOptions, WatchSplitter};
 
-/// One gzip member.
+/// Returns one gzip member.
 fn member(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(content).unwrap();
     encoder.finish().unwrap()
 }
 
-/// What the chunks decompress to, to the end.
+/// Decompresses the chunks to the end.
 fn decompress<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<u8>, DecodeError> {
     let mut decoder = GzipDecoder::new();
     let mut out = Vec::new();
@@ -40,7 +40,7 @@ fn check(contents: &[&[u8]]) {
 }
 
 #[test]
-fn members_are_joined_wherever_the_chunks_end() {
+fn members_are_joined_at_any_chunk_boundary() {
     check(&[b"one member"]);
     check(&[b"first\n", b"second\n", b"third\n"]);
     check(&[b""]);
@@ -50,12 +50,12 @@ fn members_are_joined_wherever_the_chunks_end() {
 }
 
 #[test]
-fn a_truncated_body_is_an_error_at_every_byte_inside_a_member() {
+fn body_truncated_inside_a_member_is_an_error() {
     let (first, second) = (member(b"first event\n"), member(b"second event\n"));
     let body = [first.clone(), second].concat();
     for len in 0..body.len() {
         let outcome = decompress([&body[..len]]);
-        // Between members nothing is missing as far as gzip knows; the splitter behind it knows better.
+        // Between members, gzip detects nothing missing; the splitter does.
         if len == 0 || len == first.len() {
             assert!(outcome.is_ok(), "at {len}");
         } else {
@@ -66,7 +66,7 @@ fn a_truncated_body_is_an_error_at_every_byte_inside_a_member() {
 }
 
 #[test]
-fn what_is_not_gzip_is_an_error() {
+fn invalid_gzip_is_an_error() {
     let mut corrupt = member(b"content that is long enough to be compressed, compressed, compressed");
     let checksum_at = corrupt.len() - 6;
     corrupt[checksum_at] ^= 1;
@@ -80,8 +80,8 @@ fn what_is_not_gzip_is_an_error() {
 }
 
 #[test]
-fn a_bomb_streams_through_in_bounded_pieces() {
-    // As large as an unoptimised build decompresses in a few seconds; a thousand times its compressed size.
+fn gzip_bomb_is_streamed_in_bounded_pieces() {
+    // As much as an unoptimized build decompresses in a few seconds, a thousand times the compressed size.
     const LEN: usize = 16 << 20;
     let bomb = member(&vec![0; 1 << 20]).repeat(LEN >> 20);
     assert!(bomb.len() < 1 << 20, "it is a bomb: {} bytes", bomb.len());
@@ -99,7 +99,7 @@ fn a_bomb_streams_through_in_bounded_pieces() {
 }
 
 #[test]
-fn a_sink_that_fails_stops_the_bomb() {
+fn failing_sink_stops_a_gzip_bomb() {
     let bomb = member(&vec![0; 10 << 20]);
     let mut pieces = 0;
     let too_large =
@@ -113,7 +113,7 @@ fn a_sink_that_fails_stops_the_bomb() {
 }
 
 #[test]
-fn each_watch_event_arrives_with_the_last_byte_of_its_member() {
+fn watch_event_arrives_with_the_last_byte_of_its_member() {
     let members: Vec<Vec<u8>> = (0..5)
         .map(|number| {
             member(
@@ -143,8 +143,8 @@ fn each_watch_event_arrives_with_the_last_byte_of_its_member() {
 }
 
 #[test]
-fn a_flushed_event_arrives_before_its_member_ends() {
-    // What a server does that flushes one long member instead of ending one per event.
+fn flushed_event_arrives_before_its_member_ends() {
+    // A server may flush one long member instead of ending one per event.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut decoder = GzipDecoder::new();
     let mut out = Vec::new();

@@ -1,5 +1,4 @@
-//! Bytes that nobody honest sends: no input panics, overflows the stack or takes memory out of proportion, and errors
-//! name the field.
+//! Hostile input: no bytes cause a panic, a stack overflow or disproportionate memory, and errors name the field.
 
 use k8s_openapi::{
     api::{
@@ -17,7 +16,7 @@ use serde_json::json;
 
 use crate::support::{POD_JSON, POD_PB, field, int_field, path, varint};
 
-/// Uses bytes in every way that a raw object can be used; only panics matter.
+/// Uses every method of a raw object. Only panics matter.
 fn use_raw(raw: Result<RawObject, DecodeError>) {
     let Ok(raw) = raw else { return };
     let _ = (raw.key(), raw.identity(), raw.generation(), raw.creation_timestamp(), raw.deletion_timestamp());
@@ -31,7 +30,7 @@ fn use_raw(raw: Result<RawObject, DecodeError>) {
     let _ = (raw.to_value::<Pod>(), raw.decode::<Pod>());
 }
 
-/// Pushes bytes through every public entry point.
+/// Passes bytes to every public entry point.
 pub(crate) fn use_everywhere(bytes: &[u8]) {
     for managed_fields in [ManagedFields::Keep, ManagedFields::Drop] {
         let _ = decode::<Pod>(bytes, managed_fields);
@@ -55,7 +54,7 @@ pub(crate) fn use_everywhere(bytes: &[u8]) {
     }
 }
 
-/// A pod with something of everything in a few hundred bytes.
+/// Returns a pod with every type of field in a few hundred bytes.
 fn small_pod() -> Pod {
     serde_json::from_value(json!({
         "metadata": {"name": "a", "namespace": "b", "uid": "c", "resourceVersion": "1", "generation": 2,
@@ -75,7 +74,7 @@ fn every_truncation_is_an_error_or_a_prefix() {
     let envelope = Envelope::open(POD_PB).unwrap();
     let mut ends = 0;
     for len in 0..envelope.raw.len() {
-        // A message that ends between two of its outermost fields is a message; anywhere else it is not.
+        // A message that ends between two of its outermost fields is valid; anywhere else it is not.
         let outcome = decode::<Pod>(&envelope.raw[..len], ManagedFields::Keep);
         ends += usize::from(outcome.is_ok());
         assert_eq!(
@@ -90,7 +89,7 @@ fn every_truncation_is_an_error_or_a_prefix() {
 }
 
 #[test]
-fn every_truncation_of_json_is_an_error_when_decoded() {
+fn truncated_json_is_an_error_when_decoded() {
     for len in (0..POD_JSON.len()).step_by(37).chain(POD_JSON.len() - 50..POD_JSON.len()) {
         use_raw(RawObject::from_json(&POD_JSON[..len], ManagedFields::Drop));
         if let Ok(raw) = RawObject::from_json(&POD_JSON[..len], ManagedFields::Keep) {
@@ -100,7 +99,7 @@ fn every_truncation_of_json_is_an_error_when_decoded() {
 }
 
 #[test]
-fn no_changed_byte_panics() {
+fn changed_bytes_never_panic() {
     let pod = small_pod();
     let body = encode_body(&pod).unwrap();
     let message = encode(&pod).unwrap();
@@ -126,7 +125,7 @@ fn no_changed_byte_panics() {
 
 #[test]
 fn deep_nesting_is_an_error_and_not_a_stack_overflow() {
-    // `not` is field 28 of a schema: one message in another, ten thousand deep.
+    // `not` is field 28 of a schema: messages nested ten thousand deep.
     let mut schema = field(5, b"string");
     for _ in 0..10_000 {
         schema = field(28, &schema);
@@ -142,7 +141,7 @@ fn deep_nesting_is_an_error_and_not_a_stack_overflow() {
     let at = path(&format!("spec.versions[0].schema.openAPIV3Schema{}.type", ".not".repeat(10_000)));
     assert_eq!(raw.text_at::<CustomResourceDefinition>(&at).unwrap().as_deref(), Some("string"));
 
-    // A schema of ordinary depth is fine, through map entries and either-or messages too.
+    // A schema of ordinary depth is valid, also through map entries and either-or messages.
     let mut schema = json!({"type": "string"});
     for _ in 0..15 {
         schema = json!({"properties": {"a": schema}, "items": {"type": "object"}});
@@ -165,7 +164,7 @@ fn deeply_nested_json_is_an_error_when_decoded() {
         let text = format!(r#"{{"metadata":{{"name":"a","x":{nested},"managedFields":[]}},"spec":{nested}}}"#);
         let raw = RawObject::from_json(text.as_bytes(), ManagedFields::Drop).unwrap();
         assert_eq!(raw.name(), "a");
-        // A list where the spec should be is an error; an unknown member of it is passed over without recursion.
+        // A list in place of the spec is an error; an unknown member of it is skipped without recursion.
         assert_eq!(raw.decode::<Pod>().is_err(), open == "[");
         assert!(raw.to_value::<Pod>().is_err());
         assert!(raw.value_at::<Pod>(&path("spec")).is_err());
@@ -183,7 +182,7 @@ fn deeply_nested_json_is_an_error_when_decoded() {
 }
 
 #[test]
-fn huge_lengths_are_truncation_and_reserve_nothing() {
+fn huge_length_is_an_error_and_reserves_nothing() {
     for len in [u64::MAX, u64::MAX - 1, 1 << 63, u64::from(u32::MAX), 1 << 40] {
         let announced = |key: u8| [vec![key], varint(len), vec![1, 2, 3]].concat();
         for message in [announced(0x0a), field(1, &announced(0x0a)), field(2, &announced(0x12)), announced(0x7a)] {
@@ -205,24 +204,24 @@ fn huge_lengths_are_truncation_and_reserve_nothing() {
 
 #[test]
 fn tiny_items_do_not_become_huge_structs() {
-    // Two bytes on the wire each, a kilobyte or more in memory: half a million of them.
+    // Two bytes each on the wire, a kilobyte or more in memory: half a million of them.
     let wide = field(2, &[0x12, 0x00].repeat(500_000));
     let error = decode::<Pod>(&wide, ManagedFields::Keep).unwrap_err();
     assert_eq!(*error.problem(), Problem::TooLarge);
     assert!(error.field().is_some_and(|field| field.starts_with("spec.containers")), "{error}");
     assert_eq!(*decode_body::<Pod>(&Envelope::wrap("v1", "Pod", &wide)).unwrap_err().problem(), Problem::TooLarge);
-    // The raw object does not care, and the same as a JSON value is small enough.
+    // The raw object accepts it, and the same as a JSON value is small enough.
     let raw = RawObject::from_protobuf(&wide, ManagedFields::Drop).unwrap();
     assert_eq!(raw.bytes().len(), wide.len());
     assert!(raw.to_value::<Pod>().is_ok());
-    // An honest number is fine.
+    // A realistic number is accepted.
     let honest = field(2, &[0x12, 0x00].repeat(500));
     assert_eq!(decode::<Pod>(&honest, ManagedFields::Keep).unwrap().spec.unwrap().containers.len(), 500);
 }
 
 #[test]
-fn tiny_items_do_not_become_huge_structs_in_a_list_of_many_objects_either() {
-    // Each object is below the limit of one, forty of them are gigabytes.
+fn tiny_items_do_not_become_huge_structs_in_a_list() {
+    // Each object is below the limit of one object, forty of them are gigabytes.
     let pod = field(2, &[0x12, 0x00].repeat(30_000));
     assert!(decode::<Pod>(&pod, ManagedFields::Keep).is_ok());
     let pods = std::iter::repeat_n(pod.as_slice(), 40);
@@ -230,7 +229,7 @@ fn tiny_items_do_not_become_huge_structs_in_a_list_of_many_objects_either() {
     assert_eq!(*decode_list_body::<Pod>(&body).unwrap_err().problem(), Problem::TooLarge);
 }
 
-/// What is wrong with a message: the field, and the whole sentence.
+/// Checks the field and the message of an error.
 fn check<K: klient_core::Resource>(message: &[u8], at: &str, sentence: &str) {
     let error = decode::<K>(message, ManagedFields::Keep).unwrap_err();
     assert_eq!(error.field(), Some(at), "{error}");
@@ -258,13 +257,13 @@ fn errors_name_the_field() {
         "spec.containers[1].ports[0].hostPort",
         "Pod field spec.containers[1].ports[0].hostPort: wrong protobuf wire type for this field at byte 24",
     );
-    // Fields of embedded messages are named as JSON names them.
+    // Fields of embedded messages have their JSON names.
     check::<Pod>(
         &field(2, &field(1, &field(2, &field(19, &field(1, &int_field(1, 1)))))),
         "spec.volumes[0].configMap.name",
         "Pod field spec.volumes[0].configMap.name: wrong protobuf wire type for this field at byte 12",
     );
-    // Map entries do not count as steps.
+    // Map entries are not segments.
     check::<Pod>(
         &field(1, &field(11, &[field(1, b"app"), int_field(2, 1)].concat())),
         "metadata.labels",
@@ -294,9 +293,9 @@ fn errors_in_bodies_count_from_the_start_of_the_body() {
 }
 
 #[test]
-fn another_kind_or_content_is_an_error_that_says_so() {
+fn unexpected_kind_or_content_is_an_error() {
     let cases: [(Vec<u8>, &str); 5] = [
-        (encode_body(&Node::default()).unwrap(), "unexpected content v1 Node where v1 Pod was expected at byte 0"),
+        (encode_body(&Node::default()).unwrap(), "unexpected content v1 Node, expected v1 Pod at byte 0"),
         (b"{}".to_vec(), "no `k8s` protobuf envelope at byte 0"),
         (Vec::new(), "no `k8s` protobuf envelope at byte 0"),
         ([encode_body(&Pod::default()).unwrap(), field(3, b"gzip")].concat(), "unexpected content  gzip at byte 0"),
@@ -313,7 +312,7 @@ fn another_kind_or_content_is_an_error_that_says_so() {
 }
 
 #[test]
-fn the_last_of_a_repeated_field_counts_and_messages_merge() {
+fn last_duplicate_field_wins_and_messages_merge() {
     let message = [
         field(2, &[field(10, b"first"), field(10, b"last"), int_field(25, 1), int_field(25, 2)].concat()),
         field(2, &[field(3, b"Never"), field(2, &field(1, b"c"))].concat()),
@@ -329,7 +328,7 @@ fn the_last_of_a_repeated_field_counts_and_messages_merge() {
 }
 
 #[test]
-fn packed_and_unpacked_numbers_are_the_same() {
+fn packed_and_unpacked_numbers_are_equal() {
     // `supplementalGroups` of the pod's security context.
     let unpacked = field(2, &field(14, &[int_field(4, 1), int_field(4, 300)].concat()));
     let packed = field(2, &field(14, &field(4, &[varint(1), varint(300)].concat())));
@@ -345,7 +344,7 @@ fn packed_and_unpacked_numbers_are_the_same() {
 }
 
 #[test]
-fn groups_are_skipped_where_they_are_whole() {
+fn complete_groups_are_skipped() {
     let name = field(1, &field(1, b"a"));
     let cases: [(Vec<u8>, bool); 6] = [
         (vec![0xa3, 0x06, 0xa4, 0x06], true),

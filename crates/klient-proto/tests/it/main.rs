@@ -1,4 +1,4 @@
-//! Behaviour tests of the wire forms, through the public API.
+//! Tests of the wire formats through the public API.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, their helper functions too")]
 

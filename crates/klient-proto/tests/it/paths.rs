@@ -1,4 +1,4 @@
-//! Values at field paths, read from the bytes of either form, are what a lookup in the parsed JSON finds.
+//! Values at field paths, read from the bytes of either encoding, equal those in the parsed JSON.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::{
     support::{Kind, POD_JSON, POD_PB, field, int_field, object_kinds, path, without_nulls},
 };
 
-/// What a path leads to in a parsed object.
+/// Returns the value at a path of a parsed object.
 fn lookup<'a>(mut value: &'a Value, path: &FieldPath) -> Option<&'a Value> {
     for segment in path.segments() {
         value = match segment {
@@ -26,7 +26,7 @@ fn lookup<'a>(mut value: &'a Value, path: &FieldPath) -> Option<&'a Value> {
     (!value.is_null()).then_some(value)
 }
 
-/// The text of a scalar, as field selectors compare it.
+/// Returns the text of a scalar, as field selectors compare it.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -35,7 +35,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Checks one path on one raw object against the parsed JSON.
+/// Compares one path of a raw object with the parsed JSON.
 fn check(kind: &Kind, raw: &RawObject, json: &Value, at: &FieldPath) {
     let expected = lookup(json, at);
     let what = format!("{} {at} in {:?}", kind.kind, raw.encoding());
@@ -44,7 +44,7 @@ fn check(kind: &Kind, raw: &RawObject, json: &Value, at: &FieldPath) {
     assert_eq!(found, expected.and_then(text), "{what} as text");
 }
 
-/// The path of every value inside another: scalars, lists, maps and messages.
+/// Returns the path of every value inside another: scalars, lists, maps and messages.
 fn all_paths(value: &Value, prefix: &str, into: &mut Vec<FieldPath>) {
     let members: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(key, value)| (format!("{prefix}['{key}']"), value)).collect(),
@@ -68,7 +68,7 @@ fn pod_in_both_forms() -> (Value, [RawObject; 2]) {
 }
 
 #[test]
-fn paths_lead_to_the_expected_text_in_both_forms() {
+fn paths_have_the_expected_text_in_both_encodings() {
     let (json, raws) = pod_in_both_forms();
     let cases = [
         ("spec.nodeName", Some("ip-10-0-7-7.eu-central-1.compute.internal")),
@@ -77,12 +77,12 @@ fn paths_lead_to_the_expected_text_in_both_forms() {
         ("metadata.labels['app.kubernetes.io/name']", Some("checkout-api")),
         ("spec.containers[1].name", Some("envoy-sidecar")),
         ("spec.containers[1].args[2]", Some("--zone=eu-central-1a")),
-        // A volume source is a message of its own in protobuf and part of the volume in JSON.
+        // A volume source is a separate message in protobuf and part of the volume in JSON.
         ("spec.volumes[0].configMap.name", Some("checkout-api")),
         ("spec.volumes[1].projected.sources[1].configMap.items[0].path", Some("ca.crt")),
         ("spec.containers[0].livenessProbe.httpGet.path", Some("/healthz")),
         ("spec.containers[0].env[2].valueFrom.secretKeyRef.name", Some("checkout-api-db")),
-        // Quantities, numbers or texts, times, booleans.
+        // Quantities, numbers or strings, times, booleans.
         ("spec.containers[0].resources.requests.cpu", Some("250m")),
         ("spec.containers[0].resources.limits['memory']", Some("512Mi")),
         ("spec.containers[0].livenessProbe.httpGet.port", Some("8080")),
@@ -93,7 +93,7 @@ fn paths_lead_to_the_expected_text_in_both_forms() {
         ("spec.containers[0].securityContext.allowPrivilegeEscalation", Some("false")),
         ("spec.terminationGracePeriodSeconds", Some("30")),
         ("metadata.managedFields[0].manager", Some("kube-controller-manager")),
-        // A pointer to zero is set; a plain zero, which only protobuf carries, is not.
+        // A pointer to zero is set; a plain zero, which only protobuf contains, is not.
         ("spec.priority", Some("0")),
         ("spec.hostNetwork", None),
         ("spec.hostPID", None),
@@ -106,7 +106,7 @@ fn paths_lead_to_the_expected_text_in_both_forms() {
         ("spec.containers[0].resources.requests", None),
         ("spec.volumes[0].configMap", None),
         ("spec.securityContext", None),
-        // What is not there.
+        // Values that are absent.
         ("spec.containers[2].image", None),
         ("spec.containers[18446744073709551615]", None),
         ("metadata.labels.nope", None),
@@ -147,12 +147,12 @@ fn whole_lists_maps_and_messages_are_read_as_values() {
 }
 
 #[test]
-fn every_path_of_a_pod_leads_to_the_same_value_in_both_forms() {
+fn paths_of_a_pod_have_equal_values_in_both_encodings() {
     let (json, raws) = pod_in_both_forms();
     let mut paths = Vec::new();
     all_paths(&json, "", &mut paths);
     let kind = Kind::of::<Pod>();
-    // What the bytes do not say about themselves cannot be found in them.
+    // Type fields are not in the bytes.
     for at in paths.iter().filter(|at| !is_type(at)) {
         raws.iter().for_each(|raw| check(&kind, raw, &json, at));
     }
@@ -164,13 +164,13 @@ fn is_type(at: &FieldPath) -> bool {
 }
 
 #[test]
-fn every_path_of_every_kind_leads_to_the_value_that_its_json_has() {
+fn paths_of_every_kind_have_the_values_of_its_json() {
     let corpus = corpus();
     let mut checked = 0;
     for kind in object_kinds() {
         let Some(entry) = corpus.get(&kind.key()) else { continue };
         let mut json = entry.json.clone();
-        // Go's zero time is `null` in its JSON and nothing in its protobuf; the corpus says epoch for the typed test.
+        // Go's zero time is `null` in its JSON and absent in its protobuf; the corpus has the epoch for the typed test.
         if kind.kind == "PodDisruptionBudget" {
             json["status"]["disruptedPods"] = Value::Null;
         }
@@ -186,13 +186,13 @@ fn every_path_of_every_kind_leads_to_the_value_that_its_json_has() {
     assert!(checked > 10_000, "only {checked} paths");
 }
 
-/// The one map whose zero times are nothing in JSON takes its parent with it.
+/// Returns whether a path is in the one map whose zero times are absent in JSON.
 fn passes_zero_time(kind: &Kind, at: &FieldPath) -> bool {
     kind.kind == "PodDisruptionBudget" && at == &path("status")
 }
 
 #[test]
-fn absent_fields_of_every_kind_are_nothing() {
+fn absent_fields_of_every_kind_have_no_value() {
     let corpus = corpus();
     for kind in object_kinds() {
         let Some(entry) = corpus.get(&kind.key()) else { continue };
@@ -204,7 +204,7 @@ fn absent_fields_of_every_kind_are_nothing() {
 }
 
 #[test]
-fn bytes_are_base64_and_texts_are_unescaped() {
+fn bytes_are_base64_and_strings_are_unescaped() {
     let secret: Secret =
         serde_json::from_value(json!({"metadata": {"name": "s"}, "data": {"a.b": "aHVudGVyMg=="}})).unwrap();
     let config: ConfigMap = serde_json::from_value(
@@ -222,14 +222,14 @@ fn bytes_are_base64_and_texts_are_unescaped() {
     }
     for raw in both(encode_body(&config).unwrap(), serde_json::to_value(&config).unwrap()) {
         assert_eq!(raw.text_at::<ConfigMap>(&path("data.k")).unwrap().as_deref(), Some("line\n\"quoted\" ü"));
-        // `immutable` is a pointer in Go: false is a value.
+        // `immutable` is a pointer in Go, so false is a value.
         assert_eq!(raw.text_at::<ConfigMap>(&path("immutable")).unwrap().as_deref(), Some("false"));
     }
 }
 
 #[test]
-fn a_value_of_another_type_than_the_field_is_an_error() {
-    // `nodeName` (10) is a text, `priority` (25) a number, `labels` (11) are texts.
+fn value_of_another_type_than_the_field_is_an_error() {
+    // `nodeName` (10) is a string, `priority` (25) a number, `labels` (11) are strings.
     let spec = |bytes: Vec<u8>| field(2, &bytes);
     let double = [vec![10 << 3 | 1], vec![1; 8]].concat();
     let label = field(1, &field(11, &[field(1, b"app"), int_field(2, 1)].concat()));

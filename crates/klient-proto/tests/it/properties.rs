@@ -1,4 +1,4 @@
-//! Properties of typed round trips, and of any bytes at all.
+//! Properties of typed round trips, and of arbitrary bytes.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
     support::{field, int_field, path},
 };
 
-/// Text that is not empty: in metadata, empty text means nothing, as Go has no other way to say it.
+/// Text that is not empty, because empty text in metadata means absent, as in Go.
 fn text() -> impl Strategy<Value = String> {
     "[a-z0-9./\u{e9}\u{4e16}\\\\\"-]{1,20}"
 }
@@ -76,7 +76,7 @@ prop_compose! {
     }
 }
 
-/// Encodes and decodes an object; every other way to read it must agree.
+/// Encodes and decodes an object, and compares all ways to read it.
 fn check(metadata: &ObjectMeta) {
     let object = ConfigMap { metadata: metadata.clone(), ..Default::default() };
     let message = encode(&object).unwrap();
@@ -99,7 +99,7 @@ fn check(metadata: &ObjectMeta) {
     }
 }
 
-/// Bytes that look like protobuf or JSON here and there.
+/// Bytes that resemble protobuf or JSON in parts.
 fn shaped_bytes() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         collection::vec(any::<u8>(), 0..20),
@@ -135,35 +135,35 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn any_metadata_survives_a_round_trip(metadata in metadata()) {
+    fn any_metadata_round_trips(metadata in metadata()) {
         check(&metadata);
     }
 
     #[test]
-    fn no_bytes_panic_anywhere(bytes in collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic(bytes in collection::vec(any::<u8>(), 0..200)) {
         use_everywhere(&bytes);
     }
 
     #[test]
-    fn no_bytes_that_look_like_an_object_panic_anywhere(bytes in shaped_bytes()) {
+    fn bytes_that_resemble_an_object_never_panic(bytes in shaped_bytes()) {
         use_everywhere(&bytes);
         use_everywhere(&[b"k8s\0".to_vec(), field(1, b"\x0a\x02v1\x12\x07PodList"), field(2, &bytes)].concat());
     }
 
     #[test]
-    fn what_decodes_is_the_same_after_another_round_trip(bytes in shaped_bytes()) {
+    fn decoded_bytes_round_trip(bytes in shaped_bytes()) {
         if let Ok(pod) = decode::<Pod>(&bytes, ManagedFields::Keep) {
             prop_assert_eq!(decode::<Pod>(&encode(&pod).unwrap(), ManagedFields::Keep).unwrap(), pod);
         }
     }
 
     #[test]
-    fn times_survive_to_the_second_and_micro_times_to_the_microsecond(
+    fn times_round_trip_to_their_precision(
         seconds in -62_135_596_800i64..=253_402_207_200,
         nanos in 0i32..1_000_000_000,
     ) {
         let exact = Timestamp::new(seconds, 0).unwrap();
-        // Counted upwards from the second before, also before 1970.
+        // Counted upwards from the second, also before 1970.
         let fine = exact + jiff::SignedDuration::from_nanos(nanos.into());
         let micro = exact + jiff::SignedDuration::from_micros((nanos / 1000).into());
         let lease = Lease {
@@ -173,14 +173,14 @@ proptest! {
         let again: Lease = decode(&encode(&lease).unwrap(), ManagedFields::Keep).unwrap();
         prop_assert_eq!(again.metadata.creation_timestamp.unwrap().0, exact);
         prop_assert_eq!(again.spec.unwrap().acquire_time.unwrap().0, micro);
-        // Go drops what is finer when it reads, too.
+        // Go drops finer units when it reads, too.
         let on_the_wire = [int_field(1, seconds.cast_unsigned()), int_field(2, nanos.cast_unsigned().into())].concat();
         let lease: Lease = decode(&field(2, &field(3, &on_the_wire)), ManagedFields::Keep).unwrap();
         prop_assert_eq!(lease.spec.unwrap().acquire_time.unwrap().0, micro);
     }
 
     #[test]
-    fn numbers_or_texts_survive(value in prop_oneof![
+    fn numbers_or_strings_round_trip(value in prop_oneof![
         any::<i32>().prop_map(IntOrString::Int), ".{0,20}".prop_map(IntOrString::String)
     ]) {
         let json = json!({"spec": {"ports": [{"port": 80, "targetPort": value}]}});
@@ -194,8 +194,8 @@ proptest! {
 }
 
 #[test]
-fn the_zero_time_of_go_is_no_time() {
-    // Go writes its zero time as an empty message, or as nothing; the epoch is a time like any other.
+fn zero_time_of_go_is_absent() {
+    // Go writes its zero time as an empty message, or omits it; the epoch is an ordinary time.
     let created = |bytes: &[u8]| {
         let message = field(1, &field(8, bytes));
         let raw = RawObject::from_protobuf(&message, ManagedFields::Drop).unwrap();
@@ -212,7 +212,7 @@ fn the_zero_time_of_go_is_no_time() {
 }
 
 #[test]
-fn zero_is_nothing_for_plain_fields_and_a_value_for_pointers() {
+fn zero_is_absent_for_plain_fields_and_a_value_for_pointers() {
     // `hostNetwork` (11) and `nodeName` (10) are plain in Go and written even when zero; `priority` (25) and
     // `automountServiceAccountToken` (21) are pointers.
     let zeros = [int_field(11, 0), field(10, b""), int_field(25, 0), int_field(21, 0)].concat();
@@ -225,12 +225,12 @@ fn zero_is_nothing_for_plain_fields_and_a_value_for_pointers() {
     assert_eq!((spec.host_network, spec.node_name.as_deref()), (Some(true), Some("n")));
     assert_eq!((spec.priority, spec.automount_service_account_token), (Some(1), Some(true)));
 
-    // A zero after a value takes the value back.
+    // A zero after a value resets it.
     let back = [int_field(11, 1), int_field(11, 0), field(10, b"n"), field(10, b"")].concat();
     let spec = decode::<Pod>(&field(2, &back), ManagedFields::Keep).unwrap().spec.unwrap();
     assert_eq!((spec.host_network, spec.node_name), (None, None));
 
-    // A typed zero that Go cannot tell from nothing comes back as nothing, as through Go's JSON.
+    // A typed zero that Go cannot distinguish from absent becomes absent, as through Go's JSON.
     let typed: Pod =
         serde_json::from_value(json!({"spec": {"containers": [], "hostNetwork": false, "priority": 0}})).unwrap();
     let spec = decode::<Pod>(&encode(&typed).unwrap(), ManagedFields::Keep).unwrap().spec.unwrap();

@@ -1,4 +1,4 @@
-//! Raw objects: metadata is read the same from both forms, managed fields leave no trace, contents are never printed.
+//! Raw objects: metadata is equal in both encodings, managed fields are removed, contents are never printed.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -21,7 +21,7 @@ use crate::{
     support::{POD_JSON, POD_PB, field, int_field, object_kinds, path},
 };
 
-/// Checks every accessor against metadata that was decoded into its type.
+/// Compares every accessor with decoded metadata.
 fn check(raw: &RawObject, expected: &ObjectMeta, what: &str) {
     let what = format!("{what} in {:?}", raw.encoding());
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -58,7 +58,7 @@ fn check(raw: &RawObject, expected: &ObjectMeta, what: &str) {
 }
 
 #[test]
-fn accessors_read_the_same_from_both_forms_of_a_pod() {
+fn accessors_of_a_pod_agree_in_both_encodings() {
     let typed: Pod = klient_proto::decode_body(POD_PB).unwrap();
     assert_eq!(typed, serde_json::from_slice::<Pod>(POD_JSON).unwrap());
     for managed_fields in [Keep, Drop] {
@@ -71,7 +71,7 @@ fn accessors_read_the_same_from_both_forms_of_a_pod() {
 }
 
 #[test]
-fn accessors_read_the_same_from_both_forms_of_every_kind() {
+fn accessors_of_every_kind_agree_in_both_encodings() {
     let corpus = corpus();
     let mut checked = 0;
     for kind in object_kinds() {
@@ -94,7 +94,7 @@ fn accessors_read_the_same_from_both_forms_of_every_kind() {
 }
 
 #[test]
-fn dropping_managed_fields_changes_nothing_else_of_any_kind() {
+fn dropping_managed_fields_changes_nothing_else() {
     let corpus = corpus();
     for kind in object_kinds() {
         let Some(entry) = corpus.get(&kind.key()) else { continue };
@@ -109,7 +109,7 @@ fn dropping_managed_fields_changes_nothing_else_of_any_kind() {
 }
 
 #[test]
-fn json_is_spliced_wherever_the_managed_fields_are() {
+fn managed_fields_are_dropped_at_any_position_of_json() {
     let managed = r#"[{"manager":"a \"}]{[\\","fieldsV1":{"f:x":{"k:{\"n\":1}":{}}}},{}]"#;
     let cases = [
         format!(r#"{{"metadata":{{"managedFields":{managed},"name":"a","uid":"u"}},"spec":{{}}}}"#),
@@ -146,7 +146,7 @@ fn only_the_managed_fields_of_the_metadata_are_dropped() {
 }
 
 #[test]
-fn protobuf_is_spliced_to_the_byte() {
+fn protobuf_without_managed_fields_is_exact() {
     let name = field(1, b"web-0");
     let labels = field(11, &[field(1, b"app"), field(2, b"web")].concat());
     let managed = field(17, &field(1, &[b'x'; 300]));
@@ -173,7 +173,7 @@ fn protobuf_is_spliced_to_the_byte() {
 }
 
 #[test]
-fn json_is_spliced_to_the_byte() {
+fn json_without_managed_fields_is_exact() {
     let cases = [
         (r#"{"metadata":{"managedFields":[1],"name":"a"}}"#, r#"{"metadata":{"name":"a"}}"#),
         (r#"{"metadata":{"uid":"u","managedFields":[1],"name":"a"}}"#, r#"{"metadata":{"uid":"u","name":"a"}}"#),
@@ -186,21 +186,21 @@ fn json_is_spliced_to_the_byte() {
 }
 
 #[test]
-fn several_metadata_fields_are_merged_as_protobuf_says() {
+fn several_metadata_fields_are_merged() {
     let label = |value: &[u8]| field(11, &[field(1, b"app"), field(2, value)].concat());
     let managed = field(17, &field(1, b"kubelet"));
     let cases = [
-        // Each part has something of its own.
+        // Each part has its own fields.
         vec![[field(1, b"a"), managed.clone()].concat(), [field(3, b"ns"), label(b"x"), field(14, b"f1")].concat()],
         vec![vec![], [field(1, b"a"), managed.clone(), int_field(7, 4)].concat(), field(6, b"12")],
-        // The last one of several counts, and lists grow.
+        // The last duplicate wins, and lists grow.
         vec![[field(1, b"a"), field(3, b"x"), field(5, b"u"), field(6, b"1")].concat(), field(1, b"b"), field(6, b"2")],
         vec![[field(1, b"a"), field(1, b"b"), field(1, b"c"), field(1, b"d"), field(3, b"ns")].concat()],
         vec![[label(b"old"), int_field(7, 1)].concat(), [label(b"new"), int_field(7, 2)].concat()],
         vec![[field(14, b"f1"), int_field(7, 1)].concat(), [field(14, b"f2"), int_field(7, 0)].concat()],
     ];
     for parts in cases {
-        // The rest of the message in between.
+        // The rest of the message is in between.
         let spec = field(2, &field(10, b"node-7"));
         let message: Vec<u8> = parts.iter().flat_map(|part| [field(1, part), spec.clone()].concat()).collect();
         let mut typed: Pod = klient_proto::decode(&message, Keep).unwrap();
@@ -217,8 +217,8 @@ fn several_metadata_fields_are_merged_as_protobuf_says() {
 }
 
 #[test]
-fn unknown_fields_are_kept_in_raw_form_and_skipped_in_typed_form() {
-    // Numbers that no pod has, of every wire type; the last is a group.
+fn unknown_fields_are_kept_raw_and_skipped_when_decoding() {
+    // Numbers that a pod does not have, of every wire type; the last is a group.
     let unknown = [
         field(900, b"from the future"),
         int_field(901, u64::MAX),
@@ -240,7 +240,7 @@ fn unknown_fields_are_kept_in_raw_form_and_skipped_in_typed_form() {
 }
 
 #[test]
-fn contents_are_never_printed() {
+fn debug_never_prints_contents() {
     let secret: Secret = serde_json::from_value(json!({
         "metadata": {"name": "db", "namespace": "shop", "resourceVersion": "7", "annotations": {"note": "hunter2"}},
         "data": {"password": "aHVudGVyMg=="}, "stringData": {"plain": "hunter2"},
@@ -260,7 +260,7 @@ fn contents_are_never_printed() {
 }
 
 #[test]
-fn errors_never_repeat_contents() {
+fn errors_never_contain_contents() {
     let texts = [
         r#"{"metadata":{"name":"db"},"data":"hunter2"}"#,
         r#"{"metadata":{"name":"db"},"data":{"password":"hunter2!"}}"#,
@@ -279,7 +279,7 @@ fn errors_never_repeat_contents() {
         assert!(matches!(error.problem(), Problem::Json(_)), "{printed}");
         assert!(!printed.contains("hunter2"), "{printed}");
     }
-    // What was wrong and where is said all the same.
+    // The problem and the position are still reported.
     let raw = RawObject::from_json(br#"{"metadata":{"name":"db"},"immutable":"hunter2"}"#, Keep).unwrap();
     let error = raw.decode::<Secret>().unwrap_err().to_string();
     assert!(error.contains("expected a boolean") && error.contains("column"), "{error}");
@@ -303,7 +303,7 @@ fn cluster_scoped_objects_have_keys_without_namespace() {
 }
 
 #[test]
-fn metadata_alone_decodes_into_partial_objects() {
+fn metadata_only_object_decodes_into_a_partial_object() {
     let pod: Pod = klient_proto::decode_body(POD_PB).unwrap();
     let body = klient_proto::meta::encode("meta.k8s.io/v1", &PartialObjectMetadata { metadata: pod.metadata.clone() });
     let raw = RawObject::from_protobuf_body(&body, Keep).unwrap();
@@ -327,7 +327,7 @@ fn metadata_alone_decodes_into_partial_objects() {
 }
 
 #[test]
-fn objects_without_metadata_have_no_name_and_still_decode() {
+fn object_without_metadata_has_no_name_and_decodes() {
     let raws = [
         RawObject::from_json(b"{}", Drop),
         RawObject::from_json(b"  { }\n", Drop),
@@ -379,7 +379,7 @@ fn malformed_identity_is_an_error_and_not_an_empty_name() {
 }
 
 #[test]
-fn identity_is_read_from_bytes_that_are_not_an_object_yet() {
+fn identity_is_read_from_plain_bytes() {
     let pod: Pod = klient_proto::decode_body(POD_PB).unwrap();
     let message = encode(&pod).unwrap();
     let name = pod.metadata.name.as_deref().unwrap();
@@ -394,6 +394,6 @@ fn identity_is_read_from_bytes_that_are_not_an_object_yet() {
 fn clones_share_their_bytes() {
     let raw = RawObject::from_json(POD_JSON, Drop).unwrap();
     assert!(std::ptr::eq(raw.bytes(), raw.clone().bytes()));
-    // A cache holds many of these: two words for the bytes, one and a bit for the rest.
+    // A cache contains many raw objects, so their size matters: two words for the bytes, and little for the rest.
     assert!(size_of::<RawObject>() <= 32);
 }

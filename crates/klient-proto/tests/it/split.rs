@@ -1,5 +1,5 @@
-//! Lists and watches are split into the same objects wherever the chunks end, and a broken body never passes for a
-//! complete one.
+//! Lists and watches are split into the same objects at any chunk boundaries, and a truncated body is never treated as
+//! complete.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum Encoding {
     Json,
     Protobuf,
 }
@@ -32,13 +32,13 @@ fn options() -> SplitOptions {
 
 /// Splits a list that arrives in these chunks.
 fn split_list<'a>(
-    form: Form,
+    encoding: Encoding,
     options: SplitOptions,
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<(Vec<Item>, ListEnd), DecodeError> {
-    let mut splitter = match form {
-        Form::Json => ListSplitter::json(options),
-        Form::Protobuf => ListSplitter::protobuf(options),
+    let mut splitter = match encoding {
+        Encoding::Json => ListSplitter::json(options),
+        Encoding::Protobuf => ListSplitter::protobuf(options),
     };
     let mut items = Vec::new();
     for chunk in chunks {
@@ -49,13 +49,13 @@ fn split_list<'a>(
 
 /// Splits a watch that arrives in these chunks.
 fn split_watch<'a>(
-    form: Form,
+    encoding: Encoding,
     options: SplitOptions,
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<Event>, DecodeError> {
-    let mut splitter = match form {
-        Form::Json => WatchSplitter::json(options),
-        Form::Protobuf => WatchSplitter::protobuf(options),
+    let mut splitter = match encoding {
+        Encoding::Json => WatchSplitter::json(options),
+        Encoding::Protobuf => WatchSplitter::protobuf(options),
     };
     let mut events = Vec::new();
     for chunk in chunks {
@@ -65,7 +65,7 @@ fn split_watch<'a>(
     Ok(events)
 }
 
-/// Checks that `split` gives the same for the body in one piece, in two at every boundary, and byte by byte.
+/// Checks that `split` returns the same for the body in one piece, in two at every boundary, and byte by byte.
 fn check<T: PartialEq + std::fmt::Debug>(body: &[u8], split: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> T) -> T {
     let whole = split(&mut std::iter::once(body));
     for at in 0..=body.len() {
@@ -76,7 +76,7 @@ fn check<T: PartialEq + std::fmt::Debug>(body: &[u8], split: impl Fn(&mut dyn It
     whole
 }
 
-/// The chunks between these positions, given in per mille of the body.
+/// Returns the chunks between these positions, which are in per mille of the body.
 fn chunks<'a>(body: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut * body.len() / 1000).collect();
     cuts.push(body.len());
@@ -94,8 +94,9 @@ fn names(items: &[Item]) -> Vec<Result<String, Problem>> {
     items.iter().map(|item| item.as_ref().map(name).map_err(|error| error.problem().clone())).collect()
 }
 
-/// A list in both forms that is small enough to be split at every byte: a whole pod, and one with metadata only.
-fn small_list() -> [(Form, Vec<u8>); 2] {
+/// Returns a list in both encodings that is small enough to split at every byte: a whole pod, and one with metadata
+/// only.
+fn small_list() -> [(Encoding, Vec<u8>); 2] {
     let mut json: Value = serde_json::from_slice(LIST_JSON).unwrap();
     let items = json["items"].as_array_mut().unwrap();
     items.truncate(2);
@@ -104,13 +105,13 @@ fn small_list() -> [(Form, Vec<u8>); 2] {
     let messages: Vec<Vec<u8>> = pods.iter().map(|pod| klient_proto::encode(pod).unwrap()).collect();
     let metadata = serde_json::from_value(json["metadata"].clone()).unwrap();
     let body = encode_list_body("v1", "PodList", &metadata, messages.iter().map(Vec::as_slice));
-    [(Form::Json, json.to_string().into_bytes()), (Form::Protobuf, body)]
+    [(Encoding::Json, json.to_string().into_bytes()), (Encoding::Protobuf, body)]
 }
 
 #[test]
-fn a_list_is_the_same_at_every_chunk_boundary_in_both_forms() {
-    let [from_json, from_pb] = small_list().map(|(form, body)| {
-        let (items, end) = check(&body, |chunks| split_list(form, options(), chunks)).unwrap();
+fn list_is_equal_at_every_chunk_boundary() {
+    let [from_json, from_pb] = small_list().map(|(encoding, body)| {
+        let (items, end) = check(&body, |chunks| split_list(encoding, options(), chunks)).unwrap();
         (pods(&items), end)
     });
     assert_eq!(from_json, from_pb);
@@ -118,18 +119,18 @@ fn a_list_is_the_same_at_every_chunk_boundary_in_both_forms() {
 }
 
 #[test]
-fn the_lists_that_go_wrote_are_the_same_in_both_forms() {
-    let split = |form, body: &[u8]| {
-        let whole = split_list(form, options(), [body]).unwrap();
-        // Every boundary of a smaller list is tried above; here a prime step goes through all residues.
+fn lists_written_by_go_are_equal_in_both_encodings() {
+    let split = |encoding, body: &[u8]| {
+        let whole = split_list(encoding, options(), [body]).unwrap();
+        // Every boundary of a smaller list is tested above; here a prime step covers all residues.
         for at in (0..body.len()).step_by(53) {
-            assert!(split_list(form, options(), [&body[..at], &body[at..]]).unwrap() == whole, "split at {at}");
+            assert!(split_list(encoding, options(), [&body[..at], &body[at..]]).unwrap() == whole, "split at {at}");
         }
-        assert!(split_list(form, options(), body.chunks(1)).unwrap() == whole, "byte by byte");
+        assert!(split_list(encoding, options(), body.chunks(1)).unwrap() == whole, "byte by byte");
         whole
     };
-    let (from_json, json_end) = split(Form::Json, LIST_JSON);
-    let (from_pb, pb_end) = split(Form::Protobuf, LIST_PB);
+    let (from_json, json_end) = split(Encoding::Json, LIST_JSON);
+    let (from_pb, pb_end) = split(Encoding::Protobuf, LIST_PB);
     let (_, mut expected) = klient_proto::decode_list_body::<Pod>(LIST_PB).unwrap();
     for pod in &mut expected {
         pod.metadata.managed_fields = None;
@@ -147,8 +148,8 @@ fn the_lists_that_go_wrote_are_the_same_in_both_forms() {
 fn managed_fields_are_kept_on_request() {
     let keep = options().managed_fields(ManagedFields::Keep);
     let (_, expected) = klient_proto::decode_list_body::<Pod>(LIST_PB).unwrap();
-    for (form, body) in [(Form::Json, LIST_JSON), (Form::Protobuf, LIST_PB)] {
-        let (items, _) = split_list(form, keep, [body]).unwrap();
+    for (encoding, body) in [(Encoding::Json, LIST_JSON), (Encoding::Protobuf, LIST_PB)] {
+        let (items, _) = split_list(encoding, keep, [body]).unwrap();
         assert_eq!(pods(&items), expected);
         assert!(expected[0].metadata.managed_fields.is_some());
     }
@@ -158,43 +159,43 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_list_is_the_same_in_any_chunks(cuts in proptest::collection::vec(0usize..=1000, 0..12)) {
-        for (form, body) in [(Form::Json, LIST_JSON), (Form::Protobuf, LIST_PB)] {
-            let whole = split_list(form, options(), [body]).unwrap();
-            prop_assert!(split_list(form, options(), chunks(body, &cuts)).unwrap() == whole);
+    fn list_is_equal_in_any_chunks(cuts in proptest::collection::vec(0usize..=1000, 0..12)) {
+        for (encoding, body) in [(Encoding::Json, LIST_JSON), (Encoding::Protobuf, LIST_PB)] {
+            let whole = split_list(encoding, options(), [body]).unwrap();
+            prop_assert!(split_list(encoding, options(), chunks(body, &cuts)).unwrap() == whole);
         }
     }
 
     #[test]
-    fn a_watch_is_the_same_in_any_chunks(cuts in proptest::collection::vec(0usize..=1000, 0..12)) {
-        for (form, body) in [(Form::Json, &SOME_EVENTS.0), (Form::Protobuf, &SOME_EVENTS.1)] {
-            let whole = split_watch(form, options(), [body.as_slice()]).unwrap();
-            prop_assert!(split_watch(form, options(), chunks(body, &cuts)).unwrap() == whole);
+    fn watch_is_equal_in_any_chunks(cuts in proptest::collection::vec(0usize..=1000, 0..12)) {
+        for (encoding, body) in [(Encoding::Json, &SOME_EVENTS.0), (Encoding::Protobuf, &SOME_EVENTS.1)] {
+            let whole = split_watch(encoding, options(), [body.as_slice()]).unwrap();
+            prop_assert!(split_watch(encoding, options(), chunks(body, &cuts)).unwrap() == whole);
         }
     }
 }
 
 #[test]
-fn a_truncated_list_is_an_error_at_every_byte() {
-    for (form, body) in small_list() {
+fn truncated_list_is_an_error_at_every_byte() {
+    for (encoding, body) in small_list() {
         for len in 0..body.len() {
-            assert!(split_list(form, options(), [&body[..len]]).is_err(), "{form:?} ends at {len}");
+            assert!(split_list(encoding, options(), [&body[..len]]).is_err(), "{encoding:?} ends at {len}");
         }
     }
-    // After the list itself Go writes two empty fields of the envelope: `1a 00` and `22 00`. Without them nothing is
-    // missing.
+    // After the list, Go writes two empty fields of the envelope: `1a 00` and `22 00`. Without them, the list is
+    // complete.
     let list_end = LIST_PB.len() - 4;
-    let whole = split_list(Form::Protobuf, options(), [LIST_PB]).unwrap();
+    let whole = split_list(Encoding::Protobuf, options(), [LIST_PB]).unwrap();
     for len in [list_end, list_end + 2] {
-        assert!(split_list(Form::Protobuf, options(), [&LIST_PB[..len]]).unwrap() == whole);
+        assert!(split_list(Encoding::Protobuf, options(), [&LIST_PB[..len]]).unwrap() == whole);
     }
     for len in (0..100).chain([list_end - 1, list_end + 1, list_end + 3]) {
-        assert!(split_list(Form::Protobuf, options(), [&LIST_PB[..len]]).is_err(), "protobuf ends at {len}");
+        assert!(split_list(Encoding::Protobuf, options(), [&LIST_PB[..len]]).is_err(), "protobuf ends at {len}");
     }
 }
 
 #[test]
-fn json_lists_come_in_many_layouts() {
+fn json_lists_of_any_layout_are_split() {
     let list = json!({
         "apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": {"resourceVersion": "5", "continue": "c"},
         "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b]}\"\\"}, "spec": {"items": [{}]}}],
@@ -206,7 +207,7 @@ fn json_lists_come_in_many_layouts() {
     let extra = list.to_string().replacen('{', r#"{"other":{"items":[1,{"a":"]"}]},"number":-1.5e3,"no":null,"#, 1);
     let spread = list.to_string().replace(',', "\t,\r\n ").replace(':', " :\n ");
     for text in [list.to_string(), pretty, items_first.to_owned(), escaped, extra, spread] {
-        let (items, end) = check(text.as_bytes(), |chunks| split_list(Form::Json, options(), chunks)).unwrap();
+        let (items, end) = check(text.as_bytes(), |chunks| split_list(Encoding::Json, options(), chunks)).unwrap();
         assert_eq!(names(&items), [Ok("a".to_owned()), Ok("b]}\"\\".to_owned())], "{text}");
         assert_eq!((end.kind.as_str(), end.api_version.as_str(), end.items), ("WidgetList", "example.com/v1", 2));
         assert_eq!(end.metadata.resource_version.as_deref(), Some("5"));
@@ -217,29 +218,29 @@ fn json_lists_come_in_many_layouts() {
 fn a_list_may_be_empty() {
     let metadata = Default::default();
     let empty_pb = encode_list_body("v1", "PodList", &metadata, std::iter::empty());
-    for (form, body) in [
-        (Form::Json, br#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}"#.to_vec()),
-        (Form::Json, br#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}"#.to_vec()),
-        (Form::Json, b"{ \"kind\" : \"PodList\",\"apiVersion\":\"v1\", \"items\" : [ \n ] } \n".to_vec()),
-        (Form::Json, br#"{"kind":"PodList","apiVersion":"v1"}"#.to_vec()),
-        (Form::Protobuf, empty_pb),
+    for (encoding, body) in [
+        (Encoding::Json, br#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}"#.to_vec()),
+        (Encoding::Json, br#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}"#.to_vec()),
+        (Encoding::Json, b"{ \"kind\" : \"PodList\",\"apiVersion\":\"v1\", \"items\" : [ \n ] } \n".to_vec()),
+        (Encoding::Json, br#"{"kind":"PodList","apiVersion":"v1"}"#.to_vec()),
+        (Encoding::Protobuf, empty_pb),
         (
-            Form::Protobuf,
+            Encoding::Protobuf,
             [b"k8s\0".to_vec(), field(1, &[field(1, b"v1"), field(2, b"PodList")].concat()), field(2, b"")].concat(),
         ),
     ] {
-        let (items, end) = check(&body, |chunks| split_list(form, options(), chunks)).unwrap();
+        let (items, end) = check(&body, |chunks| split_list(encoding, options(), chunks)).unwrap();
         assert!(items.is_empty());
         assert_eq!((end.kind.as_str(), end.items), ("PodList", 0));
     }
 }
 
 #[test]
-fn a_bad_item_is_an_error_on_that_item_and_the_rest_goes_on() {
+fn list_continues_after_a_malformed_item() {
     let text =
         br#"{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":7}},null,"x",12,{"metadata":{"name":"b"}}]}"#;
     let text = [br#"{"kind":"XList","#, &text[1..]].concat();
-    let (items, end) = check(&text, |chunks| split_list(Form::Json, options(), chunks)).unwrap();
+    let (items, end) = check(&text, |chunks| split_list(Encoding::Json, options(), chunks)).unwrap();
     let found = names(&items);
     assert_eq!((found.first(), found.last()), (Some(&Ok("a".to_owned())), Some(&Ok("b".to_owned()))));
     assert!(found[1..5].iter().all(|item| matches!(item, Err(Problem::Json(_)))), "{found:?}");
@@ -250,7 +251,7 @@ fn a_bad_item_is_an_error_on_that_item_and_the_rest_goes_on() {
     let named = |name: &[u8]| field(1, &field(1, name));
     let list = [named(b"a"), named(b"\xff"), vec![0x0a, 0x7f], b"\x00".to_vec(), named(b"b")];
     let body = encode_list_body("v1", "PodList", &Default::default(), list.iter().map(Vec::as_slice));
-    let (items, end) = check(&body, |chunks| split_list(Form::Protobuf, options(), chunks)).unwrap();
+    let (items, end) = check(&body, |chunks| split_list(Encoding::Protobuf, options(), chunks)).unwrap();
     let expected = [
         Ok("a".to_owned()),
         Err(Problem::NotUtf8),
@@ -265,29 +266,29 @@ fn a_bad_item_is_an_error_on_that_item_and_the_rest_goes_on() {
 }
 
 #[test]
-fn an_item_above_the_limit_ends_the_list() {
+fn item_above_the_limit_ends_the_list() {
     let long = "x".repeat(500);
     let text =
         format!(r#"{{"kind":"PodList","items":[{{"metadata":{{"name":"a"}}}},{{"metadata":{{"name":"{long}"}}}}]}}"#);
     let items = [field(1, &field(1, b"a")), field(1, &field(1, long.as_bytes()))];
     let body = encode_list_body("v1", "PodList", &Default::default(), items.iter().map(Vec::as_slice));
-    for (form, body) in [(Form::Json, text.into_bytes()), (Form::Protobuf, body)] {
-        let error = check(&body, |chunks| split_list(form, options().max_object(400), chunks)).unwrap_err();
+    for (encoding, body) in [(Encoding::Json, text.into_bytes()), (Encoding::Protobuf, body)] {
+        let error = check(&body, |chunks| split_list(encoding, options().max_object(400), chunks)).unwrap_err();
         assert_eq!(*error.problem(), Problem::TooLarge);
-        assert!(split_list(form, options().max_object(1000), [body.as_slice()]).is_ok());
+        assert!(split_list(encoding, options().max_object(1000), [body.as_slice()]).is_ok());
     }
 }
 
 #[test]
-fn members_that_nobody_reads_may_be_of_any_size() {
+fn ignored_members_may_have_any_size() {
     let text = format!(r#"{{"kind":"PodList","other":"{}","items":[{{"metadata":{{"name":"a"}}}}]}}"#, "x".repeat(500));
     let (items, _) =
-        check(text.as_bytes(), |chunks| split_list(Form::Json, options().max_object(100), chunks)).unwrap();
+        check(text.as_bytes(), |chunks| split_list(Encoding::Json, options().max_object(100), chunks)).unwrap();
     assert_eq!(names(&items), [Ok("a".to_owned())]);
 }
 
 #[test]
-fn what_is_no_list_is_an_error() {
+fn body_that_is_not_a_list_is_an_error() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 410});
     let status_pb = klient_proto::meta::encode(
         "v1",
@@ -296,48 +297,48 @@ fn what_is_no_list_is_an_error() {
     let type_only = [b"k8s\0".to_vec(), field(1, &[field(1, b"v1"), field(2, b"PodList")].concat())].concat();
     let compressed = [b"k8s\0".to_vec(), field(2, b""), field(3, b"gzip")].concat();
     let as_json = [b"k8s\0".to_vec(), field(2, b"{}"), field(4, b"application/json")].concat();
-    let cases: Vec<(Form, Vec<u8>)> = vec![
-        (Form::Json, status.to_string().into_bytes()),
-        (Form::Json, POD_JSON.to_vec()),
-        (Form::Json, b"".to_vec()),
-        (Form::Json, b"{}".to_vec()),
-        (Form::Json, br#"{"message":"gateway timeout"}"#.to_vec()),
-        (Form::Json, b"[]".to_vec()),
-        (Form::Json, b"upstream connect error".to_vec()),
-        (Form::Json, br#"{"items":{}}"#.to_vec()),
-        (Form::Json, br#"{"items":"x"}"#.to_vec()),
-        (Form::Json, br#"{"items":nothing}"#.to_vec()),
-        (Form::Json, br#"{"items":[],}"#.to_vec()),
-        (Form::Json, br#"{"items":[{},]}"#.to_vec()),
-        (Form::Json, br#"{"items":[{} {}]}"#.to_vec()),
-        (Form::Json, br#"{"items" []}"#.to_vec()),
-        (Form::Json, br#"{"items":[]}{"items":[]}"#.to_vec()),
-        (Form::Json, br#"{"items":[],"metadata":{"resourceVersion":5}}"#.to_vec()),
-        (Form::Protobuf, status_pb),
-        (Form::Protobuf, POD_PB.to_vec()),
-        (Form::Protobuf, b"".to_vec()),
-        (Form::Protobuf, b"k8s\0".to_vec()),
-        (Form::Protobuf, type_only),
-        (Form::Protobuf, LIST_JSON.to_vec()),
-        (Form::Protobuf, compressed),
-        (Form::Protobuf, as_json),
-        (Form::Protobuf, [b"k8s\0".to_vec(), int_field(2, 7)].concat()),
-        (Form::Protobuf, [b"k8s\0".to_vec(), vec![0x13]].concat()),
-        (Form::Protobuf, [b"k8s\0".to_vec(), field(2, &[0x12, 0x7f])].concat()),
+    let cases: Vec<(Encoding, Vec<u8>)> = vec![
+        (Encoding::Json, status.to_string().into_bytes()),
+        (Encoding::Json, POD_JSON.to_vec()),
+        (Encoding::Json, b"".to_vec()),
+        (Encoding::Json, b"{}".to_vec()),
+        (Encoding::Json, br#"{"message":"gateway timeout"}"#.to_vec()),
+        (Encoding::Json, b"[]".to_vec()),
+        (Encoding::Json, b"upstream connect error".to_vec()),
+        (Encoding::Json, br#"{"items":{}}"#.to_vec()),
+        (Encoding::Json, br#"{"items":"x"}"#.to_vec()),
+        (Encoding::Json, br#"{"items":nothing}"#.to_vec()),
+        (Encoding::Json, br#"{"items":[],}"#.to_vec()),
+        (Encoding::Json, br#"{"items":[{},]}"#.to_vec()),
+        (Encoding::Json, br#"{"items":[{} {}]}"#.to_vec()),
+        (Encoding::Json, br#"{"items" []}"#.to_vec()),
+        (Encoding::Json, br#"{"items":[]}{"items":[]}"#.to_vec()),
+        (Encoding::Json, br#"{"items":[],"metadata":{"resourceVersion":5}}"#.to_vec()),
+        (Encoding::Protobuf, status_pb),
+        (Encoding::Protobuf, POD_PB.to_vec()),
+        (Encoding::Protobuf, b"".to_vec()),
+        (Encoding::Protobuf, b"k8s\0".to_vec()),
+        (Encoding::Protobuf, type_only),
+        (Encoding::Protobuf, LIST_JSON.to_vec()),
+        (Encoding::Protobuf, compressed),
+        (Encoding::Protobuf, as_json),
+        (Encoding::Protobuf, [b"k8s\0".to_vec(), int_field(2, 7)].concat()),
+        (Encoding::Protobuf, [b"k8s\0".to_vec(), vec![0x13]].concat()),
+        (Encoding::Protobuf, [b"k8s\0".to_vec(), field(2, &[0x12, 0x7f])].concat()),
     ];
-    for (form, body) in cases {
+    for (encoding, body) in cases {
         let outcome =
-            check(&body, |chunks| split_list(form, options(), chunks).map_err(|error| error.problem().clone()));
-        assert!(outcome.is_err(), "{form:?} {}", String::from_utf8_lossy(&body));
+            check(&body, |chunks| split_list(encoding, options(), chunks).map_err(|error| error.problem().clone()));
+        assert!(outcome.is_err(), "{encoding:?} {}", String::from_utf8_lossy(&body));
     }
-    let error = split_list(Form::Json, options(), [status.to_string().as_bytes()]).unwrap_err();
-    assert!(error.to_string().contains("Status where a list was expected"), "{error}");
+    let error = split_list(Encoding::Json, options(), [status.to_string().as_bytes()]).unwrap_err();
+    assert!(error.to_string().contains("Status, expected a list"), "{error}");
 }
 
 #[test]
-fn a_list_never_holds_more_than_one_item() {
-    // Ten megabytes in small items pass a limit of one kilobyte: were more than one item held, the limit would trip; and
-    // every item is out before the next chunk goes in.
+fn list_splitter_holds_at_most_one_item() {
+    // Ten megabytes in small items pass a limit of one kilobyte, which would fail if more than one item were held.
+    // Every item is returned before the next chunk is pushed.
     const ITEMS: usize = 20_000;
     let limit = options().max_object(1 << 10);
     let item = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"x":"{}"}}}},"#, "x".repeat(500));
@@ -363,7 +364,8 @@ fn a_list_never_holds_more_than_one_item() {
     assert_eq!(splitter.finish().unwrap().items, ITEMS);
 }
 
-/// Watches over the same objects, JSON and protobuf: one of each kind of event for each of so many corpus objects.
+/// Returns watches over the same objects, as JSON and protobuf: one event of each type for each of so many corpus
+/// objects.
 fn corpus_watch(kinds: usize) -> (Vec<u8>, Vec<u8>) {
     let (mut text, mut frames) = (Vec::new(), Vec::new());
     let types = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"];
@@ -381,10 +383,10 @@ fn corpus_watch(kinds: usize) -> (Vec<u8>, Vec<u8>) {
 static SOME_EVENTS: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| corpus_watch(20));
 
 #[test]
-fn both_forms_of_a_watch_tell_the_same_story() {
+fn watch_is_equal_in_both_encodings() {
     let (text, frames) = corpus_watch(usize::MAX);
-    let from_json = split_watch(Form::Json, options(), [text.as_slice()]).unwrap();
-    let from_pb = split_watch(Form::Protobuf, options(), [frames.as_slice()]).unwrap();
+    let from_json = split_watch(Encoding::Json, options(), [text.as_slice()]).unwrap();
+    let from_pb = split_watch(Encoding::Protobuf, options(), [frames.as_slice()]).unwrap();
     assert_eq!(from_json.len(), from_pb.len());
     assert!(from_json.len() > 80);
     for (left, right) in from_json.into_iter().zip(from_pb) {
@@ -396,8 +398,8 @@ fn both_forms_of_a_watch_tell_the_same_story() {
     }
 }
 
-/// A small watch with every kind of event, in both forms.
-fn small_watch() -> [(Form, Vec<u8>); 2] {
+/// Returns a small watch with every type of event, in both encodings.
+fn small_watch() -> [(Encoding, Vec<u8>); 2] {
     let pod = |name: &str| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ns",
         "managedFields": [{"manager": "kubelet"}]}})
@@ -429,13 +431,13 @@ fn small_watch() -> [(Form, Vec<u8>); 2] {
         };
         frames.extend_from_slice(&encode_watch_frame(event_type, &body));
     }
-    [(Form::Json, text), (Form::Protobuf, frames)]
+    [(Encoding::Json, text), (Encoding::Protobuf, frames)]
 }
 
 #[test]
-fn a_watch_is_the_same_at_every_chunk_boundary_in_both_forms() {
-    for (form, body) in small_watch() {
-        let events = check(&body, |chunks| split_watch(form, options(), chunks)).unwrap();
+fn watch_is_equal_at_every_chunk_boundary() {
+    for (encoding, body) in small_watch() {
+        let events = check(&body, |chunks| split_watch(encoding, options(), chunks)).unwrap();
         let events: Vec<_> = events.into_iter().map(Result::unwrap).collect();
         let types: Vec<_> = events.iter().map(WatchEvent::type_name).collect();
         assert_eq!(types, ["ADDED", "MODIFIED", "BOOKMARK", "DELETED", "BOOKMARK", "ERROR"]);
@@ -451,27 +453,27 @@ fn a_watch_is_the_same_at_every_chunk_boundary_in_both_forms() {
 }
 
 #[test]
-fn a_truncated_watch_is_an_error_unless_it_ends_between_events() {
-    for (form, body) in small_watch() {
-        let ends = between_events(form, &body);
-        assert_eq!(ends.len(), if form == Form::Json { 13 } else { 7 });
+fn truncated_watch_is_an_error_unless_it_ends_between_events() {
+    for (encoding, body) in small_watch() {
+        let ends = between_events(encoding, &body);
+        assert_eq!(ends.len(), if encoding == Encoding::Json { 13 } else { 7 });
         for len in 0..=body.len() {
-            let outcome = split_watch(form, options(), [&body[..len]]);
-            assert_eq!(outcome.is_ok(), ends.contains(&len), "{form:?} at {len}");
+            let outcome = split_watch(encoding, options(), [&body[..len]]);
+            assert_eq!(outcome.is_ok(), ends.contains(&len), "{encoding:?} at {len}");
         }
     }
 }
 
-/// Where a watch may end: before and after each event, and after the line feed that follows it.
-fn between_events(form: Form, body: &[u8]) -> Vec<usize> {
+/// Returns the positions at which a watch may end: before and after each event, and after its line feed.
+fn between_events(encoding: Encoding, body: &[u8]) -> Vec<usize> {
     let mut ends = vec![0];
-    match form {
-        Form::Json => {
+    match encoding {
+        Encoding::Json => {
             for (at, _) in body.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
                 ends.extend([at, at + 1]);
             }
         }
-        Form::Protobuf => {
+        Encoding::Protobuf => {
             let mut at = 0;
             while let Some(len) = body.get(at..at + 4) {
                 at += 4 + u32::from_be_bytes(len.try_into().unwrap()) as usize;
@@ -483,7 +485,7 @@ fn between_events(form: Form, body: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn a_bad_event_is_an_error_on_that_event_and_the_rest_goes_on() {
+fn watch_continues_after_a_malformed_event() {
     let text = br#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}
         {"type":"RENAMED","object":{"metadata":{"name":"b"}}}
         {"type":"ADDED","object":{"metadata":{"name":7}}}
@@ -505,14 +507,14 @@ fn a_bad_event_is_an_error_on_that_event_and_the_rest_goes_on() {
         encode_watch_frame("DELETED", &envelope(b"z")),
     ]
     .concat();
-    for (form, body, bad) in [(Form::Json, text.to_vec(), 6), (Form::Protobuf, frames, 7)] {
-        let events = check(&body, |chunks| split_watch(form, options(), chunks)).unwrap();
+    for (encoding, body, bad) in [(Encoding::Json, text.to_vec(), 6), (Encoding::Protobuf, frames, 7)] {
+        let events = check(&body, |chunks| split_watch(encoding, options(), chunks)).unwrap();
         assert_eq!(events.len(), bad + 2);
         let name = |event: &Event| event.as_ref().unwrap().object().unwrap().name().into_owned();
-        assert_eq!((name(&events[0]), name(events.last().unwrap())), ("a".to_owned(), "z".to_owned()), "{form:?}");
+        assert_eq!((name(&events[0]), name(events.last().unwrap())), ("a".to_owned(), "z".to_owned()), "{encoding:?}");
         assert!(matches!(events.last().unwrap(), Ok(WatchEvent::Deleted(_))));
         for (number, event) in events[1..=bad].iter().enumerate() {
-            assert!(event.is_err(), "{form:?} bad event {number}: {event:?}");
+            assert!(event.is_err(), "{encoding:?} bad event {number}: {event:?}");
         }
         let error = events[1].as_ref().unwrap_err().to_string();
         assert!(error.contains("watch event type \"RENAMED\""), "{error}");
@@ -521,24 +523,24 @@ fn a_bad_event_is_an_error_on_that_event_and_the_rest_goes_on() {
 
 #[test]
 fn broken_framing_ends_a_watch() {
-    let cases: [(Form, Vec<u8>); 5] = [
-        (Form::Json, b"{\"type\":\"ADDED\",\"object\":{}} garbage".to_vec()),
-        (Form::Json, b"[]".to_vec()),
-        (Form::Json, b"}".to_vec()),
-        (Form::Protobuf, vec![0xff; 8]),
-        (Form::Protobuf, b"{\"type\":\"ADDED\"}".to_vec()),
+    let cases: [(Encoding, Vec<u8>); 5] = [
+        (Encoding::Json, b"{\"type\":\"ADDED\",\"object\":{}} garbage".to_vec()),
+        (Encoding::Json, b"[]".to_vec()),
+        (Encoding::Json, b"}".to_vec()),
+        (Encoding::Protobuf, vec![0xff; 8]),
+        (Encoding::Protobuf, b"{\"type\":\"ADDED\"}".to_vec()),
     ];
-    for (form, body) in cases {
-        let outcome = check(&body, |chunks| split_watch(form, options(), chunks));
-        assert!(outcome.is_err(), "{form:?} {}", String::from_utf8_lossy(&body));
+    for (encoding, body) in cases {
+        let outcome = check(&body, |chunks| split_watch(encoding, options(), chunks));
+        assert!(outcome.is_err(), "{encoding:?} {}", String::from_utf8_lossy(&body));
     }
 }
 
 #[test]
-fn an_event_above_the_limit_ends_the_watch() {
-    for (form, body) in small_watch() {
-        let outcome = check(&body, |chunks| split_watch(form, options().max_object(60), chunks));
-        assert_eq!(*outcome.unwrap_err().problem(), Problem::TooLarge, "{form:?}");
+fn event_above_the_limit_ends_the_watch() {
+    for (encoding, body) in small_watch() {
+        let outcome = check(&body, |chunks| split_watch(encoding, options().max_object(60), chunks));
+        assert_eq!(*outcome.unwrap_err().problem(), Problem::TooLarge, "{encoding:?}");
     }
 }
 
@@ -549,7 +551,7 @@ fn partial_objects_are_split_as_metadata() {
     let message = Envelope::open(&partial).unwrap().raw.to_vec();
     let items = std::iter::once(message.as_slice());
     let body = encode_list_body("meta.k8s.io/v1", "PartialObjectMetadataList", &Default::default(), items);
-    let (items, end) = split_list(Form::Protobuf, options(), [body.as_slice()]).unwrap();
+    let (items, end) = split_list(Encoding::Protobuf, options(), [body.as_slice()]).unwrap();
     assert_eq!(end.kind, "PartialObjectMetadataList");
     let first = items[0].as_ref().unwrap();
     assert_eq!(first.encoding(), klient_proto::raw::Encoding::ProtobufMetadata);
@@ -560,7 +562,7 @@ fn partial_objects_are_split_as_metadata() {
         "meta.k8s.io/v1",
         &klient_proto::meta::PartialObjectMetadata { metadata: partial.metadata.clone() },
     );
-    let events = split_watch(Form::Protobuf, options(), [encode_watch_frame("ADDED", &body).as_slice()]).unwrap();
+    let events = split_watch(Encoding::Protobuf, options(), [encode_watch_frame("ADDED", &body).as_slice()]).unwrap();
     let object = events[0].as_ref().unwrap().object().unwrap();
     assert_eq!(object.decode::<klient_core::PartialObjectMeta<Pod>>().unwrap(), partial);
 }

@@ -1,4 +1,4 @@
-//! What the other files share: the sample bodies, protobuf by hand, and every kind with its type erased.
+//! Shared fixtures: sample bodies, hand-written protobuf, and every kind with its type erased.
 
 use std::{borrow::Cow, marker::PhantomData};
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::kinds::for_each_kind;
 
-/// The same pod in both forms, and the same list of three pods, as Go's own serializers wrote them.
+/// The same pod in both encodings, and the same list of three pods, as written by Go's serializers.
 pub(crate) const POD_JSON: &[u8] = include_bytes!("../data/pod.json");
 pub(crate) const POD_PB: &[u8] = include_bytes!("../data/pod.pb");
 pub(crate) const LIST_JSON: &[u8] = include_bytes!("../data/pod_list.json");
 pub(crate) const LIST_PB: &[u8] = include_bytes!("../data/pod_list.pb");
 
-/// A varint, written independently of the crate.
+/// Encodes a varint independently of the crate.
 pub(crate) fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {
@@ -26,12 +26,12 @@ pub(crate) fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A length-delimited field.
+/// Encodes a length-delimited field.
 pub(crate) fn field(number: u64, value: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
 }
 
-/// A varint field.
+/// Encodes a varint field.
 pub(crate) fn int_field(number: u64, value: u64) -> Vec<u8> {
     [varint(number << 3), varint(value)].concat()
 }
@@ -40,13 +40,13 @@ pub(crate) fn path(text: &str) -> FieldPath {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A kind with its type erased: what tests need of it as plain functions.
+/// A kind with its type erased, as plain functions.
 pub(crate) struct Kind {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
-    /// The metadata of an object that is decoded into its type.
+    /// Returns the metadata of a decoded object.
     pub(crate) metadata: fn(&RawObject) -> Result<ObjectMeta, DecodeError>,
-    /// An object through its type: decoded, then serialized as JSON.
+    /// Decodes an object, and serializes it as JSON.
     pub(crate) through_type: fn(&RawObject) -> Result<Value, DecodeError>,
     pub(crate) to_value: fn(&RawObject) -> Result<Value, DecodeError>,
     pub(crate) value_at: fn(&RawObject, &FieldPath) -> Result<Option<Value>, DecodeError>,
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// All kinds that are objects: those with object metadata.
+/// Returns all kinds with object metadata.
 pub(crate) fn object_kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
     macro_rules! add {
@@ -85,8 +85,8 @@ pub(crate) fn object_kinds() -> Vec<Kind> {
     kinds
 }
 
-/// Tells kinds with object metadata from those without: the method of the first trait is preferred where it applies,
-/// since the second needs one more reference.
+/// Distinguishes kinds with object metadata from those without: the method of the first trait is preferred if it
+/// applies, because the second needs one more reference.
 struct Probe<K>(PhantomData<K>);
 
 trait WithMetadata {
@@ -109,7 +109,7 @@ impl<K> WithoutMetadata for &Probe<K> {
     }
 }
 
-/// The object as JSON has it after Go's `omitempty`: members that are `null` are not there.
+/// Removes `null` members, as Go's `omitempty` does.
 pub(crate) fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

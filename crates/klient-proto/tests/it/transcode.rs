@@ -1,4 +1,4 @@
-//! Protobuf to JSON without the Rust type gives what Go's JSON encoder wrote for the same object.
+//! Conversion of protobuf to JSON without the Rust type gives the JSON of Go's encoder for the same object.
 
 use k8s_openapi::api::core::v1::Pod;
 use klient_proto::{Codec, ManagedFields, RawObject};
@@ -9,7 +9,7 @@ use crate::{
     support::{POD_JSON, POD_PB, object_kinds, without_nulls},
 };
 
-/// Protobuf has no `null`: Go writes one for some empty lists and times, and here the member is left out.
+/// Compares without `null` members: Go writes them for some empty lists and times, but protobuf has none.
 fn check(found: &Value, json: &Value, what: &str) {
     let mut expected = json.clone();
     without_nulls(&mut expected);
@@ -17,24 +17,24 @@ fn check(found: &Value, json: &Value, what: &str) {
 }
 
 #[test]
-fn a_pod_becomes_the_json_that_go_wrote() {
+fn pod_converts_to_the_json_of_go() {
     let json: Value = serde_json::from_slice(POD_JSON).unwrap();
     let raw = RawObject::from_protobuf_body(POD_PB, ManagedFields::Keep).unwrap();
     check(&raw.to_value::<Pod>().unwrap(), &json, "protobuf");
-    // A raw object in JSON form is parsed as it is, nulls included.
+    // A raw object in JSON is parsed unchanged, nulls included.
     let raw = RawObject::from_json(POD_JSON, ManagedFields::Keep).unwrap();
     assert_eq!(raw.to_value::<Pod>().unwrap(), json);
 }
 
 #[test]
-fn every_kind_becomes_the_json_that_go_wrote() {
+fn every_kind_converts_to_the_json_of_go() {
     let corpus = corpus();
     let mut checked = 0;
     for kind in object_kinds() {
         let Some(entry) = corpus.get(&kind.key()) else { continue };
         let raw = RawObject::from_protobuf_body(&entry.pb, ManagedFields::Keep).unwrap();
         let mut found = (kind.to_value)(&raw).unwrap();
-        // The corpus spells Go's zero time, which has no JSON, as the epoch; there is nothing in the protobuf form.
+        // The corpus has the epoch for Go's zero time, which is absent in protobuf.
         if kind.kind == "PodDisruptionBudget" {
             found["status"]["disruptedPods"] = entry.json["status"]["disruptedPods"].clone();
         }
@@ -47,7 +47,7 @@ fn every_kind_becomes_the_json_that_go_wrote() {
 }
 
 #[test]
-fn kind_and_version_are_filled_in_but_never_replaced() {
+fn kind_and_version_are_added_but_never_replaced() {
     let cases = [
         (r#"{"metadata":{}}"#, "v1", "Pod"),
         (r#"{"apiVersion":"x/v1","kind":"Other","metadata":{}}"#, "x/v1", "Other"),
@@ -61,8 +61,8 @@ fn kind_and_version_are_filled_in_but_never_replaced() {
 }
 
 #[test]
-fn a_kind_without_codec_is_an_error_that_names_it() {
+fn kind_without_codec_is_an_error_with_its_name() {
     let raw = RawObject::from_protobuf_body(POD_PB, ManagedFields::Drop).unwrap();
     let error = raw.to_value_of(None, "example.com/v1", "Widget").unwrap_err();
-    assert_eq!(error.to_string(), "example.com/v1 Widget has no protobuf codec; ask for JSON at byte 0");
+    assert_eq!(error.to_string(), "example.com/v1 Widget has no protobuf codec: use JSON at byte 0");
 }

@@ -1,4 +1,4 @@
-//! Who asks: the `Authorization` of each request.
+//! Authentication: the `Authorization` header of each request.
 
 mod credential;
 pub(super) mod exec_plugin;
@@ -27,43 +27,43 @@ use crate::{Error, ErrorKind};
 /// A future that an [`AuthSource`] returns.
 pub type AuthFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<HeaderValue>, Error>> + Send + 'a>>;
 
-/// Gives each request its `Authorization`.
+/// A source of `Authorization` headers.
 pub trait AuthSource: Send + Sync + 'static {
-    /// The header's value, or none.
+    /// Returns the value of the header, or `None` to send none.
     fn authorization(&self) -> AuthFuture<'_>;
 
-    /// Told that the server did not accept this value; answers whether another try may fare better.
+    /// Reports that the server rejected this value. Returns whether a retry may succeed.
     fn rejected(&self, _used: Option<&HeaderValue>) -> bool {
         false
     }
 }
 
-/// The same `Authorization` for every request.
+/// A source that sends the same `Authorization` with every request.
 #[derive(Clone)]
 pub struct StaticAuth {
     header: Option<HeaderValue>,
 }
 
 impl StaticAuth {
-    /// None at all, as with client certificates.
+    /// Creates a source that sends no header, as with client certificates.
     pub fn none() -> Self {
         Self { header: None }
     }
 
-    /// A bearer token.
+    /// Creates a source that sends a bearer token.
     ///
     /// # Errors
     ///
-    /// If the token holds characters that no header may.
+    /// Returns an error if the token contains characters that are not allowed in a header.
     pub fn bearer(token: &str) -> Result<Self, Error> {
         Ok(Self { header: Some(bearer(token)?) })
     }
 
-    /// A user name and a password.
+    /// Creates a source that sends a user name and a password.
     ///
     /// # Errors
     ///
-    /// None in practice.
+    /// Never fails in practice, because base64 is always a valid header.
     pub fn basic(user: &str, password: &str) -> Result<Self, Error> {
         let value = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
         Ok(Self { header: Some(secret_header(&value, "password")?) })
@@ -76,16 +76,17 @@ impl AuthSource for StaticAuth {
     }
 }
 
-// Never prints the secret.
+// `Debug` never prints the secret.
 impl fmt::Debug for StaticAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.header.is_some() { "StaticAuth(set)" } else { "StaticAuth(none)" })
     }
 }
 
-/// A bearer token from a file that is replaced while the program runs, as a service account's is.
+/// A bearer token from a file that is replaced while the program runs, such as a service account's.
 ///
-/// Read again every minute, and when the server rejects it; while it cannot be read, the last token is used.
+/// The file is read every minute, and when the server rejects the token. While it cannot be read, the last token is
+/// used.
 pub struct TokenFileAuth {
     path: PathBuf,
     last: Mutex<Option<Read>>,
@@ -97,14 +98,14 @@ struct Read {
 }
 
 impl TokenFileAuth {
-    /// A token from this file; `initial` is used as long as the file cannot be read.
+    /// Creates a source that reads this file. `initial` is used while the file cannot be read.
     ///
     /// # Errors
     ///
-    /// If `initial` holds characters that no header may.
+    /// Returns an error if `initial` contains characters that are not allowed in a header.
     pub fn new(path: impl Into<PathBuf>, initial: Option<&str>) -> Result<Self, Error> {
         let last = match initial.filter(|token| !token.is_empty()) {
-            // Old enough to be read anew at once.
+            // Old enough that the first request reads the file.
             Some(token) => Some(Read { header: bearer(token)?, at: Instant::now() - REREAD_AFTER }),
             None => None,
         };
@@ -124,7 +125,7 @@ impl TokenFileAuth {
                 Ok(header)
             }
             (Err(error), Some(read)) => {
-                tracing::warn!(path = %self.path.display(), %error, "keeping the last token");
+                tracing::warn!(path = %self.path.display(), %error, "cannot read token file, using the last token");
                 read.at = Instant::now();
                 Ok(read.header.clone())
             }
@@ -133,10 +134,12 @@ impl TokenFileAuth {
     }
 
     fn read(&self) -> Result<HeaderValue, Error> {
-        let wrong = |what: &str| Error::new(ErrorKind::Auth, format!("token file {} {what}", self.path.display()));
-        let text = fs::read_to_string(&self.path).map_err(|error| wrong("cannot be read").with_source(error))?;
+        let wrong = |what: String| Error::new(ErrorKind::Auth, what);
+        let path = self.path.display();
+        let text = fs::read_to_string(&self.path)
+            .map_err(|error| wrong(format!("cannot read token file {path}")).with_source(error))?;
         match text.trim() {
-            "" => Err(wrong("is empty")),
+            "" => Err(wrong(format!("token file {path} is empty"))),
             token => bearer(token),
         }
     }
@@ -144,7 +147,7 @@ impl TokenFileAuth {
 
 impl AuthSource for TokenFileAuth {
     fn authorization(&self) -> AuthFuture<'_> {
-        // A few hundred bytes once a minute, from memory in practice: not worth another thread.
+        // The file has a few hundred bytes and is read once a minute, so a blocking read is cheap.
         Box::pin(std::future::ready(self.current().map(Some)))
     }
 
@@ -157,7 +160,7 @@ impl AuthSource for TokenFileAuth {
     }
 }
 
-// Never prints the secret.
+// `Debug` never prints the secret.
 impl fmt::Debug for TokenFileAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TokenFileAuth({})", self.path.display())
@@ -169,8 +172,9 @@ pub(in crate::client) fn bearer(token: &str) -> Result<HeaderValue, Error> {
 }
 
 pub(in crate::client) fn secret_header(value: &str, what: &str) -> Result<HeaderValue, Error> {
-    let mut header = HeaderValue::from_str(value)
-        .map_err(|_| Error::new(ErrorKind::Auth, format!("the {what} holds characters that no header may")))?;
+    let mut header = HeaderValue::from_str(value).map_err(|_| {
+        Error::new(ErrorKind::Auth, format!("{what} contains characters that are not allowed in a header"))
+    })?;
     header.set_sensitive(true);
     Ok(header)
 }
@@ -182,7 +186,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_file_is_read_again_after_a_minute_and_survives_a_gap() {
+    async fn token_file_is_reread_each_minute_and_may_be_missing_briefly() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "one\n").unwrap();
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rejected_token_is_tried_again_only_if_the_file_has_another() {
+    async fn rejected_token_is_retried_only_if_the_file_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "one").unwrap();
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_or_empty_token_file_is_an_error_that_names_it() {
+    async fn missing_or_empty_token_file_is_an_error_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let auth = TokenFileAuth::new(&path, None).unwrap();
@@ -225,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_printed() {
+    fn debug_and_errors_hide_secrets() {
         let auth = StaticAuth::bearer("s3cret").unwrap();
         assert!(!format!("{auth:?} {:?}", auth.header).contains("s3cret"));
         let error = StaticAuth::bearer("s3cret\n").unwrap_err();

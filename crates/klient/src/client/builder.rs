@@ -1,4 +1,4 @@
-//! What a client is made of.
+//! The builder of a client: its transport, credentials and settings.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -18,7 +18,7 @@ use crate::client::{
 };
 use crate::{Error, metrics::Registry};
 
-/// Sets up a [`Client`].
+/// A builder of a [`Client`].
 pub struct ClientBuilder {
     pub(in crate::client) inner: Inner,
 }
@@ -49,7 +49,7 @@ impl ClientBuilder {
         Self { inner }
     }
 
-    /// Sets who asks.
+    /// Sets the source of credentials.
     #[must_use]
     pub fn auth(mut self, auth: impl AuthSource) -> Self {
         self.inner.auth = Arc::new(auth);
@@ -66,46 +66,48 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets what comes before the path of every request, as `/k8s/clusters/a`.
+    /// Sets the prefix of the path of every request, such as `/k8s/clusters/a`.
     #[must_use]
     pub fn path_prefix(mut self, prefix: &str) -> Self {
         prefix.trim_end_matches('/').clone_into(&mut self.inner.path_prefix);
         self
     }
 
-    /// Sets a header that every request carries, unless it sets that header itself.
+    /// Sets a header of every request that does not set that header itself.
     #[must_use]
     pub fn header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
         self.inner.headers.append(name, value);
         self
     }
 
-    /// Sets the namespace to use where none is said.
+    /// Sets the namespace of requests that do not name one.
     #[must_use]
     pub fn default_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.inner.default_namespace = namespace.into();
         self
     }
 
-    /// Sets how long an answer may take to begin, and how long all but watches may take in all.
+    /// Sets the time limit for the head of a response, and for the whole request except watches.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.inner.timeout = timeout;
         self
     }
 
-    /// Has all objects travel as JSON. Protobuf is used where a kind has it otherwise.
+    /// Disables protobuf, so that all objects are sent and received as JSON.
+    ///
+    /// By default, protobuf is used for kinds that support it.
     #[must_use]
     pub fn json_only(mut self) -> Self {
         self.inner.protobuf = false;
         self
     }
 
-    /// Sets whether answers keep `metadata.managedFields`; they do not unless this says so, as `kubectl` does not show them.
+    /// Sets whether responses keep `metadata.managedFields`. By default, the fields are dropped.
     ///
-    /// Few read them, and they take half of the time and most of the memory of a typed object. Writing an object back
-    /// without them is safe: servers take an absent list for no change. Streams of raw objects have a setting of their
-    /// own, in their [`SplitOptions`](klient_proto::SplitOptions).
+    /// Few programs read managed fields, and they take half of the decode time and most of the memory of a typed
+    /// object. Writing an object back without them is safe: servers treat an absent list as no change. Streams of raw
+    /// objects have their own setting, in their [`SplitOptions`](klient_proto::SplitOptions).
     ///
     /// ```no_run
     /// # fn with_managers(client: klient::Client) -> klient::Client {
@@ -120,7 +122,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets whether the server may compress its answers; it may unless this says no.
+    /// Sets whether the server may compress its responses. It may by default.
     #[must_use]
     pub fn compression(mut self, wanted: bool) -> Self {
         let value = if wanted { "gzip" } else { "identity" };
@@ -128,13 +130,13 @@ impl ClientBuilder {
         self
     }
 
-    /// Limits how many requests are sent, retries included: so many per second, and so many at once after a pause.
+    /// Limits the rate of requests, retries included: so many per second, with bursts after a pause.
     ///
-    /// There is no limit otherwise. The start of a watch is not limited, as in client-go.
+    /// By default, there is no limit. The start of a watch is not limited, as in client-go.
     ///
     /// # Errors
     ///
-    /// If the limit would let nothing through.
+    /// Returns an error if the limit would allow no requests.
     #[doc(alias = "QPS")]
     #[doc(alias = "Burst")]
     pub fn rate_limit(mut self, per_second: f64, burst: u32) -> Result<Self, Error> {
@@ -142,7 +144,7 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// Sets who takes the server's warnings, each of them once; they are logged otherwise.
+    /// Sets the handler of the server's warnings, which receives each of them once. By default, they are logged.
     ///
     /// ```no_run
     /// # fn set_up() -> Result<(), klient::Error> {
@@ -159,25 +161,25 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets where requests are counted; in [`Registry::global`] otherwise.
+    /// Sets the registry of request metrics; [`Registry::global`] by default.
     #[must_use]
     pub fn metrics(mut self, registry: &Registry) -> Self {
         self.inner.metrics = Arc::new(ClientMetrics::new(registry.clone(), self.inner.metrics.host().to_owned()));
         self
     }
 
-    /// Sets the name of the server in metrics and `Debug`.
+    /// Sets the name of the server in metrics and `Debug` output.
     #[must_use]
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.inner.metrics = Arc::new(ClientMetrics::new(self.inner.metrics.registry().clone(), host.into()));
         self
     }
 
-    /// The client.
+    /// Builds the client.
     pub fn build(self) -> Client {
         Client { inner: Arc::new(self.inner) }
     }
 }
 
-/// Servers give up after a minute themselves.
+/// Servers themselves time out after 60 seconds.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(75);

@@ -4,9 +4,9 @@ pub(super) mod generated;
 
 use crate::client::Client;
 
-/// Gives the verbs on every built-in kind, by group and version.
+/// The verbs of every built-in kind, by group and version.
 ///
-/// A namespace that is empty means all of them, as in client-go.
+/// An empty namespace means all namespaces, as in client-go.
 ///
 /// ```no_run
 /// use klient::{Client, Clientset};
@@ -26,18 +26,18 @@ pub struct Clientset {
 }
 
 impl Clientset {
-    /// All kinds of a server.
+    /// Creates a clientset for the server of `client`.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// The client that they are asked for through.
+    /// Returns the client that sends the requests.
     pub fn client(&self) -> &Client {
         &self.client
     }
 }
 
-/// Writes one group and version: its accessor, its struct and the accessors of its kinds.
+/// Defines one group and version: its accessor, its struct and the accessors of its kinds.
 macro_rules! group_versions {
     ($(
         $(#[$version_cfg:meta])?
@@ -46,21 +46,21 @@ macro_rules! group_versions {
         }
     )*) => {
         impl super::Clientset {$(
-            #[doc = concat!("Kinds of `", $api_version, "`.")]
+            #[doc = concat!("Returns the kinds of `", $api_version, "`.")]
             $(#[$version_cfg])?
             pub fn $accessor(&self) -> $name {
                 $name { source: self.client.clone() }
             }
         )*}
         impl crate::informer::InformerFactory {$(
-            #[doc = concat!("Informers of kinds of `", $api_version, "`.")]
+            #[doc = concat!("Returns the informers of `", $api_version, "`.")]
             $(#[$version_cfg])?
             pub fn $accessor(&self) -> $name<Self> {
                 $name { source: self.clone() }
             }
         )*}
         $(
-            #[doc = concat!("Kinds of `", $api_version, "`.")]
+            #[doc = concat!("The kinds of `", $api_version, "`.")]
             $(#[$version_cfg])?
             #[derive(Clone, Debug)]
             pub struct $name<S = crate::client::Client> {
@@ -76,8 +76,8 @@ macro_rules! group_versions {
             $(#[$version_cfg])?
             impl $name<crate::informer::InformerFactory> {$(
                 $(#[$kind_cfg])?
-                #[doc = concat!("The informer of [`", stringify!($kind), "`].")]
-                // So that only crates that call it compile an informer of this kind.
+                #[doc = concat!("Returns the informer of [`", stringify!($kind), "`].")]
+                // Inlined, so that only crates that call it compile an informer of this kind.
                 #[inline]
                 pub fn $plural(&self) -> crate::informer::SharedInformer<$kind> {
                     self.source.$scope()
@@ -86,7 +86,7 @@ macro_rules! group_versions {
         )*
     };
     (@namespaced $plural:ident $kind:path) => {
-        #[doc = concat!("[`", stringify!($kind), "`] in a namespace; in all of them if it is empty.")]
+        #[doc = concat!("Returns the verbs of [`", stringify!($kind), "`] in a namespace, or in all namespaces if it is empty.")]
         pub fn $plural(&self, namespace: &str) -> crate::client::Api<$kind> {
             crate::client::Api::in_namespace(self.source.clone(), namespace)
         }
@@ -107,17 +107,17 @@ mod tests {
     use super::*;
     use crate::client::http::transport::{SendFuture, Transport};
 
-    struct Nowhere;
+    struct NoTransport;
 
-    impl Transport for Nowhere {
+    impl Transport for NoTransport {
         fn send(&self, _: http::Request<bytes::Bytes>) -> SendFuture<'_> {
             Box::pin(std::future::pending())
         }
     }
 
     #[test]
-    fn accessors_know_their_kind_and_place() {
-        let clientset = Clientset::new(Client::builder(Nowhere).build());
+    fn accessors_return_the_right_kind_and_namespace() {
+        let clientset = Clientset::new(Client::builder(NoTransport).build());
         let deployments = clientset.apps_v1().deployments("shop");
         assert_eq!(deployments.resource(), &ApiResource::of::<k8s_openapi::api::apps::v1::Deployment>());
         assert_eq!(deployments.target(), &Target::Namespace("shop".to_owned()));

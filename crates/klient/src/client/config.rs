@@ -1,7 +1,7 @@
-//! The settings that a client is made from, resolved: nothing refers to a kubeconfig any more.
+//! The resolved settings of a client, independent of any kubeconfig.
 //!
-//! Whatever can be checked without talking to a server has been: files are readable, certificates look like some, and
-//! credentials are never there for a server that is reached in clear text.
+//! Everything that can be checked without a server is checked here: files are readable, certificates are PEM, and
+//! credentials are never sent to a server without TLS.
 //! In client-go: `rest.Config`, and the deferred loading of `tools/clientcmd`.
 
 mod checks;
@@ -35,7 +35,7 @@ pub use self::{
 use self::{environment::Environment, secret::without_userinfo};
 use crate::{Error, ErrorKind};
 
-/// How to reach a cluster, and as whom.
+/// The address of a cluster, and how to authenticate to it.
 ///
 /// ```no_run
 /// use klient::client::config::Config;
@@ -48,34 +48,34 @@ use crate::{Error, ErrorKind};
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
-    /// Address of the server. A path in it goes before the API's own.
+    /// The address of the server. A path in it is a prefix of every request's path.
     pub server: Uri,
-    /// Namespace of requests that do not name one.
+    /// The namespace of requests that do not name one.
     pub namespace: String,
-    /// How to trust the server, and which certificate to show it.
+    /// The trusted certificate authorities, and the client certificate.
     pub tls: Tls,
-    /// How to prove who asks.
+    /// The credentials.
     pub credentials: Credentials,
-    /// Whom to act as.
+    /// The user to impersonate.
     pub impersonation: Option<Impersonation>,
-    /// The proxy for all requests; the environment decides unless told otherwise.
+    /// The proxy for all requests; taken from the environment by default.
     pub proxy: Proxy,
-    /// Speaks HTTP/1.1 only. So does a client that is made while the variable `DISABLE_HTTP2` is set, as with client-go.
+    /// Whether to use HTTP/1.1 only. Setting the variable `DISABLE_HTTP2` has the same effect, as in client-go.
     pub disable_http2: bool,
-    /// Limit for one request from start to end, watches excepted; 75 s without one, as servers give up after 60 s.
+    /// The time limit of one request, except watches; 75 s if not set, because servers time out after 60 s.
     pub request_timeout: Option<Duration>,
-    /// Limit for making a connection.
+    /// The time limit for opening a connection.
     pub connect_timeout: Duration,
-    /// Asks the server not to compress its answers.
+    /// Whether the server must not compress its responses.
     pub disable_compression: bool,
-    /// What the client calls itself.
+    /// The `User-Agent` header.
     pub user_agent: String,
 }
 
 impl Config {
-    /// Settings for the server at that address, with nothing else said.
+    /// Creates the settings for the server at that address, with defaults for everything else.
     ///
-    /// Without a scheme it is `http`; of the parts after the path nothing is kept.
+    /// Without a scheme, `http` is used. A query or a fragment is dropped.
     ///
     /// ```
     /// use klient::client::config::Config;
@@ -87,7 +87,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If it is neither a URL nor a host with or without a port.
+    /// Returns an error if the address is neither a URL nor a host with an optional port.
     pub fn new(server: &str) -> Result<Self, Error> {
         Self::for_server(server, false)
     }
@@ -115,53 +115,56 @@ impl Config {
         }
     }
 
-    /// Finds the settings as programs made with client-go do.
+    /// Loads the configuration from the environment, as programs built with client-go do.
     ///
     /// 1. The files that `KUBECONFIG` lists, merged; or else `~/.kube/config`. Any of them may be missing.
-    /// 2. If they say nothing about a cluster: the service account of the pod that this runs in.
+    /// 2. If they configure no cluster: the service account of the pod that this process runs in.
     ///
-    /// The namespace is the context's; without one, in a pod, that of `POD_NAMESPACE` or of the service account;
-    /// else `default`.
+    /// The namespace is the context's. Without one, in a pod, it is that of `POD_NAMESPACE` or of the service account;
+    /// otherwise `default`.
     ///
     /// # Errors
     ///
-    /// If there is neither; or if a file cannot be read or is wrong, even in a pod. The message names file and field.
+    /// Returns an error if there is no configuration, or if a file cannot be read or is invalid, even in a pod. The
+    /// message names the file and the field.
     #[doc(alias = "NewNonInteractiveDeferredLoadingClientConfig")]
     #[doc(alias = "BuildConfigFromFlags")]
     pub fn infer() -> Result<Self, Error> {
         Self::load(&KubeconfigFiles::from_env(), &Overrides::default())
     }
 
-    /// As [`infer`](Self::infer), with these files and overrides: what a command line tool wants.
+    /// Loads the configuration as [`infer`](Self::infer) does, from these files and with overrides such as command line
+    /// flags.
     ///
-    /// In a pod, a server, a token or a token file, a certificate authority, a namespace and a timeout override.
+    /// In a pod, only a server, a token or a token file, a certificate authority, a namespace and a timeout are
+    /// overridden.
     ///
     /// # Errors
     ///
-    /// As [`infer`](Self::infer).
+    /// Returns the errors of [`infer`](Self::infer).
     pub fn load(files: &KubeconfigFiles, overrides: &Overrides) -> Result<Self, Error> {
         Self::load_in(&Environment::of_process(), files, overrides)
     }
 
-    /// Settings for one context of a kubeconfig: the current one, unless overridden.
+    /// Resolves one context of a kubeconfig: the current one, unless overridden.
     ///
     /// The namespace is the context's, or else `default`.
     ///
     /// # Errors
     ///
-    /// If no cluster is chosen, or if what is chosen is missing or wrong. The message names all problems, each with
-    /// file and field.
+    /// Returns an error if no cluster is selected, or if the selected entries are missing or invalid. The message names
+    /// all problems, each with file and field.
     #[doc(alias = "RESTConfigFromKubeConfig")]
     pub fn from_kubeconfig(kubeconfig: &Kubeconfig, overrides: &Overrides) -> Result<Self, Error> {
         let config = resolve::resolve(kubeconfig, overrides, || DEFAULT_NAMESPACE.to_owned())?;
-        config.ok_or_else(|| Error::new(ErrorKind::Config, resolve::nothing_chosen(kubeconfig)))
+        config.ok_or_else(|| Error::new(ErrorKind::Config, resolve::nothing_selected(kubeconfig)))
     }
 
-    /// Settings from the service account of the pod that this runs in.
+    /// Loads the service account of the pod that this process runs in.
     ///
     /// # Errors
     ///
-    /// If this is not a pod, or has no service account; the message says what is missing.
+    /// Returns an error if this is not a pod or has no service account. The message names the missing part.
     #[doc(alias = "InClusterConfig")]
     pub fn in_cluster() -> Result<Self, Error> {
         in_cluster::config(&Environment::of_process(), &Overrides::default())
@@ -182,12 +185,12 @@ impl Config {
                 .map(|path| format!("{}{}", path.display(), if path.exists() { "" } else { " (missing)" }))
                 .collect();
             let looked = if looked.is_empty() { "no file".to_owned() } else { looked.join(", ") };
-            let nothing = resolve::nothing_chosen(&kubeconfig);
+            let nothing = resolve::nothing_selected(&kubeconfig);
             Error::new(ErrorKind::Config, format!("no configuration: {nothing} (kubeconfig: {looked}); {error}"))
         })
     }
 
-    /// Whether the server is reached over TLS.
+    /// Returns whether the server is reached over TLS.
     #[doc(alias = "IsConfigTransportTLS")]
     pub fn uses_tls(&self) -> bool {
         self.server.scheme() == Some(&http::uri::Scheme::HTTPS)
@@ -200,77 +203,77 @@ impl Config {
         self
     }
 
-    /// Sets how to trust the server, and which certificate to show it.
+    /// Sets the trusted certificate authorities and the client certificate.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = tls;
         self
     }
 
-    /// Sets how to prove who asks.
+    /// Sets the credentials.
     #[must_use]
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = credentials;
         self
     }
 
-    /// Sets whom to act as.
+    /// Sets the user to impersonate.
     #[must_use]
     pub fn impersonation(mut self, impersonation: Impersonation) -> Self {
         self.impersonation = Some(impersonation);
         self
     }
 
-    /// Sets the proxy for all requests. The environment does not matter then.
+    /// Sets the proxy for all requests and ignores the environment.
     #[must_use]
     pub fn proxy(mut self, proxy: Uri) -> Self {
         self.proxy = Proxy::Via(proxy);
         self
     }
 
-    /// Uses no proxy, whatever the environment says.
+    /// Uses no proxy and ignores the environment.
     #[must_use]
     pub fn no_proxy(mut self) -> Self {
         self.proxy = Proxy::Direct;
         self
     }
 
-    /// Sets whether to speak HTTP/1.1 only.
+    /// Sets whether to use HTTP/1.1 only.
     #[must_use]
     pub fn disable_http2(mut self, disable: bool) -> Self {
         self.disable_http2 = disable;
         self
     }
 
-    /// Sets the limit for one request.
+    /// Sets the time limit of one request.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = Some(timeout);
         self
     }
 
-    /// Sets the limit for making a connection.
+    /// Sets the time limit for opening a connection.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets whether to ask the server not to compress its answers.
+    /// Sets whether the server must not compress its responses.
     #[must_use]
     pub fn disable_compression(mut self, disable: bool) -> Self {
         self.disable_compression = disable;
         self
     }
 
-    /// Sets what the client calls itself.
+    /// Sets the `User-Agent` header.
     #[must_use]
     pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
         self.user_agent = user_agent.into();
         self
     }
 
-    /// The same server and trust, as nobody.
+    /// Returns a copy of this configuration without credentials.
     #[doc(alias = "AnonymousClientConfig")]
     #[must_use]
     pub fn anonymous(mut self) -> Self {
@@ -281,16 +284,16 @@ impl Config {
     }
 }
 
-/// The program's name, the system it runs on, and this crate.
+/// Returns the program's name, the system it runs on, and the version of this crate.
 ///
-/// A server takes what is before the first slash for the field manager of writes that name none: that is the program's
-/// name, as with client-go. Its version is not known here.
+/// A server uses the part before the first slash as the field manager of writes that name none. That is the program's
+/// name, as with client-go. The program's version is not known here.
 fn default_user_agent() -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
     let program: String = program.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.+".contains(*c)).collect();
     let program = if program.is_empty() { "unknown" } else { &program };
-    // By Go's names, so that logs and metrics of servers tell one system by one name.
+    // Go's names, so that logs and metrics of servers use one name per system.
     let os = match std::env::consts::OS {
         "macos" => "darwin",
         other => other,

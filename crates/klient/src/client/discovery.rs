@@ -1,8 +1,8 @@
-//! What a server offers: its groups, versions and resources.
+//! Discovery: the groups, versions and resources that a server serves.
 //!
-//! Asked for in the form that has everything in two documents; a server that does not know it is asked for one document
-//! per group version instead, a few at a time. An aggregated server that is down takes its own group versions with it and
-//! nothing else: they are listed as failures. In client-go: `discovery`.
+//! The aggregated format has everything in two documents. A server without it gets one request per group version, a few
+//! at a time. An aggregated server that is down affects only its own group versions, which are listed as failures.
+//! In client-go: `discovery`.
 
 mod aggregated;
 mod apis;
@@ -32,7 +32,7 @@ use self::document::Document;
 use crate::client::Client;
 use crate::{Error, ErrorKind};
 
-/// Asks a server what it offers, each time anew; see [`CachedDiscovery`] for one that remembers.
+/// A client of a server's discovery API that caches nothing. [`CachedDiscovery`] does.
 ///
 /// ```no_run
 /// use klient::{Client, client::discovery::DiscoveryClient};
@@ -43,7 +43,7 @@ use crate::{Error, ErrorKind};
 ///     println!("{} {}", served.resource.group_version(), served.resource.plural);
 /// }
 /// for failure in &apis.failures {
-///     eprintln!("not known: {failure}");
+///     eprintln!("unavailable: {failure}");
 /// }
 /// # Ok(())
 /// # }
@@ -54,7 +54,7 @@ pub struct DiscoveryClient {
     accept: &'static str,
 }
 
-/// The two documents that everything is under.
+/// The two root documents of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
     /// The core group.
@@ -63,22 +63,22 @@ enum Root {
     Named,
 }
 
-/// What is under one of the roots.
+/// The groups and failures under one root.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RootApis {
-    /// The tag of the document, if it has everything in it.
+    /// The ETag of the document, if it is aggregated.
     etag: Option<String>,
     groups: Vec<Arc<ApiGroup>>,
     failures: Vec<DiscoveryFailure>,
 }
 
 impl DiscoveryClient {
-    /// Asks the server of that client.
+    /// Creates a client for the server of `client`.
     pub fn new(client: Client) -> Self {
         Self { client, accept: media_type::ACCEPT_DISCOVERY }
     }
 
-    /// Asks in the old form only, for servers whose new form is wrong.
+    /// Uses only the unaggregated format, for servers whose aggregated format is wrong.
     #[must_use]
     #[doc(alias = "UseLegacyDiscovery")]
     pub fn legacy(mut self) -> Self {
@@ -86,42 +86,42 @@ impl DiscoveryClient {
         self
     }
 
-    /// Everything that the server offers. Group versions that cannot be learnt are
-    /// [failures](ServerApis::failures) in the result and no error.
+    /// Returns all groups, versions and resources. Group versions that cannot be read are
+    /// [failures](ServerApis::failures) in the result, not errors.
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked, or its answer not be read.
+    /// Returns an error if a request fails or a response cannot be decoded.
     #[doc(alias = "ServerGroupsAndResources")]
     pub async fn apis(&self) -> Result<ServerApis, Error> {
         let (core, named) = tokio::try_join!(self.root(Root::Core, None), self.root(Root::Named, None))?;
         Ok(merged(core.as_ref(), named.as_ref()))
     }
 
-    /// What one version of a group offers.
+    /// Returns the resources of one group version.
     ///
     /// # Errors
     ///
-    /// If it is not served, cannot be asked for, or cannot be read.
+    /// Returns an error if the group version is not served, if the request fails, or if the response cannot be decoded.
     #[doc(alias = "ServerResourcesForGroupVersion")]
     pub async fn resources(&self, version: &GroupVersion) -> Result<ApiGroupVersion, Error> {
         resources(&self.client, version.clone()).await
     }
 
-    /// The version of the server itself.
+    /// Returns the version of the server itself.
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked, or its answer not be read.
+    /// Returns an error if the request fails or the response cannot be decoded.
     pub async fn server_version(&self) -> Result<Info, Error> {
         Document::fetch(&self.client, "/version", media_type::JSON).await?.json()
     }
 
-    /// The groups under a root; nothing if its document still has that tag.
+    /// Returns the groups under a root, or `None` if its document still has that ETag.
     async fn root(&self, root: Root, etag: Option<&str>) -> Result<Option<RootApis>, Error> {
         let path = root.path();
         let asked = match Document::fetch_changed(&self.client, path, self.accept, etag).await {
-            // A server that takes the list of forms as a whole.
+            // The server does not split the list of accepted formats.
             Err(error) if error.status().is_some_and(Status::is_not_acceptable) && self.accept != media_type::JSON => {
                 Document::fetch(&self.client, path, media_type::JSON).await.map(Some)
             }
@@ -130,11 +130,11 @@ impl DiscoveryClient {
         let document = match asked {
             Ok(Some(document)) => document,
             Ok(None) => return Ok(None),
-            // A server of one aggregated API has no core group; others hide it.
+            // A server of one aggregated API has no core group; others do not permit access to it.
             Err(error) if root == Root::Core && (error.is_not_found() || error.is_forbidden()) => {
                 return Ok(Some(RootApis::default()));
             }
-            Err(error) => return Err(error.context(format!("cannot read the server's APIs at {path}"))),
+            Err(error) => return Err(error.context(format!("cannot read the API groups at {path}"))),
         };
         self.read(&document).await.map(Some)
     }
@@ -152,42 +152,42 @@ impl DiscoveryClient {
                 groups.into_iter().map(legacy::Group::group_versions).collect()
             }
             other => {
-                let what = format!("an object of kind {other:?} is no list of APIs");
+                let what = format!("expected a list of API groups, found kind {other:?}");
                 return Err(document.malformed().with_source(Error::new(ErrorKind::Decode, what)));
             }
         };
         Ok(self.one_by_one(groups).await)
     }
 
-    /// Asks for each group version, a few at a time, and keeps their order.
+    /// Requests each group version, a few at a time, and preserves their order.
     async fn one_by_one(&self, groups: Vec<Vec<GroupVersion>>) -> RootApis {
         let mut waiting = groups.iter().flatten().cloned().enumerate();
-        let mut answers: Vec<Option<Result<ApiGroupVersion, Error>>> = Vec::new();
-        answers.resize_with(groups.iter().map(Vec::len).sum(), || None);
-        // Dropping the set ends what it runs.
+        let mut results: Vec<Option<Result<ApiGroupVersion, Error>>> = Vec::new();
+        results.resize_with(groups.iter().map(Vec::len).sum(), || None);
+        // Dropping the set cancels its tasks.
         let mut running = JoinSet::new();
         loop {
             while running.len() < AT_ONCE
-                && let Some((place, version)) = waiting.next()
+                && let Some((index, version)) = waiting.next()
             {
                 let client = self.client.clone();
-                running.spawn(async move { (place, resources(&client, version).await) });
+                running.spawn(async move { (index, resources(&client, version).await) });
             }
             match running.join_next().await {
-                Some(Ok((place, answer))) => answers[place] = Some(answer),
-                // A task that panicked: its place stays empty, and is a failure below.
+                Some(Ok((index, result))) => results[index] = Some(result),
+                // The task panicked: its slot stays empty and becomes a failure below.
                 Some(Err(_)) => {}
                 None => break,
             }
         }
-        let mut answers = answers.into_iter();
+        let mut results = results.into_iter();
         let mut root = RootApis::default();
         for group in groups {
             let mut versions = Vec::with_capacity(group.len());
             let name = group.first().map(|version| version.group.to_string()).unwrap_or_default();
             for version in group {
-                match answers.next().flatten() {
-                    Some(Ok(answer)) => versions.push(answer),
+                match results.next().flatten() {
+                    Some(Ok(version)) => versions.push(version),
                     Some(Err(error)) => root.failures.push(DiscoveryFailure::new(version, &error)),
                     None => root.failures.push(DiscoveryFailure::stale(version)),
                 }
@@ -223,7 +223,7 @@ async fn resources(client: &Client, version: GroupVersion) -> Result<ApiGroupVer
     Ok(document.json::<legacy::ResourceList>()?.read(version))
 }
 
-/// Both roots as one.
+/// Merges the groups of both roots.
 fn merged(core: Option<&RootApis>, named: Option<&RootApis>) -> ServerApis {
     let roots = || [core, named].into_iter().flatten();
     ServerApis {
@@ -232,5 +232,5 @@ fn merged(core: Option<&RootApis>, named: Option<&RootApis>) -> ServerApis {
     }
 }
 
-/// Enough to be quick, few enough to leave a server room for others.
+/// The number of concurrent requests: fast, and without overloading the server.
 const AT_ONCE: usize = 16;

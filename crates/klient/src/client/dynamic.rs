@@ -4,7 +4,7 @@ use klient_core::{ApiResource, DynamicObject, Target};
 
 use crate::client::{Api, Client};
 
-/// Gives the verbs on any kind, by its [`ApiResource`].
+/// The verbs of any kind, by its [`ApiResource`].
 ///
 /// ```no_run
 /// use klient::{Client, client::DynamicClient, resource::{ApiResource, GroupVersionKind, Scope}};
@@ -24,17 +24,17 @@ pub struct DynamicClient {
 }
 
 impl DynamicClient {
-    /// Kinds of a server.
+    /// Creates a client for the server of `client`.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// Objects in a namespace; in all of them if it is empty.
+    /// Returns the verbs of a resource in a namespace, or in all namespaces if it is empty.
     pub fn in_namespace(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
         self.at(resource, Target::in_namespace(namespace))
     }
 
-    /// Objects in all namespaces, or of a kind that has none.
+    /// Returns the verbs of a resource in all namespaces, or of a cluster-scoped resource.
     pub fn all(&self, resource: &ApiResource) -> Api<DynamicObject> {
         self.at(resource, Target::AllNamespaces)
     }

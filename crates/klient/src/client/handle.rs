@@ -1,4 +1,4 @@
-//! `Client`: the handle to an API server. All clones share connections and credentials.
+//! `Client`: a handle to an API server. All clones share connections and credentials.
 
 use std::{
     fmt,
@@ -51,9 +51,9 @@ pub(super) struct Inner {
     pub(super) timeout: Duration,
     pub(super) protobuf: bool,
     pub(super) managed_fields: ManagedFields,
-    /// Set once the server has refused a body for being protobuf.
+    /// Whether the server has rejected a protobuf body.
     pub(super) protobuf_refused: Arc<AtomicBool>,
-    /// Set once a watch was asked for initial events and did not send them.
+    /// Whether a watch requested initial events and the server did not send them.
     pub(super) watch_list_lacking: Arc<AtomicBool>,
     pub(super) throttle: Option<Arc<Throttle>>,
     pub(super) warnings: Arc<Warnings>,
@@ -61,12 +61,12 @@ pub(super) struct Inner {
 }
 
 impl Client {
-    /// A client over a transport, to be set up further.
+    /// Returns a builder of a client over a transport.
     pub fn builder(transport: impl Transport) -> ClientBuilder {
         ClientBuilder::new(Arc::new(transport))
     }
 
-    /// Creates a client of a server in the same process, from a function that answers requests.
+    /// Creates a client of a server in the same process, from a function that handles requests.
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -85,7 +85,7 @@ impl Client {
         Self::builder(FnTransport::new(service)).build()
     }
 
-    /// A client with other settings that shares this one's connections and credentials.
+    /// Returns a builder of a client with other settings that shares this client's connections and credentials.
     ///
     /// ```no_run
     /// # fn patient(client: klient::Client) -> klient::Client {
@@ -96,25 +96,25 @@ impl Client {
         ClientBuilder::of(Inner::clone(&self.inner))
     }
 
-    /// Requests part by part: any verb on any path.
+    /// Returns a client that builds requests part by part, for any verb on any path.
     pub fn rest(&self) -> RestClient {
         RestClient::new(self.clone())
     }
 
-    /// The namespace to use where none is said.
+    /// Returns the namespace of requests that do not name one.
     pub fn default_namespace(&self) -> &str {
         &self.inner.default_namespace
     }
 
-    /// Sends a request and returns the answer, if it is a success. Its body streams in, decompressed.
+    /// Sends a request and returns a successful response, whose body is streamed and decompressed.
     ///
     /// # Errors
     ///
-    /// The server's [`Status`](klient_core::Status) as an error, or why there is no answer.
+    /// Returns the server's [`Status`](klient_core::Status) as an error, or the reason why there is no response.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the request; the server may have done it already.
+    /// Dropping the future cancels the request. The server may have executed it already.
     pub async fn send(&self, request: http::Request<Vec<u8>>) -> Result<http::Response<Body>, Error> {
         let response = self.exchange(request).await?;
         if response.status().is_success() {
@@ -123,43 +123,43 @@ impl Client {
         Err(response::error(response, self.timeout()).await)
     }
 
-    /// Whether objects travel as protobuf where they can.
+    /// Returns whether objects are sent and received as protobuf if their kind supports it.
     pub(super) fn prefers_protobuf(&self) -> bool {
         self.inner.protobuf
     }
 
-    /// Whether the server may take objects as protobuf.
+    /// Returns whether request bodies may be protobuf.
     pub(super) fn sends_protobuf(&self) -> bool {
         self.inner.protobuf && !self.inner.protobuf_refused.load(Ordering::Relaxed)
     }
 
-    /// Remembers that the server takes no protobuf, so that the next write does not try.
+    /// Records that the server rejects protobuf, so that later writes use JSON.
     pub(super) fn protobuf_was_refused(&self) {
         self.inner.protobuf_refused.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server is not known to lack initial events in watches.
+    /// Returns whether the server may support initial events in watches.
     pub(crate) fn offers_watch_list(&self) -> bool {
         !self.inner.watch_list_lacking.load(Ordering::Relaxed)
     }
 
-    /// Remembers, for all handles, that the server lacks initial events in watches.
+    /// Records, for all handles, that the server does not support initial events in watches.
     pub(crate) fn lacks_watch_list(&self) {
         self.inner.watch_list_lacking.store(true, Ordering::Relaxed);
     }
 
-    /// Whether typed responses keep `metadata.managedFields`.
+    /// Returns whether typed responses keep `metadata.managedFields`.
     pub(super) fn managed_fields(&self) -> ManagedFields {
         self.inner.managed_fields
     }
 
-    /// How long a call other than a watch may take.
+    /// Returns the time limit of a call other than a watch.
     pub(super) fn timeout(&self) -> Duration {
         self.inner.timeout
     }
 }
 
-// Never prints headers: they may hold secrets.
+// `Debug` never prints headers, because they may contain secrets.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")

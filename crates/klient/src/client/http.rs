@@ -1,6 +1,6 @@
-//! How requests travel: the transport and its hooks, retries, limits, and what servers say beside the response.
+//! HTTP: the transport and layers around it, retries, rate limits, and the server's warnings.
 //!
-//! [`Transport`] is the seam: [`HttpTransport`] is the real one, [`FnTransport`] answers from a function.
+//! [`Transport`] is the interface: [`HttpTransport`] connects to a server, [`FnTransport`] calls a function.
 
 pub(super) mod body;
 pub(super) mod exchange;

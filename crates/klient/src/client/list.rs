@@ -1,4 +1,4 @@
-//! Lists: objects as they arrive. Step 2 of an object's way.
+//! Lists: objects as they arrive. Step 2 of an object's path.
 
 use std::{
     any::Any,
@@ -17,41 +17,44 @@ use klient_core::{DynamicObject, Resource, TypeMeta};
 use klient_proto::{ListEnd, ListSplitter, RawObject, SplitOptions};
 use tokio::time::{Instant, Sleep};
 
-use crate::client::{http::body::Body, http::response, http::response::Form};
+use crate::client::{http::body::Body, http::response, http::response::Encoding};
 use crate::{Error, ErrorKind};
 
-/// The objects of one list, as they arrive. Neither the body nor the list is ever held whole.
+/// The objects of one list, as they arrive. Neither the body nor the list is ever in memory as a whole.
 ///
-/// A stream of decoded objects; [`next_raw`](Self::next_raw) gives them in wire form. Dropping it ends the list.
+/// It is a stream of decoded objects; [`next_raw`](Self::next_raw) returns them in wire format. Dropping it cancels the
+/// request.
 pub struct ListStream<K> {
     body: Body,
     splitter: Option<ListSplitter>,
     ready: VecDeque<Result<RawObject, Error>>,
     end: Option<ListEnd>,
-    /// What the objects are, for those that do not say.
+    /// The type of the objects, for items that do not contain it.
     types: Option<TypeMeta>,
-    /// The first bytes, until they turn out to be those of a list.
+    /// The first bytes, until they are known to be those of a list.
     first: Option<Bytes>,
     code: StatusCode,
-    form: Form,
+    encoding: Encoding,
     silence: Duration,
-    /// When to give the server up.
+    /// The end of the wait for more data.
     deadline: Pin<Box<Sleep>>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource> ListStream<K> {
-    /// Splits the body of an answer; a server that sends nothing for so long is given up.
+    /// Splits the body of a response. A server that sends nothing for this long is an error.
     pub(in crate::client) fn new(
         response: http::Response<Body>,
         options: SplitOptions,
         silence: Duration,
     ) -> Result<Self, Error> {
-        let (code, form) = (response.status(), Form::of(&response));
-        let splitter = match form {
-            Form::Protobuf => ListSplitter::protobuf(options),
-            Form::Json => ListSplitter::json(options),
-            Form::Other => return Err(Error::new(ErrorKind::Decode, "the answer is neither protobuf nor JSON")),
+        let (code, encoding) = (response.status(), Encoding::of(&response));
+        let splitter = match encoding {
+            Encoding::Protobuf => ListSplitter::protobuf(options),
+            Encoding::Json => ListSplitter::json(options),
+            Encoding::Other => {
+                return Err(Error::new(ErrorKind::Decode, "cannot decode response: expected protobuf or JSON"));
+            }
         };
         Ok(Self {
             body: response.into_body(),
@@ -61,25 +64,26 @@ impl<K: Resource> ListStream<K> {
             types: None,
             first: None,
             code,
-            form,
+            encoding,
             silence,
             deadline: Box::pin(tokio::time::sleep(silence)),
             kind: PhantomData,
         })
     }
 
-    /// Sets what the objects are.
+    /// Sets the type of the objects.
     pub(in crate::client) fn items(mut self, types: Option<TypeMeta>) -> Self {
         self.types = types;
         self
     }
 
-    /// The next object, decoded; `None` after the last.
+    /// Returns the next decoded object, or `None` after the last one.
     ///
     /// # Errors
     ///
-    /// An object that cannot be read is an error, and the next call goes on; a broken connection, a malformed list, or
-    /// a server that falls silent is an error after which there are no more objects, and no [`end`](Self::end).
+    /// Returns an error if an object cannot be decoded; the next call then continues with the next object. A broken
+    /// connection, a malformed list or a server that stops sending is an error after which there are no more objects
+    /// and no [`end`](Self::end).
     ///
     /// # Cancel safety
     ///
@@ -88,24 +92,24 @@ impl<K: Resource> ListStream<K> {
         Some(self.next_raw().await?.and_then(|object| self.decode(&object)))
     }
 
-    /// The next object in wire form; otherwise as [`next`](Self::next).
+    /// Returns the next object in wire format; otherwise like [`next`](Self::next).
     pub async fn next_raw(&mut self) -> Option<Result<RawObject, Error>> {
         std::future::poll_fn(|context| self.poll_raw(context)).await
     }
 
-    /// What a list says of itself, its version and where the next page begins; once the last object was given out.
+    /// Returns the list's metadata, with its version and the token of the next page, once the last object was returned.
     pub fn end(&mut self) -> Option<ListEnd> {
         self.end.take()
     }
 
-    /// Whether the list broke off: there is nothing more to come, and the end did not.
+    /// Returns whether the list ended prematurely.
     pub(in crate::client) fn is_broken(&self) -> bool {
         self.splitter.is_none() && self.end.is_none() && self.ready.is_empty()
     }
 
     fn decode(&self, object: &RawObject) -> Result<K, Error> {
         let mut object: K = response::decode(object)?;
-        // A kind known at run time is nowhere else but in the object, which could not be written back without it.
+        // An object of a kind known at run time could not be written back without its type.
         if let Some(types) = &self.types
             && let Some(object) = (&mut object as &mut dyn Any).downcast_mut::<DynamicObject>()
         {
@@ -114,10 +118,10 @@ impl<K: Resource> ListStream<K> {
         Ok(object)
     }
 
-    /// The failure that a server tells with the code of a success, if it is one.
+    /// Returns the failure that a server reports with a success code, if it is one.
     fn status(&self) -> Option<Error> {
-        let body = self.first.as_ref().filter(|body| response::is_status(self.form, body))?;
-        Some(response::status(self.code, self.form, body)).filter(|status| !status.is_success()).map(Error::from)
+        let body = self.first.as_ref().filter(|body| response::is_status(self.encoding, body))?;
+        Some(response::status(self.code, self.encoding, body)).filter(|status| !status.is_success()).map(Error::from)
     }
 
     fn poll_raw(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RawObject, Error>>> {
@@ -130,7 +134,7 @@ impl<K: Resource> ListStream<K> {
                 Poll::Ready(chunk) => chunk,
                 Poll::Pending => {
                     ready!(self.deadline.as_mut().poll(context));
-                    let what = format!("the server sent nothing of a list for {} s", self.silence.as_secs_f32());
+                    let what = format!("the server sent no data of a list for {} s", self.silence.as_secs_f32());
                     Err(Error::new(ErrorKind::Timeout, what))
                 }
             };

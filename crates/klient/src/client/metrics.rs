@@ -1,4 +1,4 @@
-//! What the client counts, under client-go's names.
+//! The client's metrics, under client-go's names.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use klient_core::Verb;
 
 use crate::metrics::{Counter, Histogram, Registry};
 
-/// The client's own metrics, each looked up in the registry once.
+/// The client's metrics, each looked up in the registry once.
 pub(in crate::client) struct ClientMetrics {
     registry: Registry,
     host: String,
@@ -41,19 +41,19 @@ impl ClientMetrics {
         &self.host
     }
 
-    /// Counts one answer, or that there was none.
-    pub(in crate::client) fn answered(&self, method: &Method, code: Option<StatusCode>) {
+    /// Counts one response, or its absence.
+    pub(in crate::client) fn responded(&self, method: &Method, code: Option<StatusCode>) {
         let help = "Number of HTTP requests, partitioned by status code, method, and host.";
         self.count(&self.requests, "rest_client_requests_total", help, method, code);
     }
 
-    /// Counts that a request is sent again after such an answer, or none.
+    /// Counts a retry after such a response, or after none.
     pub(in crate::client) fn retried(&self, method: &Method, code: Option<StatusCode>) {
         let help = "Number of request retries, partitioned by status code, verb, and host.";
         self.count(&self.retries, "rest_client_request_retries_total", help, method, code);
     }
 
-    /// Counts how long it took from the request to the head of its last answer.
+    /// Records the time from the request to the head of its last response.
     pub(in crate::client) fn took(&self, verb: Option<Verb>, method: &Method, time: Duration) {
         let help = "Request latency in seconds. Broken down by verb, and host.";
         let verb = verb_label(verb, method);
@@ -65,7 +65,7 @@ impl ClientMetrics {
         histogram.observe_duration(time);
     }
 
-    /// Counts how long a request waited for the client's own rate limit.
+    /// Records how long a request waited for the client's rate limit.
     pub(in crate::client) fn throttled(&self, verb: Option<Verb>, method: &Method, time: Duration) {
         let help = "Client side rate limiter latency in seconds. Broken down by verb, and host.";
         let verb = verb_label(verb, method);
@@ -95,7 +95,7 @@ impl ClientMetrics {
     }
 }
 
-/// client-go's label: the HTTP method, except that lists and watches are told apart.
+/// Returns client-go's label: the HTTP method, except for lists and watches.
 fn verb_label(verb: Option<Verb>, method: &Method) -> &'static str {
     match (verb, method.as_str()) {
         (Some(Verb::List), _) => "LIST",

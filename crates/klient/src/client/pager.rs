@@ -1,8 +1,8 @@
 //! Long lists, page by page.
 //!
-//! All pages but those after an expired token are of one version: that of the first. The version asked for goes with the
-//! first page only, as a token has its own. A token expires after a few minutes; what happens then is the caller's
-//! choice, and never a shorter list. In client-go: `tools/pager`.
+//! All pages are of the first page's version, except those after an expired token. The requested version is sent with
+//! the first page only, because a token has its own. A token expires after a few minutes; the caller selects what
+//! happens then, and the list is never silently shorter. In client-go: `tools/pager`.
 
 use std::{
     fmt,
@@ -28,7 +28,7 @@ use crate::{Error, ErrorKind};
 /// let pods: Api<Pod> = Api::all(Client::infer()?);
 /// let mut pager = Pager::new(pods, ListOptions::default());
 /// while let Some(page) = pager.next_page().await? {
-///     println!("{} pods more", page.items.len());
+///     println!("{} more pods", page.items.len());
 /// }
 /// # Ok(())
 /// # }
@@ -40,13 +40,13 @@ pub struct Pager<K> {
     allow_inconsistent: bool,
     next: Next,
     inconsistent: bool,
-    /// Whether the page that is being read was requested again with another token.
+    /// Whether the current page was requested again with another token.
     resumed: bool,
     /// The page that is being read, and its options.
     in_flight: Option<(ListOptions, ResponseFuture<'static, List<K>>)>,
 }
 
-/// What to ask for next.
+/// The next page to request.
 #[derive(Clone, Debug)]
 enum Next {
     First,
@@ -55,7 +55,7 @@ enum Next {
 }
 
 impl<K: Resource> Pager<K> {
-    /// Reads what these options select, 500 objects at a time unless they set another limit.
+    /// Creates a pager for the objects that these options select, with 500 objects per page unless they set a limit.
     pub fn new(api: Api<K>, mut options: ListOptions) -> Self {
         if options.limit == 0 {
             options.limit = PAGE;
@@ -64,32 +64,32 @@ impl<K: Resource> Pager<K> {
         Self { api, options, allow_inconsistent: false, next, inconsistent: false, resumed: false, in_flight: None }
     }
 
-    /// Sets whether a list that expired half-way goes on at the newest version instead of failing.
+    /// Sets whether a list that expired half-way continues at the newest version instead of failing.
     ///
-    /// Such a list is of no single version: its parts show the objects as they were at different times. Off unless set.
+    /// Such a list has no single version: its parts show the objects at different times. Off by default.
     #[must_use]
     pub fn allow_inconsistent(mut self, allow: bool) -> Self {
         self.allow_inconsistent = allow;
         self
     }
 
-    /// Whether the list expired and went on at another version.
+    /// Returns whether the list expired and continued at another version.
     pub fn is_inconsistent(&self) -> bool {
         self.inconsistent
     }
 
-    /// The next page; `None` after the last one.
+    /// Returns the next page, or `None` after the last one.
     ///
     /// # Errors
     ///
-    /// [`Gone`](ErrorKind::Gone) if the list has expired and may not go on inconsistently: pages that were given out
-    /// cannot be taken back. After any other error the same page can be asked for again.
+    /// Returns [`Gone`](ErrorKind::Gone) if the list has expired and may not continue inconsistently. After any other
+    /// error, the same page can be requested again.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing: the next call requests the same page again.
     pub async fn next_page(&mut self) -> Result<Option<List<K>>, Error> {
-        // A caller who gave up on a response gets another one the next time.
+        // A response whose future was dropped is requested again.
         self.in_flight = None;
         poll_fn(|context| self.poll_page(context)).await.transpose()
     }
@@ -108,8 +108,8 @@ impl<K: Resource> Pager<K> {
             let options = std::mem::take(options);
             self.in_flight = None;
             return Poll::Ready(Some(match page {
-                // Once per page: a server that expires every token would be asked without pause.
-                Err(error) if !self.resumed && self.goes_on_after(&error) => {
+                // Only once per page, because a server that expires every token would be queried without pause.
+                Err(error) if !self.resumed && self.continues_after(&error) => {
                     self.resumed = true;
                     continue;
                 }
@@ -124,11 +124,13 @@ impl<K: Resource> Pager<K> {
         }
     }
 
-    /// The next page in wire form; `sink` gets each object as soon as its last byte has arrived. `None` after the last.
+    /// Reads the next page in wire format and returns its metadata, or `None` after the last one. `sink` receives each
+    /// object as soon as its last byte has arrived.
     ///
     /// # Errors
     ///
-    /// As [`next_page`](Self::next_page), except that `sink` may have got some objects of a page that then failed.
+    /// Returns the errors of [`next_page`](Self::next_page). `sink` may have received some objects of a page that
+    /// failed.
     pub async fn next_page_raw(
         &mut self,
         split: SplitOptions,
@@ -136,7 +138,7 @@ impl<K: Resource> Pager<K> {
     ) -> Result<Option<ListEnd>, Error> {
         let Some(options) = self.next_options() else { return Ok(None) };
         let end = match self.api.list().options(options.clone()).for_each_raw(split, &mut sink).await {
-            Err(error) if self.goes_on_after(&error) => {
+            Err(error) if self.continues_after(&error) => {
                 let Some(options) = self.next_options() else { return Ok(None) };
                 self.api.list().options(options).for_each_raw(split, sink).await?
             }
@@ -165,15 +167,15 @@ impl<K: Resource> Pager<K> {
         Ok(())
     }
 
-    /// All objects that are left, as one list with the version of its first page, from which a watch can go on.
+    /// Returns all remaining objects as one list with the version of its first page, from which a watch can start.
     ///
-    /// A list that expires half-way and may not go on inconsistently is read anew in one piece.
+    /// A list that expires half-way and may not continue inconsistently is read again in one piece.
     ///
     /// # Errors
     ///
-    /// For any reason a server or connection gives.
+    /// Returns an error if a request fails.
     pub async fn all(mut self) -> Result<List<K>, Error> {
-        // Only a list that was read from its beginning can be read anew.
+        // Only a list that was read from its beginning can be read again.
         let whole = matches!(self.next, Next::First);
         let mut all: Option<List<K>> = None;
         loop {
@@ -198,7 +200,7 @@ impl<K: Resource> Pager<K> {
         Ok(all)
     }
 
-    /// The options of the next page.
+    /// Returns the options of the next page.
     fn next_options(&self) -> Option<ListOptions> {
         let options = self.options.clone();
         match &self.next {
@@ -208,8 +210,8 @@ impl<K: Resource> Pager<K> {
         }
     }
 
-    /// Takes the token that an expired list offers to go on with, if it may be used.
-    fn goes_on_after(&mut self, error: &Error) -> bool {
+    /// Takes the token with which an expired list can continue, if that is allowed.
+    fn continues_after(&mut self, error: &Error) -> bool {
         let offered = error.status().filter(|_| error.is_gone()).and_then(|status| status.continue_token());
         match (&self.next, offered) {
             (Next::After(expired), Some(token)) if self.allow_inconsistent && expired != token => {
@@ -223,16 +225,19 @@ impl<K: Resource> Pager<K> {
 
     fn advance(&mut self, asked: &ListOptions, token: Option<&str>) -> Result<(), Error> {
         if token.is_some() && token == asked.continue_token.as_deref() {
-            // Going on would never end.
+            // Continuing would never end.
             self.next = Next::Nothing;
-            return Err(Error::new(ErrorKind::Decode, "the server answers a page with the token of that same page"));
+            return Err(Error::new(
+                ErrorKind::Decode,
+                "the server returned the token of the current page as the next one",
+            ));
         }
         self.next = token.map_or(Next::Nothing, |token| Next::After(token.to_owned()));
         Ok(())
     }
 }
 
-/// A stream of pages. It ends after the last page; after an error it tries the same page again.
+/// A stream of pages. It ends after the last page; after an error, it requests the same page again.
 impl<K: Resource> Stream for Pager<K> {
     type Item = Result<List<K>, Error>;
 
@@ -252,5 +257,5 @@ impl<K> fmt::Debug for Pager<K> {
     }
 }
 
-/// What servers cut their own chunks to.
+/// The chunk size of kubectl and client-go.
 const PAGE: u32 = 500;

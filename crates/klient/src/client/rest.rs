@@ -1,5 +1,5 @@
-//! `RestClient`: a request part by part, and what to make of the answer. The way to all that [`Api`](super::Api) does
-//! not know.
+//! `RestClient`: builds a request part by part and decodes the response, for requests that [`Api`](super::Api) does not
+//! cover.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::client::{
     Client, ListStream, Watch,
     call::Call,
     http::body::Body,
-    http::exchange::{Patience, SendOptions},
+    http::exchange::{HeadTimeout, SendOptions},
 };
 use crate::{Error, ErrorKind};
 
-/// Makes requests part by part.
+/// A builder of requests, part by part.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -46,7 +46,7 @@ pub struct RestClient {
     client: Client,
 }
 
-/// A request that is being made. What is wrong with a part is told when it is sent.
+/// A request that is being built. An invalid part is reported when the request is sent.
 #[doc(alias = "Request")]
 #[derive(Debug)]
 #[must_use = "a request does nothing until one of its last methods is called"]
@@ -54,26 +54,26 @@ pub struct RestRequest {
     client: Client,
     verb: Verb,
     method: Method,
-    place: Place,
+    subject: Subject,
     query: Query,
     headers: HeaderMap,
     body: Option<Vec<u8>>,
     timeout: Option<Duration>,
     options: SendOptions,
-    /// What was wrong first.
+    /// The first invalid part.
     problem: Option<Error>,
 }
 
-/// What a request is about.
+/// The path or the resource of a request.
 #[derive(Debug)]
-enum Place {
+enum Subject {
     Nothing,
     Path(String),
-    Resource(Box<InResource>),
+    Resource(Box<ResourceSubject>),
 }
 
 #[derive(Debug)]
-struct InResource {
+struct ResourceSubject {
     resource: ApiResource,
     target: Option<Target>,
     name: Option<String>,
@@ -86,32 +86,32 @@ impl RestClient {
         Self { client }
     }
 
-    /// A request that reads.
+    /// Starts a GET request, which reads.
     pub fn get(&self) -> RestRequest {
         self.request(Method::GET)
     }
 
-    /// A request that makes something.
+    /// Starts a POST request, which creates.
     pub fn post(&self) -> RestRequest {
         self.request(Method::POST)
     }
 
-    /// A request that replaces.
+    /// Starts a PUT request, which replaces.
     pub fn put(&self) -> RestRequest {
         self.request(Method::PUT)
     }
 
-    /// A request that changes a part; its body says how by its content type.
+    /// Starts a PATCH request, which changes a part. The content type of its body selects the patch format.
     pub fn patch(&self) -> RestRequest {
         self.request(Method::PATCH)
     }
 
-    /// A request that deletes.
+    /// Starts a DELETE request.
     pub fn delete(&self) -> RestRequest {
         self.request(Method::DELETE)
     }
 
-    /// A request with any method.
+    /// Starts a request with any method.
     pub fn request(&self, method: Method) -> RestRequest {
         let verb = match method {
             Method::POST => Verb::Create,
@@ -124,7 +124,7 @@ impl RestClient {
             client: self.client.clone(),
             verb,
             method,
-            place: Place::Nothing,
+            subject: Subject::Nothing,
             query: Query::default(),
             headers: HeaderMap::new(),
             body: None,
@@ -136,43 +136,43 @@ impl RestClient {
 }
 
 impl RestRequest {
-    /// Asks at a path of the server's, such as `/version`. A query belongs into [`param`](Self::param).
+    /// Sets the path, such as `/version`. Use [`param`](Self::param) for a query.
     #[doc(alias = "AbsPath")]
     pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.place = Place::Path(path.into());
+        self.subject = Subject::Path(path.into());
         self
     }
 
-    /// Asks for a resource.
+    /// Sets the resource.
     pub fn resource(mut self, resource: &ApiResource) -> Self {
         let resource = resource.clone();
-        let in_resource = InResource { resource, target: None, name: None, subresource: None, proxy_path: None };
-        self.place = Place::Resource(Box::new(in_resource));
+        let subject = ResourceSubject { resource, target: None, name: None, subresource: None, proxy_path: None };
+        self.subject = Subject::Resource(Box::new(subject));
         self
     }
 
-    /// Asks in a namespace; in all of them if it is empty, and if this is not called.
+    /// Sets the namespace. An empty namespace, the default, means all namespaces.
     pub fn namespace(self, namespace: &str) -> Self {
         let target = Target::in_namespace(namespace);
-        self.in_resource("namespace", |place| place.target = Some(target))
+        self.with_resource("namespace", |subject| subject.target = Some(target))
     }
 
-    /// Asks for one object.
+    /// Sets the name of the object.
     pub fn name(self, name: impl Into<String>) -> Self {
         let name = name.into();
-        self.in_resource("name", |place| place.name = Some(name))
+        self.with_resource("name", |subject| subject.name = Some(name))
     }
 
-    /// Asks for a subresource of the object.
+    /// Sets the subresource of the object.
     pub fn subresource(self, subresource: impl Into<String>) -> Self {
         let subresource = subresource.into();
-        self.in_resource("subresource", |place| place.subresource = Some(subresource))
+        self.with_resource("subresource", |subject| subject.subresource = Some(subresource))
     }
 
-    /// Asks what is behind the `proxy` subresource for this path.
+    /// Sets the path behind the `proxy` subresource.
     pub fn proxy_path(self, path: impl Into<String>) -> Self {
         let path = path.into();
-        self.in_resource("proxy path", |place| place.proxy_path = Some(path))
+        self.with_resource("proxy path", |subject| subject.proxy_path = Some(path))
     }
 
     /// Adds a query parameter.
@@ -181,7 +181,7 @@ impl RestRequest {
         self
     }
 
-    /// Adds the parameters of options.
+    /// Adds the query parameters of options.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -201,24 +201,24 @@ impl RestRequest {
         }
     }
 
-    /// Sets a header; the client's own of that name is not sent then.
+    /// Sets a header, which replaces the client's header of that name.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.append(name, value);
         self
     }
 
-    /// Sets the form of the answer; JSON if not set, and protobuf for objects that have it.
+    /// Sets the accepted format of the response; by default JSON, and protobuf for objects that support it.
     pub fn accept(mut self, media_type: &str) -> Self {
         match HeaderValue::from_str(media_type) {
             Ok(value) => {
                 self.headers.insert(ACCEPT, value);
                 self
             }
-            Err(_) => self.with_problem(Error::new(ErrorKind::Invalid, "Accept is not the value of a header")),
+            Err(_) => self.with_problem(Error::new(ErrorKind::Invalid, "invalid Accept header")),
         }
     }
 
-    /// Sets the body, and what it is.
+    /// Sets the body and its content type.
     pub fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         match HeaderValue::from_str(content_type) {
             Ok(value) => {
@@ -226,22 +226,22 @@ impl RestRequest {
                 self.body = Some(body.into());
                 self
             }
-            Err(_) => self.with_problem(Error::new(ErrorKind::Invalid, "Content-Type is not the value of a header")),
+            Err(_) => self.with_problem(Error::new(ErrorKind::Invalid, "invalid Content-Type header")),
         }
     }
 
-    /// Sets the body, as JSON.
+    /// Sets the body to a value encoded as JSON.
     pub fn json(self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(body) => self.body(media_type::JSON, body),
             Err(error) => {
-                let what = "the body cannot be written as JSON";
+                let what = "cannot encode body as JSON";
                 self.with_problem(Error::new(ErrorKind::Invalid, what).with_source(error))
             }
         }
     }
 
-    /// Sets the body, as protobuf.
+    /// Sets the body to an object encoded as protobuf.
     pub fn protobuf<K: Resource>(self, body: &K) -> Self {
         match klient_proto::encode_body(body) {
             Ok(body) => self.body(media_type::PROTOBUF, body),
@@ -249,70 +249,70 @@ impl RestRequest {
         }
     }
 
-    /// Sets how long it may take in all, tries again included. The server is told, and gives up as well.
+    /// Sets the time limit, retries included. The server receives it and stops as well.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets how often it is sent again at the most; none of this repeats a write that the server may have done.
+    /// Sets the maximum number of retries. A write that the server may have executed is never retried.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.options.max_attempts = Some(retries.saturating_add(1));
         self
     }
 
-    /// Waits for the answer to begin as long as it takes, as that of a log that is followed.
+    /// Removes the time limit for the head of the response, as for a log that is followed.
     pub(in crate::client) fn patient(mut self) -> Self {
-        self.options.patience = Patience::Unbounded;
+        self.options.head_timeout = HeadTimeout::Unbounded;
         self
     }
 
-    /// Sends it; the answer is an object.
+    /// Sends the request and decodes an object.
     ///
     /// # Errors
     ///
-    /// What was wrong with the request, why there was no answer, or what the server said.
+    /// Returns an error if the request is invalid, if there is no response, or if the server reports a failure.
     pub async fn object<K: Resource>(self) -> Result<K, Error> {
         let accept = self.accept_for::<K>(media_type::ACCEPT_PROTOBUF_OR_JSON);
         self.sent(accept, Call::object).await
     }
 
-    /// Sends it; the answer is any JSON.
+    /// Sends the request and decodes any JSON.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object).
+    /// Returns the errors of [`object`](Self::object).
     pub async fn value<T: DeserializeOwned>(self) -> Result<T, Error> {
         self.sent(media_type::JSON, Call::json).await
     }
 
-    /// Sends it; the answer is a list.
+    /// Sends the request and decodes a list.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object); also if one object cannot be decoded.
+    /// Returns the errors of [`object`](Self::object), and an error if any object of the list cannot be decoded.
     pub async fn list<K: Resource>(mut self) -> Result<List<K>, Error> {
         self.verb = Verb::List;
         let accept = self.accept_for::<K>(media_type::ACCEPT_PROTOBUF_OR_JSON);
         self.sent(accept, Call::list).await
     }
 
-    /// Sends it; the answer is a list, whose objects are given out as they arrive.
+    /// Sends the request and returns the objects of a list as they arrive.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object).
+    /// Returns the errors of [`object`](Self::object).
     pub async fn list_stream<K: Resource>(mut self, split: SplitOptions) -> Result<ListStream<K>, Error> {
         self.verb = Verb::List;
         let accept = self.accept_for::<K>(media_type::ACCEPT_PROTOBUF_OR_JSON);
         self.sent(accept, |call| call.list_stream(split)).await
     }
 
-    /// Sends it; the answer is a watch.
+    /// Sends the request and returns a watch.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object).
+    /// Returns the errors of [`object`](Self::object).
     pub async fn watch<K: Resource>(mut self) -> Result<Watch<K>, Error> {
         self.verb = Verb::Watch;
         if !self.query.as_str().split('&').any(|pair| pair.starts_with("watch=")) {
@@ -322,50 +322,53 @@ impl RestRequest {
         self.sent(accept, Call::watch).await
     }
 
-    /// Sends it; the answer says that it was done.
+    /// Sends the request and decodes a status.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object).
+    /// Returns the errors of [`object`](Self::object).
     pub async fn status(self) -> Result<Status, Error> {
         self.sent(media_type::JSON, Call::status).await
     }
 
-    /// Sends it; the answer is bytes, whatever they mean.
+    /// Sends the request and returns the body as bytes.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object); also if they are more than 64 MiB.
+    /// Returns the errors of [`object`](Self::object), and an error if the body has more than 64 MiB.
     #[doc(alias = "DoRaw")]
     pub async fn bytes(self) -> Result<Bytes, Error> {
         self.sent("*/*", Call::bytes).await
     }
 
-    /// Sends it; the answer is bytes that go on as long as they go on.
+    /// Sends the request and returns the body as a stream of any length.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object).
+    /// Returns the errors of [`object`](Self::object).
     pub async fn stream(self) -> Result<Body, Error> {
         Ok(self.response().await?.into_body())
     }
 
-    /// Sends it; the answer is code, headers and a body that streams in.
+    /// Sends the request and returns the response with a streamed body.
     ///
     /// # Errors
     ///
-    /// As [`object`](Self::object): only successes are answers.
+    /// Returns the errors of [`object`](Self::object); a status other than success is an error.
     pub async fn response(self) -> Result<http::Response<Body>, Error> {
         self.sent("*/*", Call::head).await
     }
 
-    fn in_resource(mut self, what: &str, set: impl FnOnce(&mut InResource)) -> Self {
-        match &mut self.place {
-            Place::Resource(place) => {
-                set(place);
+    fn with_resource(mut self, what: &str, set: impl FnOnce(&mut ResourceSubject)) -> Self {
+        match &mut self.subject {
+            Subject::Resource(subject) => {
+                set(subject);
                 self
             }
-            _ => self.with_problem(Error::new(ErrorKind::Invalid, format!("a {what} is given before its resource"))),
+            _ => self.with_problem(Error::new(
+                ErrorKind::Invalid,
+                format!("{what} is set before the resource: call `.resource()` first"),
+            )),
         }
     }
 
@@ -374,7 +377,7 @@ impl RestRequest {
         self
     }
 
-    /// The form to ask for: protobuf and JSON where `K` has both.
+    /// Returns the accepted format: protobuf and JSON if `K` supports both.
     fn accept_for<K: Resource>(&self, both: &'static str) -> &'static str {
         if self.client.prefers_protobuf() && Codec::of::<K>().is_some() { both } else { media_type::JSON }
     }
@@ -385,15 +388,15 @@ impl RestRequest {
     {
         let (client, timeout) = (self.client.clone(), self.timeout);
         let dry_run = self.query.as_str().contains("dryRun=");
-        let object = match &self.place {
-            Place::Resource(place) => {
-                let namespace = match &place.target {
+        let object = match &self.subject {
+            Subject::Resource(subject) => {
+                let namespace = match &subject.target {
                     Some(Target::Namespace(namespace)) => namespace.clone(),
                     _ => String::new(),
                 };
-                Some((place.resource.clone(), namespace, place.name.clone()))
+                Some((subject.resource.clone(), namespace, subject.name.clone()))
             }
-            Place::Nothing | Place::Path(_) => None,
+            Subject::Nothing | Subject::Path(_) => None,
         };
         let call = Call::new(client, self.build(accept)?).limit(timeout);
         finish(match &object {
@@ -409,8 +412,8 @@ impl RestRequest {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
-        // To get what has no name is to list it.
-        if self.verb == Verb::Get && matches!(&self.place, Place::Resource(place) if place.name.is_none()) {
+        // A GET without a name is a list.
+        if self.verb == Verb::Get && matches!(&self.subject, Subject::Resource(subject) if subject.name.is_none()) {
             self.verb = Verb::List;
         }
         if let Some(timeout) = self.timeout
@@ -421,23 +424,24 @@ impl RestRequest {
         if !self.headers.contains_key(ACCEPT) {
             self.headers.insert(ACCEPT, HeaderValue::from_static(accept));
         }
-        let mut request = match self.place {
-            Place::Nothing => {
+        let mut request = match self.subject {
+            Subject::Nothing => {
                 return Err(Error::new(
                     ErrorKind::Invalid,
                     "request has no resource or path: call `.resource()` or `.path()`",
                 ));
             }
-            Place::Path(path) => path_request(&path, &self.query, self.body)?,
-            Place::Resource(place) => {
-                let mut builder = RequestBuilder::new(&place.resource, place.target.unwrap_or(Target::AllNamespaces));
-                if let Some(subresource) = place.subresource {
+            Subject::Path(path) => path_request(&path, &self.query, self.body)?,
+            Subject::Resource(subject) => {
+                let mut builder =
+                    RequestBuilder::new(&subject.resource, subject.target.unwrap_or(Target::AllNamespaces));
+                if let Some(subresource) = subject.subresource {
                     builder = builder.subresource(subresource);
                 }
-                if let Some(path) = place.proxy_path {
+                if let Some(path) = subject.proxy_path {
                     builder = builder.proxy_path(path);
                 }
-                builder.query(&self.query).request(self.verb, place.name.as_deref(), self.body)?
+                builder.query(&self.query).request(self.verb, subject.name.as_deref(), self.body)?
             }
         };
         *request.method_mut() = self.method;
@@ -452,20 +456,20 @@ impl RestRequest {
 }
 
 fn path_request(path: &str, query: &Query, body: Option<Vec<u8>>) -> Result<http::Request<Vec<u8>>, Error> {
-    let wrong = |why: &str| Error::new(ErrorKind::Invalid, format!("path {path:?} {why}"));
+    let wrong = |why: &str| Error::new(ErrorKind::Invalid, format!("invalid path {path:?}: {why}"));
     if !path.starts_with('/') {
-        return Err(wrong("does not begin with `/`"));
+        return Err(wrong("it must begin with `/`"));
     }
     if path.contains(['?', '#']) {
-        return Err(wrong("holds a query: give it as parameters"));
+        return Err(wrong("it contains a query: use `.param()`"));
     }
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
-        return Err(wrong("would name another path"));
+        return Err(wrong("it contains `.` or `..` segments"));
     }
     let separator = if query.as_str().is_empty() { "" } else { "?" };
     let uri = format!("{path}{separator}{query}");
     http::Request::builder()
         .uri(uri)
         .body(body.unwrap_or_default())
-        .map_err(|error| wrong("is not one that HTTP can carry").with_source(error))
+        .map_err(|error| wrong("it contains characters that are not allowed in a URI").with_source(error))
 }

@@ -1,7 +1,7 @@
-//! A watch that outlives its connections: it goes on by itself after the last version it has seen.
+//! A watch over many connections: it resumes by itself after the last version that it returned.
 //!
-//! No event is given twice and none is left out; where that cannot be kept, it ends with an error, never silently.
-//! Connections begin at least a second apart, and further apart while they bring nothing.
+//! No event is returned twice and none is lost. If that cannot be guaranteed, the watch ends with an error, never
+//! silently. Connections start at least a second apart, and further apart while they return no events.
 //! In client-go: `RetryWatcher`.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
     retry::{Backoff, Delays},
 };
 
-/// The changes after a version, over as many watch requests as it takes.
+/// A watch of the changes after a version, over as many requests as necessary.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
@@ -36,7 +36,7 @@ use crate::{
 /// while let Some(event) = watch.next().await {
 ///     match event {
 ///         Ok(event) => println!("{}", event.type_name()),
-///         Err(error) if error.is_gone() => break, // List anew, and watch from there.
+///         Err(error) if error.is_gone() => break, // List again, and watch from there.
 ///         Err(error) => return Err(error),
 ///     }
 /// }
@@ -50,20 +50,20 @@ pub struct RetryWatch<K> {
     bookmarks_wanted: bool,
     version: ResourceVersion,
     connection: Connection<K>,
-    pace: ConnectionPace,
-    /// What was read ahead.
+    pace: ConnectionSchedule,
+    /// An event that was read ahead.
     ahead: Option<RawEvent>,
-    /// How many connections in a row could not be read.
+    /// The number of consecutive connections that could not be decoded.
     unreadable: u32,
-    /// Why there is no connection.
+    /// The reason why there is no connection.
     trouble: Option<Error>,
 }
 
 type RawEvent = Result<WatchEvent<RawObject>, Error>;
 
-// Futures are stored here and not in that of `next`, so that a caller who drops it does not start them over.
+// Futures are stored here and not in that of `next`, so that dropping the latter does not restart them.
 enum Connection<K> {
-    /// The sleep is created when it is first polled, which needs a runtime.
+    /// The sleep is created when it is first polled, because that requires a runtime.
     Waiting {
         until: Instant,
         sleep: Option<Pin<Box<Sleep>>>,
@@ -74,20 +74,28 @@ enum Connection<K> {
 }
 
 impl<K: Resource> RetryWatch<K> {
-    /// Watches from the version in the options, which must be [`WatchOptions::after`] one.
+    /// Creates a watch that starts after the version in the options, which must be set by [`WatchOptions::after`].
     ///
-    /// Bookmarks are always asked for, and given out if the options ask for them.
+    /// Bookmarks are always requested, and returned if the options request them.
     ///
     /// # Errors
     ///
-    /// If the options do not say after which version to start.
+    /// Returns an error if the options do not start after a version.
     pub fn new(api: Api<K>, options: WatchOptions) -> Result<Self, Error> {
         let version = match &options.version {
             VersionMatch::Exact(version) if options.send_initial_events.is_none() => version.clone(),
-            _ => return Err(Error::new(ErrorKind::Invalid, "a watch that resumes starts after a version")),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    "a watch with retries must start after a version: use `WatchOptions::after`",
+                ));
+            }
         };
         if version.is_empty() || version.as_str() == "0" {
-            return Err(Error::new(ErrorKind::Invalid, format!("{:?} is no version to start after", version.as_str())));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("invalid resource version {:?} to start after", version.as_str()),
+            ));
         }
         let bookmarks_wanted = options.allow_bookmarks;
         Ok(Self {
@@ -96,41 +104,41 @@ impl<K: Resource> RetryWatch<K> {
             bookmarks_wanted,
             version,
             connection: Connection::Waiting { until: Instant::now(), sleep: None },
-            pace: ConnectionPace::new(),
+            pace: ConnectionSchedule::new(),
             ahead: None,
             unreadable: 0,
             trouble: None,
         })
     }
 
-    /// The version up to which everything was given out; a watch may go on from here.
+    /// Returns the version of the last returned event, from which a watch can resume.
     pub fn resource_version(&self) -> &ResourceVersion {
         &self.version
     }
 
-    /// Why the last connection was lost or could not be made, until there is one again.
+    /// Returns the reason why the last connection was lost or failed, until there is a new one.
     ///
-    /// For callers who wait for [`next`](Self::next) with a time limit, and want to say what keeps it.
+    /// It is useful for callers that call [`next`](Self::next) with a time limit and want to report the reason.
     pub fn trouble(&self) -> Option<&Error> {
         self.trouble.as_ref()
     }
 
-    /// The next event; `None` only after an error that ended the watch.
+    /// Returns the next event, or `None` after an error that ended the watch.
     ///
     /// # Errors
     ///
-    /// [`Gone`](ErrorKind::Gone) if the server no longer has the changes: list anew. Other errors that waiting does
-    /// not mend, such as [`Forbidden`](ErrorKind::Forbidden), end the watch too. An event whose object cannot be decoded
-    /// is an error as well, after which the watch goes on; so is one that cannot be read at all.
+    /// Returns [`Gone`](ErrorKind::Gone) if the version has expired: list again. Other errors that a retry cannot
+    /// resolve, such as [`Forbidden`](ErrorKind::Forbidden), end the watch, too. The watch continues after an event
+    /// that cannot be decoded.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing, and neither starts a connection nor a wait over.
+    /// Dropping the future loses no event, and restarts neither a connection nor a delay.
     pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
         Some(self.next_raw().await?.and_then(decode))
     }
 
-    /// The next event with its object in wire form; otherwise as [`next`](Self::next).
+    /// Returns the next event with its object in wire format; otherwise like [`next`](Self::next).
     pub async fn next_raw(&mut self) -> Option<Result<WatchEvent<RawObject>, Error>> {
         poll_fn(|context| self.poll_raw(context)).await
     }
@@ -174,7 +182,7 @@ impl<K: Resource> RetryWatch<K> {
         self.connection = Connection::Connecting(self.api.watch().options(options).into_future());
     }
 
-    /// What a step of the open watch means for the caller; nothing, if it is about the watch itself.
+    /// Handles a step of the open watch. Returns the event for the caller, if any.
     fn take(&mut self, event: Option<RawEvent>) -> Option<RawEvent> {
         match event {
             None => {
@@ -188,18 +196,21 @@ impl<K: Resource> RetryWatch<K> {
         }
     }
 
-    /// Gives out an event and goes on after its version.
+    /// Returns an event to the caller and continues after its version.
     fn give(&mut self, event: WatchEvent<RawObject>) -> Option<RawEvent> {
         let version = match &event {
             WatchEvent::Bookmark(bookmark) => bookmark.resource_version.clone(),
             event => event.object().and_then(RawObject::resource_version).as_deref().unwrap_or_default().into(),
         };
         if version.is_empty() {
-            // Whatever is lost from here on could not be asked for again.
+            // Events that are lost from here on could not be requested again.
             self.connection = Connection::Ended;
-            return Some(Err(Error::new(ErrorKind::Decode, "an event has no resourceVersion to go on from")));
+            return Some(Err(Error::new(
+                ErrorKind::Decode,
+                "event has no resourceVersion, so the watch cannot resume after it",
+            )));
         }
-        // Also where the object turns out not to be readable: it would not be the next time either.
+        // The version advances even if the object cannot be decoded, because a retry would fail in the same way.
         self.version = version;
         self.pace.progressed();
         self.unreadable = 0;
@@ -207,11 +218,11 @@ impl<K: Resource> RetryWatch<K> {
         (!hidden).then_some(Ok(event))
     }
 
-    /// An event that cannot be read, or the last one of a connection that broke inside it.
+    /// Handles an event that cannot be decoded, or the last one of a connection that broke inside it.
     fn unreadable(&mut self, error: Error) -> Option<Error> {
         let Connection::Open(watch) = &mut self.connection else { return Some(error) };
         match watch.poll_raw(&mut Context::from_waker(Waker::noop())) {
-            // The connection ended with this event: the server sends it again from its beginning.
+            // The connection ended with this event, so the server sends it again.
             Poll::Ready(None) => self.resume_after(error),
             Poll::Ready(event) => {
                 self.ahead = event;
@@ -221,11 +232,11 @@ impl<K: Resource> RetryWatch<K> {
         }
     }
 
-    /// Goes on after an error that may pass; gives it back if it ends the watch.
+    /// Resumes after a transient error; returns an error that ends the watch.
     fn resume_after(&mut self, error: Error) -> Option<Error> {
         self.unreadable = if error.kind() == ErrorKind::Decode { self.unreadable + 1 } else { 0 };
-        if passes(&error) && self.unreadable < MAX_UNREADABLE {
-            tracing::debug!(%error, version = %self.version, "a watch is started again");
+        if is_transient(&error) && self.unreadable < MAX_UNREADABLE {
+            tracing::debug!(%error, version = %self.version, "restarting watch");
             self.wait(error.retry_after());
             self.trouble = Some(error);
             return None;
@@ -261,14 +272,14 @@ impl<K> fmt::Debug for RetryWatch<K> {
     }
 }
 
-/// When the next connection may begin.
-struct ConnectionPace {
+/// The schedule of connections.
+struct ConnectionSchedule {
     delays: Delays,
     started: Instant,
     apart: Duration,
 }
 
-impl ConnectionPace {
+impl ConnectionSchedule {
     fn new() -> Self {
         let mut pace = Self { delays: pace().delays(), started: Instant::now(), apart: Duration::ZERO };
         pace.progressed();
@@ -279,35 +290,35 @@ impl ConnectionPace {
         self.started = Instant::now();
     }
 
-    /// Something came: connections need not be further apart.
+    /// Resets the delay after an event.
     fn progressed(&mut self) {
         self.delays = pace().delays();
-        self.apart = self.delays.next().unwrap_or(MAX_APART);
+        self.apart = self.delays.next().unwrap_or(MAX_DELAY);
     }
 
     fn next_start(&mut self, asked: Option<Duration>) -> Instant {
         let now = Instant::now();
-        // An idle watch that lasted is as good as one with events: the server ends those now and then.
-        if now - self.started >= MAX_APART {
+        // An idle watch that lasted is as good as one with events, because servers end watches periodically.
+        if now - self.started >= MAX_DELAY {
             self.progressed();
         }
-        let start = (self.started + self.apart).max(now + asked.unwrap_or_default().min(MAX_ASKED));
-        self.apart = self.delays.next().unwrap_or(MAX_APART);
+        let start = (self.started + self.apart).max(now + asked.unwrap_or_default().min(MAX_REQUESTED_DELAY));
+        self.apart = self.delays.next().unwrap_or(MAX_DELAY);
         start
     }
 }
 
 fn pace() -> Backoff {
-    Backoff::default().first(Duration::from_secs(1)).factor(2.0).jitter(0.2).steps(u32::MAX).max(MAX_APART)
+    Backoff::default().first(Duration::from_secs(1)).factor(2.0).jitter(0.2).steps(u32::MAX).max(MAX_DELAY)
 }
 
-/// Whether waiting may mend it.
-fn passes(error: &Error) -> bool {
+/// Returns whether a retry may resolve the error.
+fn is_transient(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Transport | ErrorKind::Timeout | ErrorKind::TooManyRequests | ErrorKind::Unavailable => true,
-        // Whoever gives out credentials may be away for a moment.
+        // The issuer of credentials may be unavailable temporarily.
         ErrorKind::Auth => true,
-        // A proxy's page, or a stream that broke inside an event: only if it does not go on like that.
+        // A proxy's page, or a stream that broke inside an event. Consecutive failures are limited.
         ErrorKind::Decode => true,
         _ => false,
     }
@@ -323,9 +334,9 @@ fn decode<K: Resource>(event: WatchEvent<RawObject>) -> Result<WatchEvent<K>, Er
     })
 }
 
-/// The furthest apart that connections begin.
-const MAX_APART: Duration = Duration::from_secs(30);
-/// A server that asks for more is not taken at its word.
-const MAX_ASKED: Duration = Duration::from_secs(300);
-/// So many connections in a row that cannot be read are no accident.
+/// The maximum time between the starts of connections.
+const MAX_DELAY: Duration = Duration::from_secs(30);
+/// The maximum delay that a server can request.
+const MAX_REQUESTED_DELAY: Duration = Duration::from_secs(300);
+/// The maximum number of consecutive connections that cannot be decoded.
 const MAX_UNREADABLE: u32 = 4;

@@ -1,4 +1,4 @@
-//! `ScaleClient`: replicas of any kind that can be scaled.
+//! `ScaleClient`: the replicas of any scalable kind.
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use klient_core::{ApiResource, DynamicObject, Patch, ResourceExt as _, Target};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::client::{Api, Client, verbs};
 
-/// Reads and sets the replicas of objects of any kind with a `scale` subresource, custom resources included.
+/// A client of the `scale` subresource of any kind, custom resources included.
 ///
 /// ```no_run
 /// use k8s_openapi::api::apps::v1::StatefulSet;
@@ -25,27 +25,27 @@ pub struct ScaleClient {
 }
 
 impl ScaleClient {
-    /// Returns a client for the objects in a namespace.
+    /// Creates a client for the objects in a namespace.
     pub fn new(client: Client, namespace: impl Into<String>) -> Self {
         Self { client, namespace: namespace.into() }
     }
 
-    /// Reads how many replicas there are and should be.
+    /// Reads the current and the desired number of replicas.
     pub fn get(&self, resource: &ApiResource, name: &str) -> verbs::Get<Scale> {
         self.api(resource).scale().get(name)
     }
 
-    /// Replaces the scale of the object that `scale` is named after. Fails with a conflict if it is not the current version.
+    /// Replaces the scale of the object of the same name. Fails with a conflict if `scale` is not the current version.
     pub fn update<'a>(&self, resource: &ApiResource, scale: &'a Scale) -> verbs::Update<'a, Scale> {
         self.api(resource).scale().update(scale.name(), scale)
     }
 
-    /// Changes a part of the scale of an object.
+    /// Patches the scale of an object.
     pub fn patch(&self, resource: &ApiResource, name: &str, patch: Patch) -> verbs::Patch<Scale> {
         self.api(resource).scale().patch(name, patch)
     }
 
-    /// Sets how many replicas there should be.
+    /// Sets the desired number of replicas.
     pub fn set_replicas(&self, resource: &ApiResource, name: &str, replicas: i32) -> verbs::Patch<Scale> {
         self.patch(resource, name, Patch::merge(json!({"spec": {"replicas": replicas}})))
     }

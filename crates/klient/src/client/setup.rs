@@ -1,4 +1,4 @@
-//! A client from its configuration.
+//! Creates a client from its configuration.
 
 use http::{HeaderName, HeaderValue, header::USER_AGENT};
 
@@ -17,29 +17,29 @@ use crate::client::{
 use crate::{Error, ErrorKind};
 
 impl Client {
-    /// A client with the settings that client-go's users expect: see [`Config::infer`].
+    /// Creates a client from the environment, as client-go does: see [`Config::infer`].
     ///
     /// # Errors
     ///
-    /// If there is no configuration, or it is wrong.
+    /// Returns an error if there is no configuration, or if it is invalid.
     pub fn infer() -> Result<Self, Error> {
         Self::from_config(&Config::infer()?)
     }
 
-    /// A client with these settings. Connects when the first request is sent, and runs a plugin then, too.
+    /// Creates a client with these settings. It connects, and runs a credential plugin, with the first request.
     ///
     /// # Errors
     ///
-    /// If the settings, or the proxy variables of the environment, make no sense.
+    /// Returns an error if the settings, or the proxy variables of the environment, are invalid.
     pub fn from_config(config: &Config) -> Result<Self, Error> {
         Ok(Self::builder_from_config(config)?.build())
     }
 
-    /// The same, to be set up further.
+    /// Returns a builder of a client with these settings.
     ///
     /// # Errors
     ///
-    /// As [`from_config`](Self::from_config).
+    /// Returns the errors of [`from_config`](Self::from_config).
     pub fn builder_from_config(config: &Config) -> Result<ClientBuilder, Error> {
         let identity = IdentitySlot::default();
         let mut settings = http_settings(config, &Environment::of_process())?;
@@ -63,13 +63,13 @@ impl Client {
     }
 }
 
-/// Without user and password, should an address hold them.
+/// Returns `host:port`, without a user and password in the address.
 fn host_and_port(server: &http::Uri) -> String {
     let authority = server.authority().map_or("", |authority| authority.as_str());
     authority.rsplit('@').next().unwrap_or_default().to_owned()
 }
 
-/// Where and how to connect, as far as a configuration and the environment say.
+/// Returns the connection settings of a configuration and the environment.
 fn http_settings(config: &Config, environment: &Environment) -> Result<HttpSettings, Error> {
     let mut settings = HttpSettings::new(config.server.clone());
     settings.tls = config.tls.clone();
@@ -79,7 +79,7 @@ fn http_settings(config: &Config, environment: &Environment) -> Result<HttpSetti
     Ok(settings)
 }
 
-/// Who asks. Certificates that are issued along the way reach the transport through `identity`.
+/// Returns the source of credentials. Certificates that it issues reach the transport through `identity`.
 fn auth_source(config: &Config, identity: IdentitySlot) -> Result<Box<dyn AuthSource>, Error> {
     Ok(match &config.credentials {
         Credentials::Anonymous => Box::new(StaticAuth::none()),
@@ -91,7 +91,7 @@ fn auth_source(config: &Config, identity: IdentitySlot) -> Result<Box<dyn AuthSo
     })
 }
 
-/// The headers that ask the server to take us for someone else.
+/// Returns the impersonation headers.
 fn impersonation_headers(impersonation: &Impersonation) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
     let mut headers =
         vec![(HeaderName::from_static("impersonate-user"), header("impersonated user", &impersonation.user)?)];
@@ -102,10 +102,11 @@ fn impersonation_headers(impersonation: &Impersonation) -> Result<Vec<(HeaderNam
         headers.push((HeaderName::from_static("impersonate-group"), header("impersonated group", group)?));
     }
     for (key, values) in &impersonation.extra {
-        // Keys may hold what header names may not; the server decodes them.
+        // Keys may contain characters that are not allowed in header names; the server decodes them.
         let escaped = percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC).to_string();
-        let name = HeaderName::try_from(format!("impersonate-extra-{escaped}"))
-            .map_err(|_| Error::new(ErrorKind::Config, format!("impersonated extra {key:?} cannot be a header")))?;
+        let name = HeaderName::try_from(format!("impersonate-extra-{escaped}")).map_err(|_| {
+            Error::new(ErrorKind::Config, format!("impersonated extra {key:?} is not a valid header name"))
+        })?;
         for value in values {
             headers.push((name.clone(), header("impersonated extra", value)?));
         }
@@ -114,9 +115,10 @@ fn impersonation_headers(impersonation: &Impersonation) -> Result<Vec<(HeaderNam
 }
 
 fn header(what: &str, value: &str) -> Result<HeaderValue, Error> {
-    // Names of people are not always ASCII; servers take the bytes as UTF-8.
-    HeaderValue::from_bytes(value.as_bytes())
-        .map_err(|_| Error::new(ErrorKind::Config, format!("the {what} holds characters that no header may")))
+    // User names are not always ASCII; servers decode the bytes as UTF-8.
+    HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
+        Error::new(ErrorKind::Config, format!("{what} contains characters that are not allowed in a header"))
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_has_its_say_unless_the_configuration_does() {
+    fn environment_applies_unless_the_configuration_overrides_it() {
         let variables = [("HTTPS_PROXY", "proxy:3128"), ("NO_PROXY", "inside.example"), ("DISABLE_HTTP2", "1")];
         let environment = Environment::of_test(Path::new("/nowhere"), &variables);
         let settings = |config: Config| http_settings(&config, &environment).unwrap();

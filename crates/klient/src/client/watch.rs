@@ -1,4 +1,4 @@
-//! Watches: events as they arrive. Step 2 of an object's way.
+//! Watches: events as they arrive. Step 2 of an object's path.
 
 use std::{
     collections::VecDeque,
@@ -12,13 +12,13 @@ use futures_core::Stream;
 use klient_core::{Resource, WatchEvent};
 use klient_proto::{RawObject, SplitOptions, WatchSplitter};
 
-use crate::client::{http::body::Body, http::response, http::response::Form};
+use crate::client::{http::body::Body, http::response, http::response::Encoding};
 use crate::{Error, ErrorKind};
 
-/// The events of one watch request, which ends when the server ends it.
+/// The events of one watch request, until the server ends it.
 ///
-/// A stream of events with decoded objects; [`next_raw`](Self::next_raw) gives them in wire form. Dropping it ends the
-/// watch.
+/// It is a stream of events with decoded objects; [`next_raw`](Self::next_raw) returns them in wire format. Dropping it
+/// cancels the request.
 pub struct Watch<K> {
     body: Body,
     splitter: Option<WatchSplitter>,
@@ -28,20 +28,22 @@ pub struct Watch<K> {
 
 impl<K: Resource> Watch<K> {
     pub(in crate::client) fn new(response: http::Response<Body>, options: SplitOptions) -> Result<Self, Error> {
-        let splitter = match Form::of(&response) {
-            Form::Protobuf => WatchSplitter::protobuf(options),
-            Form::Json => WatchSplitter::json(options),
-            Form::Other => return Err(Error::new(ErrorKind::Decode, "the answer is neither protobuf nor JSON")),
+        let splitter = match Encoding::of(&response) {
+            Encoding::Protobuf => WatchSplitter::protobuf(options),
+            Encoding::Json => WatchSplitter::json(options),
+            Encoding::Other => {
+                return Err(Error::new(ErrorKind::Decode, "cannot decode response: expected protobuf or JSON"));
+            }
         };
         Ok(Self { body: response.into_body(), splitter: Some(splitter), ready: VecDeque::new(), kind: PhantomData })
     }
 
-    /// The next event, its object decoded; `None` when the server has ended the watch.
+    /// Returns the next event with its object decoded, or `None` when the server has ended the watch.
     ///
     /// # Errors
     ///
-    /// An event that cannot be read is an error, and the next call goes on; a broken connection or stream is an error
-    /// after which there are no more events.
+    /// Returns an error if an event cannot be decoded; the next call then continues with the next event. A broken
+    /// connection or a malformed stream is an error after which there are no more events.
     ///
     /// # Cancel safety
     ///
@@ -50,12 +52,12 @@ impl<K: Resource> Watch<K> {
         Some(self.next_raw().await?.and_then(decoded))
     }
 
-    /// The next event with its object in wire form; otherwise as [`next`](Self::next).
+    /// Returns the next event with its object in wire format; otherwise like [`next`](Self::next).
     pub async fn next_raw(&mut self) -> Option<Result<WatchEvent<RawObject>, Error>> {
         std::future::poll_fn(|context| self.poll_raw(context)).await
     }
 
-    /// Whether nothing more will come.
+    /// Returns whether the watch has ended.
     pub fn is_ended(&self) -> bool {
         self.splitter.is_none() && self.ready.is_empty()
     }

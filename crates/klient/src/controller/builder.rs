@@ -291,7 +291,7 @@ impl<K: Resource> ControllerBuilder<K> {
     /// async fn reconcile(request: Request<ConfigMap>, context: Arc<Context>) -> Result<Outcome, klient::Error> {
     ///     let maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), request.namespace());
     ///     // ...
-    ///     Ok(Outcome::done())
+    ///     Ok(Outcome::Done)
     /// }
     ///
     /// # fn set_up(client: Client) {

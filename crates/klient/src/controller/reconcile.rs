@@ -65,8 +65,8 @@ where
 /// use std::time::Duration;
 /// use klient::controller::Outcome;
 ///
-/// assert_eq!(Outcome::done(), Outcome::Done);
-/// assert_eq!(Outcome::requeue_after(Duration::from_secs(60)), Outcome::RequeueAfter(Duration::from_secs(60)));
+/// assert_eq!(Outcome::Done, Outcome::Done);
+/// assert_eq!(Outcome::RequeueAfter(Duration::from_secs(60)), Outcome::RequeueAfter(Duration::from_secs(60)));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -76,23 +76,11 @@ pub enum Outcome {
     /// When something changes.
     #[default]
     #[doc(alias = "await_change")]
+    #[doc(alias = "await_change")]
     Done,
     /// After this time, or earlier if something changes.
-    RequeueAfter(Duration),
-}
-
-impl Outcome {
-    /// Returns [`Outcome::Done`]: the key is reconciled again when something changes.
-    #[doc(alias = "await_change")]
-    pub const fn done() -> Self {
-        Self::Done
-    }
-
-    /// Returns [`Outcome::RequeueAfter`]: the key is reconciled again after `delay`, or earlier if something changes.
     #[doc(alias = "requeue")]
-    pub const fn requeue_after(delay: Duration) -> Self {
-        Self::RequeueAfter(delay)
-    }
+    RequeueAfter(Duration),
 }
 
 /// The decision when to retry a key whose reconcile failed; see [`on_error`](super::ControllerBuilder::on_error).
@@ -193,9 +181,9 @@ impl<K: Resource> Request<K> {
     /// use klient::{ObjectKey, controller::{Outcome, Request}};
     ///
     /// async fn reconcile(request: Request<ConfigMap>) -> Result<Outcome, klient::Error> {
-    ///     let Some(map) = request.object()? else { return Ok(Outcome::done()) };
+    ///     let Some(map) = request.object()? else { return Ok(Outcome::Done) };
     ///     assert!(map.data.is_none());
-    ///     Ok(Outcome::done())
+    ///     Ok(Outcome::Done)
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]

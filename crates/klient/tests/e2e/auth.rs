@@ -1,4 +1,4 @@
-//! Who asks, as the server sees it; and credentials that change while a client runs.
+//! Authentication as the server sees it, and credentials that change while a client runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::cluster::{config, context, or_skip, server};
 
-/// Whom the server takes a client for.
+/// Returns the user that the server authenticates a client as.
 async fn user(client: &Client) -> Result<String, Error> {
     let reviews: Api<SelfSubjectReview> = Api::cluster(client.clone());
     let review = reviews.create(&SelfSubjectReview::default()).await?;
@@ -32,7 +32,7 @@ async fn user_of(config: &Config) -> String {
     user(&Client::from_config(config).unwrap()).await.unwrap()
 }
 
-/// A certificate for an administrator, in files.
+/// Writes a certificate of an administrator to files.
 fn write_certificate(folder: &Path, name: &str) -> [PathBuf; 2] {
     let made = certified(name);
     let paths = [folder.join("client.crt"), folder.join("client.key")];
@@ -46,7 +46,7 @@ fn certified(name: &str) -> CertifiedKey {
 }
 
 #[tokio::test]
-async fn the_server_knows_who_asks() {
+async fn server_authenticates_each_credential() {
     let config = or_skip!(config());
     assert_eq!(user_of(&config).await, "e2e-token-user");
     assert_eq!(user_of(&or_skip!(context("second-token"))).await, "e2e-second-user");
@@ -56,7 +56,7 @@ async fn the_server_knows_who_asks() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_unauthorized_and_no_right_is_forbidden() {
+async fn wrong_token_is_unauthorized_and_missing_right_is_forbidden() {
     let config = or_skip!(config());
     let wrong = config.clone().credentials(Credentials::Token("wrong".into()));
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
@@ -71,7 +71,7 @@ async fn a_wrong_token_is_unauthorized_and_no_right_is_forbidden() {
 }
 
 #[tokio::test]
-async fn a_token_file_is_read_again_when_it_is_rejected_and_after_a_minute() {
+async fn token_file_is_reread_after_a_rejection_and_each_minute() {
     let config = or_skip!(config());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
@@ -91,13 +91,13 @@ async fn a_token_file_is_read_again_when_it_is_rejected_and_after_a_minute() {
 }
 
 #[tokio::test]
-async fn a_replaced_client_certificate_is_shown_on_the_next_request() {
+async fn replaced_client_certificate_is_used_by_the_next_request() {
     let config = or_skip!(context("certificate"));
     let folder = tempfile::tempdir().unwrap();
     let [certificate, key] = write_certificate(folder.path(), "first");
     let mut settings = HttpSettings::new(config.server.clone());
     settings.tls = config.tls.client_certificate(Pem::File(certificate), Pem::File(key));
-    // Files are looked at every ten seconds otherwise.
+    // By default, files are checked every ten seconds.
     settings.file_check = Duration::ZERO;
     let client = Client::builder(HttpTransport::new(settings).unwrap()).build();
     assert_eq!(user(&client).await.unwrap(), "first");
@@ -105,7 +105,7 @@ async fn a_replaced_client_certificate_is_shown_on_the_next_request() {
     assert_eq!(user(&client).await.unwrap(), "the-second-one");
 }
 
-/// A credential plugin that prints these one after the other, and the last of them again and again.
+/// Creates a credential plugin that prints these statuses one after the other, and repeats the last one.
 fn plugin(folder: &Path, statuses: &[serde_json::Value]) -> Credentials {
     for (number, status) in statuses.iter().enumerate() {
         let credential = json!({
@@ -115,14 +115,14 @@ fn plugin(folder: &Path, statuses: &[serde_json::Value]) -> Credentials {
     let script = folder.join("plugin");
     let text = "cd \"${0%/*}\"\nset -- *.json\ncat \"$1\"\n[ $# = 1 ] || rm \"$1\"\n";
     std::fs::write(&script, text).unwrap();
-    // Not run by itself: another test may start a program just now, and hold the file open for writing until it has.
+    // Run through a shell, because another test may start a program now, which holds the file open for writing.
     let mut plugin = ExecPlugin::new("/bin/sh", ExecApiVersion::V1);
     plugin.args = vec![script.display().to_string()];
     Credentials::Exec(Box::new(plugin))
 }
 
 #[tokio::test]
-async fn a_plugin_gives_a_token_and_another_when_that_is_rejected() {
+async fn plugin_token_is_renewed_after_a_rejection() {
     let config = or_skip!(config());
     let folder = tempfile::tempdir().unwrap();
     let plugin = plugin(folder.path(), &[json!({"token": "stale"}), json!({"token": SECOND_TOKEN})]);
@@ -130,7 +130,7 @@ async fn a_plugin_gives_a_token_and_another_when_that_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_plugin_gives_a_client_certificate() {
+async fn plugin_client_certificate_is_used() {
     let config = or_skip!(config());
     let folder = tempfile::tempdir().unwrap();
     let made = certified("from-a-plugin");

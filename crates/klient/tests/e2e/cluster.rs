@@ -1,6 +1,6 @@
-//! The real server: one for all tests, started by the first that asks; tests that break theirs start their own.
+//! The real server: one for all tests, started by the first that needs it. Tests that break theirs start their own.
 //!
-//! Where there are no programs to start, every test passes without doing anything, and that is said once.
+//! Without programs to start, every test passes without doing anything, which is reported once.
 
 use std::{
     io::Write as _,
@@ -16,7 +16,7 @@ use klient::{
 use klient_harness::{Programs, Server};
 use serde_json::json;
 
-/// Ends a test that has no server.
+/// Returns from a test that has no server.
 macro_rules! or_skip {
     ($found:expr) => {
         match $found {
@@ -27,57 +27,57 @@ macro_rules! or_skip {
 }
 pub(crate) use or_skip;
 
-/// The programs to start; `None` where there are none, if that is allowed.
+/// Returns the programs to start; `None` if there are none and that is allowed.
 pub(crate) fn programs() -> Option<Programs> {
     let found = Programs::find().unwrap();
     if found.is_none() {
         assert!(std::env::var_os("KLIENT_E2E").is_none(), "there is no kube-apiserver");
         static SAID: Once = Once::new();
-        // Not with `eprintln!`, which tests show only if they fail.
+        // Not with `eprintln!`, whose output tests show only on failure.
         SAID.call_once(|| std::io::stderr().write_all(SKIPPED.as_bytes()).unwrap());
     }
     found
 }
 
-/// The server that all tests share. It ends with this process.
+/// Returns the server that all tests share. It ends with this process.
 pub(crate) fn server() -> Option<&'static Server> {
-    // Every test says why there is no server, not only the one that tried.
+    // Every test reports why there is no server, not only the first.
     static SERVER: LazyLock<Result<Option<Server>, String>> =
         LazyLock::new(|| programs().map(|programs| Server::start(&programs)).transpose().map_err(|e| format!("{e:#}")));
     SERVER.as_ref().unwrap().as_ref()
 }
 
-/// Settings for the shared server.
+/// Returns settings for the shared server.
 pub(crate) fn config() -> Option<Config> {
     context("token")
 }
 
-/// Settings for the shared server, by a context of its kubeconfig.
+/// Returns settings for the shared server, from a context of its kubeconfig.
 pub(crate) fn context(name: &str) -> Option<Config> {
     Some(config_of(&server()?.kubeconfig(), name))
 }
 
-/// Settings by a context of a kubeconfig.
+/// Returns settings from a context of a kubeconfig.
 pub(crate) fn config_of(kubeconfig: &Path, context: &str) -> Config {
     Config::load(&KubeconfigFiles::explicit(kubeconfig), &Overrides::default().context(context)).unwrap()
 }
 
-/// A client of the shared server, with connections of its own.
+/// Returns a client of the shared server, with its own connections.
 pub(crate) fn client() -> Option<Client> {
     Some(Client::from_config(&config()?).unwrap())
 }
 
-/// A client of the shared server that never asks for protobuf.
+/// Returns a client of the shared server that never requests protobuf.
 pub(crate) fn json_client() -> Option<Client> {
     Some(Client::builder_from_config(&config()?).unwrap().json_only().build())
 }
 
-/// A client for each form that objects travel in, with the form's name.
+/// Returns a client for each encoding, with its name.
 pub(crate) fn both_clients() -> Option<[(&'static str, Client); 2]> {
     Some([("protobuf", client()?), ("json", json_client()?)])
 }
 
-/// A namespace that no other test uses, with what a controller would put there for pods to run.
+/// Creates a namespace for one test, with the objects that a controller would create for pods to run.
 pub(crate) async fn namespace(client: &Client, name: &str) -> String {
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();

@@ -1,4 +1,4 @@
-//! Connections: enough of them, and trusted ones only.
+//! The number of connections, and trust.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
@@ -9,12 +9,12 @@ use klient::{
 use crate::cluster::{client, config, namespace, or_skip};
 
 #[tokio::test]
-async fn hundreds_of_watches_do_not_starve_requests() {
+async fn hundreds_of_watches_do_not_block_requests() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "connections").await);
     let version = maps.list().await.unwrap().resource_version();
     let mut watches = Vec::new();
-    // More than any server lets one connection carry.
+    // More than any server allows on one connection.
     for _ in 0..300 {
         watches.push(maps.watch().after(version.clone()).await.unwrap());
     }
@@ -22,15 +22,15 @@ async fn hundreds_of_watches_do_not_starve_requests() {
     let mut map = ConfigMap::default();
     map.metadata.name = Some("seen-by-all".to_owned());
     maps.create(&map).await.unwrap();
-    // None of them is starved either.
+    // All watches still receive events.
     for watch in &mut watches {
-        let event = watch.next().await.expect("the watch goes on").unwrap();
+        let event = watch.next().await.expect("the watch continues").unwrap();
         assert_eq!(event.object().unwrap().metadata.name, map.metadata.name);
     }
 }
 
 #[tokio::test]
-async fn requests_at_once_all_get_their_answers() {
+async fn concurrent_requests_all_get_responses() {
     let client = or_skip!(client());
     let requests = (0..200).map(|_| {
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
@@ -43,14 +43,14 @@ async fn requests_at_once_all_get_their_answers() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_authority_is_not_trusted() {
+async fn server_of_another_authority_is_not_trusted() {
     let mut wrong = or_skip!(config());
     let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     wrong.tls = wrong.tls.trust(Trust::Authority(Pem::Data(other.cert.pem().into_bytes())));
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");
     let error = maps.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
-    assert!(error.to_string().contains("an authority that is not trusted"), "{error}");
+    assert!(error.to_string().contains("signed by an unknown authority"), "{error}");
 
     wrong.tls = wrong.tls.trust(Trust::Anyone);
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&wrong).unwrap(), "default");

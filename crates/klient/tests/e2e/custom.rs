@@ -1,4 +1,4 @@
-//! A custom resource with a status and a scale, as a Rust type of its own.
+//! A custom resource with a status and a scale, as a Rust type.
 
 use k8s_openapi::{
     Metadata, NamespaceResourceScope, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-// Neither `apiVersion` nor `kind`: the client fills them in.
+// It has neither `apiVersion` nor `kind`, because the client adds them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Widget {
@@ -60,7 +60,7 @@ impl Metadata for Widget {
     }
 }
 
-/// Has the shared server serve widgets: installs them if no test has yet, and waits until they can be made.
+/// Installs widgets on the shared server, if no test has yet, and waits until they can be created.
 pub(crate) async fn widgets(client: &Client) -> ApiResource {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     INSTALLED.get_or_init(|| install(client)).await;
@@ -97,11 +97,11 @@ pub(crate) async fn install(client: &Client) {
             conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Established" && one.status == "True"))
         });
         if established {
-            // What says so is a moment ahead of what serves.
-            let patience = Backoff::default().factor(2.0).steps(11);
+            // The condition is set shortly before the resource is served.
+            let backoff = Backoff::default().factor(2.0).steps(11);
             let all: Api<Widget> = Api::all(client.clone());
             let list = async || all.list().await;
-            retry_on_error(patience, Error::is_not_found, list).await.expect("widgets are served");
+            retry_on_error(backoff, Error::is_not_found, list).await.expect("widgets are served");
             return;
         }
     }

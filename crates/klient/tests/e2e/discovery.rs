@@ -1,4 +1,4 @@
-//! What the real server offers: in both forms, by name, by kind, after something new was installed; and lists in pages.
+//! Discovery of the real server: in both formats, by name and kind, and after an installation; and lists in pages.
 
 use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::cluster::{client, namespace, or_skip};
 
-/// Everything about the built-in resources, in an order of its own: other tests install theirs meanwhile.
+/// Describes the built-in resources in a stable order, because other tests install theirs meanwhile.
 fn built_in(apis: &ServerApis) -> Vec<String> {
     let own = |group: &str| !group.ends_with(".invalid");
     let mut all: Vec<String> = apis
@@ -36,7 +36,7 @@ fn built_in(apis: &ServerApis) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn both_forms_of_discovery_tell_the_same() {
+async fn both_formats_of_discovery_agree() {
     let client = or_skip!(client());
     let new = DiscoveryClient::new(client.clone()).apis().await.unwrap();
     let old = DiscoveryClient::new(client.clone()).legacy().apis().await.unwrap();
@@ -55,7 +55,7 @@ async fn both_forms_of_discovery_tell_the_same() {
 }
 
 #[tokio::test]
-async fn names_lead_to_resources() {
+async fn mapper_resolves_names() {
     let mapper = RestMapper::new(CachedDiscovery::in_memory(DiscoveryClient::new(or_skip!(client()))));
     for (name, expected) in [
         ("po", "/v1, Resource=pods"),
@@ -79,7 +79,7 @@ async fn names_lead_to_resources() {
 }
 
 #[tokio::test]
-async fn a_resource_that_is_installed_later_is_found_after_a_miss() {
+async fn mapper_finds_a_resource_installed_later() {
     let client = or_skip!(client());
     let folder = tempfile::tempdir().unwrap();
     let on_disk = || CachedDiscovery::on_disk(DiscoveryClient::new(client.clone()), DiskCache::new(folder.path()));
@@ -100,7 +100,7 @@ async fn a_resource_that_is_installed_later_is_found_after_a_miss() {
     }))
     .unwrap();
     definitions.create(&definition).await.unwrap();
-    // The server lists it a moment after it is established, and tells nobody when.
+    // The server lists it shortly after it is established, without a notification.
     let mut found = None;
     for _ in 0..600 {
         found = on_disk().refresh().await.unwrap().group("discovery.klient.invalid").cloned();
@@ -122,17 +122,17 @@ async fn a_resource_that_is_installed_later_is_found_after_a_miss() {
 }
 
 #[tokio::test]
-async fn the_server_sends_only_what_has_changed() {
+async fn unchanged_documents_are_not_sent_again() {
     let cached = CachedDiscovery::in_memory(DiscoveryClient::new(or_skip!(client())));
     let core = |apis: &ServerApis| std::sync::Arc::clone(&apis.groups[0]);
     let first = cached.apis().await.unwrap();
     let second = cached.refresh().await.unwrap();
-    // No test changes the core group, so that its document has kept its tag.
+    // No test changes the core group, so its document keeps its ETag.
     assert!(std::sync::Arc::ptr_eq(&core(&first), &core(&second)));
 }
 
 #[tokio::test]
-async fn openapi_documents_are_found_by_group_version() {
+async fn openapi_document_is_found_by_group_version() {
     let openapi = OpenApiClient::new(or_skip!(client()));
     let apps = GroupVersion::new("apps", "v1");
     assert!(openapi.index().await.unwrap().group_versions().any(|version| version == apps));
@@ -142,7 +142,7 @@ async fn openapi_documents_are_found_by_group_version() {
 }
 
 #[tokio::test]
-async fn fifty_objects_come_in_pages_of_seven() {
+async fn pager_returns_fifty_objects_in_pages_of_seven() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "discovery-pages").await);
     let mut expected = Vec::new();
@@ -168,7 +168,7 @@ async fn fifty_objects_come_in_pages_of_seven() {
     assert_eq!(all.items.iter().map(name).collect::<Vec<_>>(), expected);
     assert!(!all.resource_version().is_empty());
 
-    // The same objects once more, as they were made: over watches of a second each.
+    // The same objects again, in order of creation, over watches of a second each.
     let options = WatchOptions::after(version).labels("app=pages").timeout(std::time::Duration::from_secs(1));
     let mut watch = RetryWatch::new(maps.clone(), options).unwrap();
     let mut seen = Vec::new();

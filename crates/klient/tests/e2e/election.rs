@@ -11,7 +11,7 @@ use klient::{
 use crate::cluster::{config, or_skip};
 
 #[tokio::test]
-async fn one_leads_and_the_next_one_follows_when_it_is_done() {
+async fn next_candidate_leads_after_the_leader_is_done() {
     let config = or_skip!(config());
     let client = Client::from_config(&config).unwrap();
     let candidate = |name: &str| {
@@ -25,7 +25,7 @@ async fn one_leads_and_the_next_one_follows_when_it_is_done() {
     let (anna, berta) = (candidate("anna"), candidate("berta"));
     let work = async |leadership: Leadership| {
         let renewals = tokio::time::timeout(Duration::from_secs(11), leadership.ended()).await;
-        assert!(renewals.is_err(), "it was renewed past its deadline");
+        assert!(renewals.is_err(), "leadership was renewed past its deadline");
         leadership.token().clone()
     };
     let (first, second) = tokio::join!(anna.run(work), berta.run(work));

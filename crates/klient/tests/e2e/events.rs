@@ -1,4 +1,4 @@
-//! Events on the real server, in both forms.
+//! Events on the real server, in both encodings.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use klient::{
 use crate::cluster::{config, or_skip};
 
 #[tokio::test]
-async fn events_of_both_forms_are_taken_and_counted() {
+async fn events_are_accepted_and_counted_in_both_encodings() {
     let config = or_skip!(config());
     let client = Client::from_config(&config).unwrap();
     let namespaces: Api<Namespace> = Api::cluster(client.clone());

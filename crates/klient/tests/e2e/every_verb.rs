@@ -1,4 +1,4 @@
-//! Every verb on every kind of the table and on a custom resource, in both forms.
+//! Every verb on every kind of the table and on a custom resource, in both encodings.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use crate::{
     kinds::{Sample, Visitor, annotation, visit_all},
 };
 
-/// Does everything that can be done with objects of a kind.
+/// A visitor that uses every verb on objects of a kind.
 struct EveryVerb {
     client: Client,
-    /// Tells the objects of one test from those of another.
+    /// A label that separates the objects of this test from those of others.
     label: String,
     kinds: usize,
 }
@@ -37,7 +37,7 @@ impl Visitor for EveryVerb {
     }
 }
 
-/// The life of objects of one kind.
+/// The lifecycle of objects of one kind.
 struct Life<K> {
     api: Api<K>,
     sample: Sample,
@@ -58,7 +58,7 @@ impl<K: Resource + PartialEq> Life<K> {
         states.extend(self.report().await);
         assert_eq!(states.last(), Some(&self.get().await), "{self}");
         for state in states {
-            // Each change is told once, in order, and as it was answered.
+            // Each change is reported once, in order, and equal to the response.
             assert_eq!(next(&mut watch).await, WatchEvent::Modified(state), "{self}");
         }
         self.delete_one(&mut watch).await;
@@ -124,7 +124,7 @@ impl<K: Resource + PartialEq> Life<K> {
         applied
     }
 
-    /// Replaces the status, where there is one; where there is none, the server says so.
+    /// Replaces the status, if there is one. Otherwise, the server responds with not found.
     async fn report(&self) -> Option<K> {
         let Some(status) = &self.sample.status else {
             let error = self.api.status().get(&self.name()).await.unwrap_err();
@@ -145,11 +145,11 @@ impl<K: Resource + PartialEq> Life<K> {
     }
 
     async fn delete_one(&self, watch: &mut Watch<K>) {
-        self.api.delete(&self.name()).options(gone()).await.unwrap();
+        self.api.delete(&self.name()).options(immediately()).await.unwrap();
         let deleted = next(watch).await;
         assert!(matches!(&deleted, WatchEvent::Deleted(_)), "{self}: {deleted:?}");
         assert_eq!(self.api.get_opt(&self.name()).await.unwrap(), None, "{self}");
-        assert!(self.api.delete(&self.name()).options(gone()).await.unwrap_err().is_not_found(), "{self}");
+        assert!(self.api.delete(&self.name()).options(immediately()).await.unwrap_err().is_not_found(), "{self}");
     }
 
     async fn delete_many(&self, watch: &mut Watch<K>) {
@@ -157,7 +157,7 @@ impl<K: Resource + PartialEq> Life<K> {
             let object = self.sample.object(&format!("{}-{number}", self.name()), &self.label);
             self.api.create(&object).await.unwrap();
         }
-        let options = DeleteCollectionOptions::default().list(self.mine()).delete(gone());
+        let options = DeleteCollectionOptions::default().list(self.mine()).delete(immediately());
         self.api.delete_collection().options(options.clone()).await.unwrap();
         assert_eq!(self.api.list().options(self.mine()).await.unwrap().items, [], "{self}");
         let mut seen = Vec::new();
@@ -186,15 +186,15 @@ impl<K: Resource> std::fmt::Display for Life<K> {
     }
 }
 
-/// Neither controllers nor kubelets run here: nothing must wait for them.
-fn gone() -> DeleteOptions {
+/// Returns options that delete immediately, because neither controllers nor kubelets run here.
+fn immediately() -> DeleteOptions {
     DeleteOptions::default().propagation_policy(PropagationPolicy::Background).grace_period(Duration::ZERO)
 }
 
-/// The next event, but for that of a pod which is about to be deleted.
+/// Returns the next event, except that of a pod which is about to be deleted.
 async fn next<K: Resource>(watch: &mut Watch<K>) -> WatchEvent<K> {
     loop {
-        match watch.next().await.expect("the watch goes on").unwrap() {
+        match watch.next().await.expect("the watch continues").unwrap() {
             WatchEvent::Modified(object) if object.metadata().deletion_timestamp.is_some() => {}
             event => return event,
         }
@@ -209,7 +209,7 @@ async fn check_built_in(client: Client, form: &str) {
     assert!(visitor.kinds > 30, "only {} kinds", visitor.kinds);
 }
 
-/// The same client, with all that the server sends: field managers are looked at.
+/// Returns the client with managed fields, because the test checks them.
 fn whole(client: &Client) -> Client {
     client.to_builder().managed_fields(ManagedFields::Keep).build()
 }
@@ -247,7 +247,7 @@ async fn every_verb_works_on_a_custom_resource_typed_and_dynamic() {
 }
 
 #[tokio::test]
-async fn every_verb_works_on_a_built_in_kind_that_is_known_at_run_time() {
+async fn every_verb_works_on_a_dynamic_built_in_kind() {
     let client = whole(&or_skip!(client()));
     let namespace = namespace(&client, "every-verb-dynamic").await;
     let mut sample = Sample::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {

@@ -1,4 +1,4 @@
-//! An API server that is killed and comes back, as its clients see it. Each test here has a server of its own.
+//! An API server that is killed and restarted, as its clients see it. Each test here has its own server.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::cluster::{config_of, or_skip, programs};
 
-/// A server that a test may kill. Its methods wait in place, which would hold up a client on the same thread.
+/// A server that a test may kill. Its methods block, which would stop a client on the same thread.
 pub(crate) struct OwnServer {
     server: Option<Server>,
     kubeconfig: PathBuf,
@@ -47,15 +47,15 @@ fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"app": "faults"}}})).unwrap()
 }
 
-/// An event and what it is about.
-fn told(event: &WatchEvent<ConfigMap>) -> String {
+/// Describes an event and its object.
+fn describe(event: &WatchEvent<ConfigMap>) -> String {
     let name = event.object().and_then(|map| map.metadata.name.as_deref()).unwrap_or_default();
     format!("{} {name}", event.type_name())
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_over_a_killed_server_and_neither_loses_nor_repeats() {
-    // With a cache, a restarted server knows nothing of what was before: see the next test.
+async fn retry_watch_survives_a_killed_server_without_loss() {
+    // With a cache, a restarted server has no earlier events: see the next test.
     let mut server = or_skip!(OwnServer::start(&[("watch-cache", "false")]).await);
     let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
     let version = maps.list().await.unwrap().resource_version();
@@ -66,8 +66,8 @@ async fn a_watch_goes_on_over_a_killed_server_and_neither_loses_nor_repeats() {
     for round in 0..2 {
         let name = |when: &str| format!("{when}-{round}");
         maps.create(&map(&name("read"))).await.unwrap();
-        seen.push(told(&watch.next().await.unwrap().unwrap()));
-        // Told to the watch before or after the server is killed, whichever comes first.
+        seen.push(describe(&watch.next().await.unwrap().unwrap()));
+        // The watch receives this before or after the server is killed.
         maps.create(&map(&name("unread"))).await.unwrap();
         server.with(Server::kill).await;
         let error = maps.create(&map(&name("during"))).await.unwrap_err();
@@ -80,34 +80,34 @@ async fn a_watch_goes_on_over_a_killed_server_and_neither_loses_nor_repeats() {
         maps.delete(&name("unread")).await.unwrap();
         maps.create(&map(&name("after"))).await.unwrap();
         for _ in 0..4 {
-            seen.push(told(&watch.next().await.unwrap().unwrap()));
+            seen.push(describe(&watch.next().await.unwrap().unwrap()));
         }
     }
     let expected = |round: i32| {
         ["ADDED read", "ADDED unread", "MODIFIED read", "DELETED unread", "ADDED after"]
-            .map(|told| format!("{told}-{round}"))
+            .map(|event| format!("{event}-{round}"))
     };
     assert_eq!(seen, [expected(0), expected(1)].concat());
     assert!(watch.trouble().is_none());
 
-    // All of it once more, from what etcd has kept. Nothing came that the watch did not tell.
+    // All events again, from etcd. The watch returned every one of them.
     let mut again = RetryWatch::new(maps, options).unwrap();
     for told_before in seen {
-        assert_eq!(told(&again.next().await.unwrap().unwrap()), told_before);
+        assert_eq!(describe(&again.next().await.unwrap().unwrap()), told_before);
     }
     let more = tokio::time::timeout(Duration::from_millis(500), watch.next()).await;
     assert!(more.is_err(), "{more:?}");
 }
 
 #[tokio::test]
-async fn a_restarted_server_that_has_forgotten_what_was_says_so_and_a_list_tells_the_rest() {
+async fn restarted_server_without_history_requires_a_list() {
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
     let options = ListOptions::default().labels("app=faults");
     let version = maps.list().options(options.clone()).await.unwrap().resource_version();
     let mut watch = RetryWatch::new(maps.clone(), WatchOptions::after(version).labels("app=faults")).unwrap();
     maps.create(&map("read")).await.unwrap();
-    assert_eq!(told(&watch.next().await.unwrap().unwrap()), "ADDED read");
+    assert_eq!(describe(&watch.next().await.unwrap().unwrap()), "ADDED read");
     let seen = watch.resource_version().clone();
     drop(watch);
     maps.create(&map("unread")).await.unwrap();
@@ -124,11 +124,11 @@ async fn a_restarted_server_that_has_forgotten_what_was_says_so_and_a_list_tells
     let options = WatchOptions::after(list.resource_version()).labels("app=faults");
     let mut watch = RetryWatch::new(maps.clone(), options).unwrap();
     maps.create(&map("after")).await.unwrap();
-    assert_eq!(told(&watch.next().await.unwrap().unwrap()), "ADDED after");
+    assert_eq!(describe(&watch.next().await.unwrap().unwrap()), "ADDED after");
 }
 
 #[tokio::test]
-async fn a_list_fails_clearly_while_the_server_is_away_and_works_once_it_is_back() {
+async fn list_fails_while_the_server_is_down_and_then_succeeds() {
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let client = server.client();
     let maps: Api<ConfigMap> = Api::all(client);
@@ -138,7 +138,7 @@ async fn a_list_fails_clearly_while_the_server_is_away_and_works_once_it_is_back
     assert_eq!(error.kind(), ErrorKind::Transport);
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 
-    // Asked all the time while it starts: either it is away, or it says that it is not ready, or it answers.
+    // Requested continuously during the start: the server is down, or not ready, or responds.
     let lists = tokio::spawn(async move {
         loop {
             match maps.list().await {
@@ -151,17 +151,17 @@ async fn a_list_fails_clearly_while_the_server_is_away_and_works_once_it_is_back
         }
     });
     server.with(Server::restart).await.unwrap();
-    let listed = tokio::time::timeout(Duration::from_secs(60), lists).await.expect("an end").unwrap();
+    let listed = tokio::time::timeout(Duration::from_secs(60), lists).await.expect("the lists end").unwrap();
     assert!(listed > 0, "the server's own config maps are still there");
 }
 
 #[tokio::test]
-async fn a_server_with_a_new_authority_is_trusted_once_the_file_has_it() {
+async fn new_authority_is_trusted_once_the_file_has_it() {
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let trusting = server.client();
     let maps = |client: &Client| Api::<ConfigMap>::all(client.clone());
     maps(&trusting).list().await.unwrap();
-    // One that has the old authority in its settings, and so never hears of the new one.
+    // This client has the old authority in its settings, and never reads the new one.
     let mut config = config_of(&server.kubeconfig, "token");
     let old = std::fs::read(server.server.as_ref().unwrap().authority_file()).unwrap();
     config.tls = config.tls.trust(klient::client::config::Trust::Authority(klient::client::config::Pem::Data(old)));
@@ -171,7 +171,7 @@ async fn a_server_with_a_new_authority_is_trusted_once_the_file_has_it() {
     server.with(Server::replace_authority).await.unwrap();
     let error = maps(&stuck).list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
-    // The file is looked at every ten seconds.
+    // The file is checked every ten seconds.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while let Err(error) = maps(&trusting).list().await {
         assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");

@@ -1,7 +1,7 @@
-//! Informers of the real server: churned by writers, cut off, and the server killed under them.
+//! Informers of the real server, while objects change, watches are cut, and the server is killed.
 //!
-//! `KLIENT_CHURN_OBJECTS` and `KLIENT_CHURN_RUNS` make it larger: 10000 and 20 is what was asked for; a run for every commit is
-//! smaller.
+//! `KLIENT_CHURN_OBJECTS` and `KLIENT_CHURN_RUNS` make the test larger, for example 10000 and 20. A run for every
+//! commit is smaller.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ use crate::{
     faults::OwnServer,
 };
 
-/// What an API shows, on watches that can be cut.
+/// An API whose watches can be cut.
 struct Cuttable<K> {
     api: Api<K>,
     cuts: watch::Sender<u64>,
@@ -82,7 +82,7 @@ impl<K: Resource> WatchEvents for CuttableWatch<K> {
 
 type Versions = BTreeMap<ObjectKey, String>;
 
-/// What a handler knows from what it was told; the first thing that cannot be is kept.
+/// The state that a handler derives from its events, and the first impossible event.
 #[derive(Default)]
 struct Heard {
     known: Versions,
@@ -104,7 +104,7 @@ impl Heard {
     }
 }
 
-/// One informer with a handler that checks what it hears.
+/// One informer with a handler that checks its events.
 struct Follower<K: Resource> {
     informer: SharedInformer<K>,
     heard: Arc<Mutex<Heard>>,
@@ -127,7 +127,7 @@ impl<K: Resource> Follower<K> {
         let cached: Versions =
             cached.iter().map(|object| (object.key().clone(), object.resource_version().as_str().to_owned())).collect();
         assert_eq!(cached, list.0, "{what}");
-        // The handler is told after the cache, by a task of its own.
+        // A separate task calls the handler after the cache is updated.
         let told = async {
             while self.heard.lock().unwrap().known != list.0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -138,7 +138,7 @@ impl<K: Resource> Follower<K> {
             "{what}'s handler does not catch up"
         );
         let heard = self.heard.lock().unwrap();
-        assert_eq!(heard.impossible, None, "{what}'s handler was told what cannot be");
+        assert_eq!(heard.impossible, None, "{what}'s handler received an impossible event");
     }
 }
 
@@ -150,7 +150,7 @@ fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"churn": "yes"}}, "data": {"n": "0"}})).unwrap()
 }
 
-/// Writes what comes to its mind until it is told to stop; a server that is away is no reason to.
+/// Writes random changes until it is stopped. Failures of the server are ignored.
 async fn churn(maps: Api<ConfigMap>, names: usize, seed: u64, stop: Arc<AtomicBool>, writes: Arc<AtomicU64>) {
     let mut state = seed;
     while !stop.load(Ordering::Relaxed) {
@@ -186,7 +186,7 @@ async fn fill(maps: &Api<ConfigMap>, names: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn caches_end_equal_to_the_server_whatever_happened_to_it() {
+async fn caches_equal_the_server_after_any_faults() {
     let names = number("KLIENT_CHURN_OBJECTS", 300);
     let mut server = or_skip!(OwnServer::start(&[]).await);
     let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
@@ -210,7 +210,7 @@ async fn caches_end_equal_to_the_server_whatever_happened_to_it() {
             writers.spawn(churn(maps, names, run as u64 * 10 + seed, Arc::clone(&stop), Arc::clone(&writes)));
         }
         for round in 0..6 {
-            // Something must have happened since the last trouble.
+            // At least one write must happen between faults.
             let before = writes.load(Ordering::Relaxed);
             while writes.load(Ordering::Relaxed) < before + 100 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -226,7 +226,7 @@ async fn caches_end_equal_to_the_server_whatever_happened_to_it() {
         while let Some(done) = writers.join_next().await {
             done.unwrap();
         }
-        // A version that the caches will see, as it is that of an object of theirs.
+        // The version of an object in the caches, which they will therefore see.
         let _ = maps.delete("last").await;
         maps.create(&map("last")).await.unwrap();
         let list = maps.list().await.unwrap();
@@ -244,7 +244,7 @@ async fn caches_end_equal_to_the_server_whatever_happened_to_it() {
 }
 
 #[tokio::test]
-async fn informers_of_built_in_kinds_sync_in_either_form() {
+async fn informers_of_built_in_kinds_sync_in_either_encoding() {
     for (form, client) in or_skip!(both_clients()) {
         for first_read in [FirstRead::List, FirstRead::WatchList] {
             let factory = InformerFactory::new(client.clone());

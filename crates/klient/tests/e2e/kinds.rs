@@ -1,6 +1,6 @@
-//! A table of built-in kinds with an object of each, for tests that do the same with all of them.
+//! A table of built-in kinds with an object of each, for tests that treat all of them alike.
 //!
-//! Left out are kinds that the API server itself writes to: what a test has read would be old a moment later.
+//! Kinds that the API server itself writes are left out, because objects read by a test would be outdated soon.
 
 use k8s_openapi::{
     api::{
@@ -31,11 +31,11 @@ use serde_json::{Value, json};
 /// An object of some kind, without its metadata.
 #[derive(Clone)]
 pub(crate) struct Sample {
-    /// What it holds.
+    /// The fields.
     pub(crate) fields: Value,
-    /// A status for it, if the kind keeps one apart.
+    /// The status, if the kind has a status subresource.
     pub(crate) status: Option<Value>,
-    /// Whether strategic patches are known: custom resources have none.
+    /// Whether strategic patches are supported. Custom resources do not support them.
     pub(crate) strategic: bool,
 }
 
@@ -49,7 +49,7 @@ impl Sample {
         self
     }
 
-    /// An object of that name, with labels and annotations.
+    /// Returns an object of that name, with labels and annotations.
     pub(crate) fn object<K: Resource>(&self, name: &str, label: &str) -> K {
         let mut object = self.fields.clone();
         object["metadata"] = json!({
@@ -59,13 +59,13 @@ impl Sample {
     }
 }
 
-/// Does something with objects of any kind.
+/// An operation on objects of any kind.
 pub(crate) trait Visitor {
-    /// Does it with one kind, through any client.
+    /// Runs the operation on one kind, through any client.
     async fn visit<K: Resource + PartialEq>(&mut self, api: impl Fn(&Client) -> Api<K>, sample: Sample);
 }
 
-/// Shows every kind to a visitor; those in namespaces are in this one.
+/// Visits every kind; namespaced objects are in this namespace.
 pub(crate) async fn visit_all(visitor: &mut impl Visitor, namespace: &str) {
     visit_core(visitor, namespace).await;
     visit_workloads(visitor, namespace).await;
@@ -73,7 +73,7 @@ pub(crate) async fn visit_all(visitor: &mut impl Visitor, namespace: &str) {
     visit_cluster_scoped(visitor).await;
 }
 
-/// Each on the heap: together the futures would be too large for a thread's stack.
+/// Boxes each future, because together they would be too large for a thread's stack.
 macro_rules! visit {
     ($visitor:ident in $namespace:ident: $($kind:ty => $sample:expr;)*) => {
         $(Box::pin($visitor.visit::<$kind>(|client| Api::namespaced(client.clone(), $namespace), $sample)).await;)*
@@ -198,7 +198,7 @@ async fn visit_cluster_scoped(visitor: &mut impl Visitor) {
     }
 }
 
-/// A request for a certificate, as such objects hold it.
+/// Returns a certificate request, as such objects contain it.
 pub(crate) fn certificate_request() -> Value {
     let key = rcgen::KeyPair::generate().unwrap();
     let request = rcgen::CertificateParams::new(Vec::new()).unwrap().serialize_request(&key).unwrap().pem().unwrap();
@@ -210,7 +210,7 @@ fn certificate() -> Value {
     serde_json::to_value(k8s_openapi::ByteString(made.cert.pem().into_bytes())).unwrap()
 }
 
-/// An annotation of an object.
+/// Returns an annotation of an object.
 pub(crate) fn annotation<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
     metadata.annotations.as_ref()?.get(name).map(String::as_str)
 }

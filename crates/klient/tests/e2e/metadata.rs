@@ -1,4 +1,4 @@
-//! The metadata client: a built-in kind and a custom resource, in both forms.
+//! The metadata client: a built-in kind and a custom resource, in both encodings.
 
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret};
 use klient::{Api, Client, Patch, Resource, WatchEvent, object::PartialObjectMeta};
@@ -10,7 +10,7 @@ use crate::{
     kinds::annotation,
 };
 
-/// Everything that can be done with the metadata of objects.
+/// Checks every operation on the metadata of objects.
 async fn check<K: Resource<Scope = NamespaceResourceScope>>(
     client: &Client,
     namespace: &str,
@@ -37,7 +37,7 @@ async fn check<K: Resource<Scope = NamespaceResourceScope>>(
 }
 
 #[tokio::test]
-async fn metadata_alone_is_read_watched_patched_and_deleted() {
+async fn metadata_is_read_watched_patched_and_deleted() {
     for (form, client) in or_skip!(both_clients()) {
         widgets(&client).await;
         let namespace = namespace(&client, &format!("metadata-{form}")).await;

@@ -1,4 +1,4 @@
-//! What requests may ask for besides their object, as the real server understands it. In both forms.
+//! The options of requests, as the real server interprets them, in both encodings.
 
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ async fn maps_in(client: &Client, namespace_name: &str) -> Api<ConfigMap> {
 }
 
 #[tokio::test]
-async fn a_dry_run_answers_and_changes_nothing() {
+async fn dry_run_returns_the_result_and_changes_nothing() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-dry-{form}")).await;
         let dry = maps.create(&map("a")).dry_run().await.unwrap();
@@ -61,7 +61,7 @@ async fn a_dry_run_answers_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn unknown_fields_are_refused_warned_about_once_or_dropped() {
+async fn field_validation_rejects_warns_or_ignores() {
     let config = or_skip!(config());
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&warnings);
@@ -93,7 +93,7 @@ async fn unknown_fields_are_refused_warned_about_once_or_dropped() {
 }
 
 #[tokio::test]
-async fn a_delete_happens_only_if_its_preconditions_hold() {
+async fn delete_checks_its_preconditions() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-preconditions-{form}")).await;
         let made = maps.create(&map("a")).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_delete_happens_only_if_its_preconditions_hold() {
 }
 
 #[tokio::test]
-async fn propagation_decides_what_a_deleted_object_waits_for() {
+async fn propagation_policy_sets_finalizers() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("options-propagation-{form}")).await;
         let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
@@ -131,7 +131,7 @@ async fn propagation_decides_what_a_deleted_object_waits_for() {
             deployments.apply(&name, &fields).manager("one").await.unwrap();
             let options = DeleteOptions::default().propagation_policy(policy);
             match (deployments.delete(&name).options(options.clone()).await.unwrap(), finalizer) {
-                // Whoever would take the finalizer away does not run here.
+                // The garbage collector, which would remove the finalizer, does not run here.
                 (Deleted::Object(left), Some(finalizer)) => {
                     assert_eq!(left.metadata.finalizers.unwrap(), [finalizer]);
                     assert!(left.metadata.deletion_timestamp.is_some());
@@ -144,7 +144,7 @@ async fn propagation_decides_what_a_deleted_object_waits_for() {
 }
 
 #[tokio::test]
-async fn a_read_is_as_fresh_as_it_asks_for() {
+async fn read_has_the_requested_version() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-versions-{form}")).await;
         maps.create(&map("a")).await.unwrap();
@@ -158,7 +158,7 @@ async fn a_read_is_as_fresh_as_it_asks_for() {
         let not_older = GetOptions::default().version(VersionMatch::NotOlderThan(newest.clone().into()));
         maps.get("b").options(not_older).await.unwrap();
 
-        // The server waits a moment for a version that it has not seen, and then says so.
+        // The server waits briefly for a version that it has not reached, and then responds with a timeout.
         let future = newest.parse::<u64>().unwrap() + 1_000_000_000;
         let options = ListOptions::default().version(VersionMatch::NotOlderThan(future.to_string().into()));
         let request = client.rest().get().resource(maps.resource()).max_retries(0);
@@ -168,7 +168,7 @@ async fn a_read_is_as_fresh_as_it_asks_for() {
 }
 
 #[tokio::test]
-async fn a_page_says_how_many_objects_remain_and_its_version_stays() {
+async fn page_has_the_remaining_count_and_a_stable_version() {
     for (form, client) in or_skip!(both_clients()) {
         let maps = maps_in(&client, &format!("options-pages-{form}")).await;
         for name in ["a", "b", "c", "d", "e"] {
@@ -186,7 +186,7 @@ async fn a_page_says_how_many_objects_remain_and_its_version_stays() {
 }
 
 #[tokio::test]
-async fn managers_of_fields_conflict_unless_one_takes_over() {
+async fn field_managers_conflict_unless_forced() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("options-apply-{form}")).await;
         let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
@@ -194,7 +194,7 @@ async fn managers_of_fields_conflict_unless_one_takes_over() {
             deployments.apply("web", &deployment_fields(replicas)).options(options.clone()).await
         };
         assert_eq!(apply(ApplyOptions::new("one"), 2).await.unwrap().spec.replicas, Some(2));
-        // The same value is shared, another one is not.
+        // An equal value is shared, a different one is not.
         apply(ApplyOptions::new("two"), 2).await.unwrap();
         let conflict = apply(ApplyOptions::new("two"), 3).await.unwrap_err();
         assert!(conflict.is_conflict() && conflict.status().unwrap().code == 409, "{conflict}");
@@ -209,7 +209,7 @@ async fn managers_of_fields_conflict_unless_one_takes_over() {
 }
 
 #[tokio::test]
-async fn writes_name_the_program_as_their_field_manager() {
+async fn default_field_manager_is_the_program() {
     let client = or_skip!(client()).to_builder().managed_fields(klient::wire::ManagedFields::Keep).build();
     let maps = maps_in(&client, "options-manager").await;
     let manager = |map: &ConfigMap| map.metadata.managed_fields.as_ref().unwrap()[0].manager.clone().unwrap();
@@ -220,7 +220,7 @@ async fn writes_name_the_program_as_their_field_manager() {
 }
 
 #[tokio::test]
-async fn the_clientset_reaches_every_group_that_it_names() {
+async fn clientset_lists_every_group() {
     for (_, client) in or_skip!(both_clients()) {
         let all = Clientset::new(client);
         let options = ListOptions::default().limit(1);

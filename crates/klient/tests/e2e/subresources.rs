@@ -1,4 +1,5 @@
-//! Subresources of built-in kinds and of a custom resource, in both forms, as far as a server without kubelets has them.
+//! Subresources of built-in kinds and of a custom resource, in both encodings, as far as a server without kubelets has
+//! them.
 
 use std::time::Duration;
 
@@ -37,14 +38,14 @@ fn pod(name: &str) -> Value {
         {"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}}]}})
 }
 
-/// Reports a pod as running and ready, as a kubelet would.
+/// Sets the status of a pod to running and ready, as a kubelet would.
 async fn run(pods: &Api<Pod>, name: &str) {
     let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
     pods.status().patch(name, Patch::merge(status)).await.unwrap();
 }
 
 #[tokio::test]
-async fn deployments_and_custom_resources_are_scaled() {
+async fn scale_client_scales_deployments_and_custom_resources() {
     for (form, client) in or_skip!(both_clients()) {
         let widget = widgets(&client).await;
         let namespace = namespace(&client, &format!("scale-{form}")).await;
@@ -80,7 +81,7 @@ async fn deployments_and_custom_resources_are_scaled() {
 }
 
 #[tokio::test]
-async fn an_eviction_waits_for_the_disruption_budget() {
+async fn eviction_waits_for_the_disruption_budget() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("eviction-{form}")).await;
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
@@ -99,7 +100,7 @@ async fn an_eviction_waits_for_the_disruption_budget() {
             "minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}}),
         )
         .await;
-        // What a controller would count.
+        // Sets the number that a controller would compute.
         let allow = async |allowed: i32| {
             let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": allowed,
                 "currentHealthy": 1, "desiredHealthy": 1 - allowed, "expectedPods": 1}});
@@ -117,7 +118,7 @@ async fn an_eviction_waits_for_the_disruption_budget() {
 }
 
 #[tokio::test]
-async fn a_pod_is_bound_once_and_changed_while_it_runs() {
+async fn pod_is_bound_once_and_changed_while_it_runs() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("binding-{form}")).await;
         let node = json!({"metadata": {"name": namespace}, "status": {
@@ -150,7 +151,7 @@ async fn a_pod_is_bound_once_and_changed_while_it_runs() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_service_account_is_taken() {
+async fn token_of_a_service_account_is_accepted() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("token-{form}")).await;
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &namespace);
@@ -166,7 +167,7 @@ async fn the_token_of_a_service_account_is_taken() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_approved_and_a_namespace_finalized() {
+async fn certificate_is_approved_and_namespace_finalized() {
     for (form, client) in or_skip!(both_clients()) {
         let requests: Api<CertificateSigningRequest> = Api::cluster(client.clone());
         let name = format!("approval-{form}");
@@ -193,13 +194,13 @@ async fn a_certificate_is_approved_and_a_namespace_finalized() {
     }
 }
 
-/// An answer within half a minute, whatever it is.
+/// Waits at most half a minute for a response.
 async fn soon<T>(answer: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), answer).await.expect("an answer in bounded time")
+    tokio::time::timeout(Duration::from_secs(30), answer).await.expect("a response in bounded time")
 }
 
 #[tokio::test]
-async fn logs_that_cannot_be_had_are_errors_that_say_why() {
+async fn unavailable_logs_are_errors_with_a_reason() {
     for (form, client) in or_skip!(both_clients()) {
         let name = format!("log-{form}");
         let namespace = namespace(&client, &name).await;
@@ -211,7 +212,7 @@ async fn logs_that_cannot_be_had_are_errors_that_say_why() {
 
         let pods: Api<Pod> = Api::namespaced(client, &namespace);
         make(&pods, pod("a")).await;
-        // Without a node there is nothing yet, which is no error to the server.
+        // Without a node, the log is empty, which is not an error of the server.
         assert_eq!(pods.logs("a").await.unwrap(), "");
         assert!(pods.logs("none").await.unwrap_err().is_not_found());
         let binding: Binding = from(json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": name}}));
@@ -227,7 +228,7 @@ async fn logs_that_cannot_be_had_are_errors_that_say_why() {
 }
 
 #[tokio::test]
-async fn a_proxy_to_nothing_is_an_error_of_the_server() {
+async fn proxy_without_endpoints_is_an_error_of_the_server() {
     for (form, client) in or_skip!(both_clients()) {
         let namespace = namespace(&client, &format!("proxy-{form}")).await;
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
@@ -236,7 +237,7 @@ async fn a_proxy_to_nothing_is_an_error_of_the_server() {
         assert!(error.status().is_some(), "{error:?}");
         let services: Api<Service> = Api::namespaced(client.clone(), &namespace);
         make(&services, json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})).await;
-        // What a controller would find.
+        // Creates the object that a controller would create.
         make::<Endpoints>(&Api::namespaced(client.clone(), &namespace), json!({"metadata": {"name": "s"}})).await;
         let error = soon(services.proxy(Method::GET, "s:80", "/x").bytes()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");

@@ -1,4 +1,4 @@
-//! What verbs answer when all is well, and when it is not.
+//! The responses of verbs, and their errors.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{Api, Patch, client::Deleted, options::ListOptions};
@@ -12,7 +12,7 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn a_config_map_lives_and_dies() {
+async fn config_map_is_created_changed_and_deleted() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "verbs-life").await);
     let made = maps.create(&config_map("a")).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_config_map_lives_and_dies() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages_and_collections_are_deleted() {
+async fn list_has_pages_and_collection_is_deleted() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "verbs-pages").await);
     for index in 0..7 {
@@ -65,7 +65,7 @@ async fn lists_come_in_pages_and_collections_are_deleted() {
 }
 
 #[tokio::test]
-async fn errors_say_what_the_server_said() {
+async fn error_has_the_message_of_the_server() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let error = maps.get("nothing-here").await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The programs say which version of Kubernetes they are.
+//! The versions of the programs.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cluster::{client, or_skip, programs, server};
 
 #[tokio::test]
-async fn the_server_and_kubectl_say_their_real_version() {
+async fn server_and_kubectl_report_their_version() {
     let (server, programs) = (or_skip!(server()), or_skip!(programs()));
     let expected = programs.kubernetes_version().unwrap();
     let version = DiscoveryClient::new(or_skip!(client())).server_version().await.unwrap();
@@ -16,7 +16,7 @@ async fn the_server_and_kubectl_say_their_real_version() {
     assert!(expected.starts_with(&format!("v{}.{}.", version.major, version.minor)), "{version:?}");
 
     let kubectl = programs.folder().join("kubectl");
-    // Folders that others filled need not have it.
+    // Directories of other origin may not contain it.
     if !kubectl.is_file() {
         return;
     }

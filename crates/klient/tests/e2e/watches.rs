@@ -1,4 +1,4 @@
-//! Watches, in both forms.
+//! Watches, in both encodings.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{Api, Client, Patch, WatchEvent, client::Watch, options::WatchOptions};
@@ -12,7 +12,7 @@ fn name(event: &WatchEvent<ConfigMap>) -> String {
 }
 
 async fn next(watch: &mut Watch<ConfigMap>) -> WatchEvent<ConfigMap> {
-    watch.next().await.expect("the watch goes on").unwrap()
+    watch.next().await.expect("the watch continues").unwrap()
 }
 
 async fn check(client: Client, namespace: &str) {
@@ -26,13 +26,13 @@ async fn check(client: Client, namespace: &str) {
     let merge = |value| Patch::merge(value);
     maps.patch("m", merge(json!({"data": {"a": "b"}})).clone()).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "MODIFIED m");
-    // An object that no longer matches is deleted, as far as this watch goes.
+    // For this watch, an object that no longer matches is deleted.
     maps.patch("m", merge(json!({"metadata": {"labels": {"app": "x"}}})).clone()).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "DELETED m");
     maps.patch("m", merge(json!({"metadata": {"labels": {"app": "w"}}})).clone()).await.unwrap();
     assert_eq!(name(&next(&mut watch).await), "ADDED m");
 
-    // The initial state, its end, and then what changes.
+    // The initial state, its end, and then the changes.
     let mut stream = maps.watch().initial_events().labels("app=w").await.unwrap();
     assert_eq!(name(&next(&mut stream).await), "ADDED m");
     assert!(matches!(next(&mut stream).await, WatchEvent::Bookmark(mark) if mark.initial_events_end));
@@ -40,7 +40,7 @@ async fn check(client: Client, namespace: &str) {
     assert_eq!(name(&next(&mut stream).await), "DELETED m");
     assert_eq!(name(&next(&mut watch).await), "DELETED m");
 
-    // From where the first one began, all of it again.
+    // All events again, from the start of the first watch.
     let mut again = maps.watch().after(version).labels("app=w").await.unwrap();
     let mut seen = Vec::new();
     for _ in 0..5 {
@@ -50,21 +50,21 @@ async fn check(client: Client, namespace: &str) {
 }
 
 #[tokio::test]
-async fn a_watch_tells_every_change_in_protobuf() {
+async fn watch_returns_every_change_in_protobuf() {
     let client = or_skip!(client());
     let namespace = namespace(&client, "watch-protobuf").await;
     check(client, &namespace).await;
 }
 
 #[tokio::test]
-async fn a_watch_tells_every_change_in_json() {
+async fn watch_returns_every_change_in_json() {
     let client = or_skip!(json_client());
     let namespace = namespace(&client, "watch-json").await;
     check(client, &namespace).await;
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_its_time_is_up() {
+async fn watch_ends_after_its_timeout() {
     let client = or_skip!(client());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client, "watch-end").await);
     let version = maps.list().await.unwrap().resource_version();

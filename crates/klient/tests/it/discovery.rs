@@ -1,4 +1,4 @@
-//! Discovery in both forms, from servers that are whole, partly down, or no API servers at all.
+//! Discovery in both formats, from servers that are complete, partly down, or not API servers at all.
 
 use std::sync::{
     Arc,
@@ -22,8 +22,8 @@ use crate::{
     support::scripted::{Step, answer, chain, json_answer},
 };
 
-/// What is offered by a server with these documents of the new form.
-async fn offered(core: Value, named: Value) -> Result<ServerApis, Error> {
+/// Runs discovery against a server with these aggregated documents.
+async fn discover(core: Value, named: Value) -> Result<ServerApis, Error> {
     let server = Routed::new(move |request| {
         answer(200, AGGREGATED, if request.uri() == "/api" { core.to_string() } else { named.to_string() })
     });
@@ -35,7 +35,7 @@ fn plurals(apis: &ServerApis) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn two_requests_tell_everything() {
+async fn aggregated_discovery_takes_two_requests() {
     let server = Routed::new(served);
     let apis = discovery(&server).apis().await.unwrap();
     let seen = server.seen();
@@ -63,7 +63,7 @@ async fn two_requests_tell_everything() {
 }
 
 #[tokio::test]
-async fn both_forms_tell_the_same() {
+async fn both_formats_give_the_same_result() {
     let new = discovery(&Routed::new(served)).apis().await.unwrap();
     let old_server = Routed::new(served_legacy);
     assert_eq!(discovery(&old_server).apis().await.unwrap(), new);
@@ -78,7 +78,7 @@ async fn both_forms_tell_the_same() {
 }
 
 #[tokio::test]
-async fn the_form_before_the_current_one_and_one_without_parameters_are_read() {
+async fn beta_format_and_missing_parameters_are_accepted() {
     for content_type in
         ["application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", "application/json"]
     {
@@ -91,7 +91,7 @@ async fn the_form_before_the_current_one_and_one_without_parameters_are_read() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_no_list_of_forms_is_asked_for_plain_json() {
+async fn plain_json_is_requested_after_406() {
     let server = Routed::new(|request| {
         let plain = request.headers()["accept"] == media_type::JSON;
         if plain { served_legacy(request) } else { answer(406, "text/plain", "only application/json") }
@@ -100,16 +100,16 @@ async fn a_server_that_accepts_no_list_of_forms_is_asked_for_plain_json() {
 }
 
 #[tokio::test]
-async fn an_aggregated_server_that_is_down_takes_only_its_own_with_it() {
-    let whole = plurals(&offered(core(), named()).await.unwrap());
-    // The new form: the server says what it could not learn.
+async fn unavailable_aggregated_server_affects_only_its_groups() {
+    let whole = plurals(&discover(core(), named()).await.unwrap());
+    // The aggregated format lists the group versions that are stale.
     let mut half = named();
     let stale = json!({"version": "v1beta1", "freshness": "Stale"});
     half["items"]
         .as_array_mut()
         .unwrap()
         .insert(0, json!({"metadata": {"name": "metrics.k8s.io"}, "versions": [stale]}));
-    let apis = offered(core(), half).await.unwrap();
+    let apis = discover(core(), half).await.unwrap();
     assert_eq!(plurals(&apis), whole);
     let failed: Vec<_> =
         apis.failures.iter().map(|failure| (failure.group_version.to_string(), failure.kind)).collect();
@@ -117,7 +117,7 @@ async fn an_aggregated_server_that_is_down_takes_only_its_own_with_it() {
     let error = apis.check_complete().unwrap_err();
     assert!(error.is_unavailable() && error.to_string().contains("metrics.k8s.io/v1beta1"), "{error}");
 
-    // The old form: that group version is not answered.
+    // In the unaggregated format, the request for that group version fails.
     let server = Routed::new(|request| {
         if request.uri() == "/apis/apps/v1" {
             answer(503, "text/plain", "error trying to reach service")
@@ -134,7 +134,7 @@ async fn an_aggregated_server_that_is_down_takes_only_its_own_with_it() {
 }
 
 #[tokio::test]
-async fn every_sort_of_failure_of_a_group_version_is_told() {
+async fn every_failure_of_a_group_version_is_reported() {
     for (step, kind) in [
         ((|| answer(200, "text/html", "<html>").into()) as fn() -> Step, ErrorKind::Decode),
         (|| answer(200, media_type::JSON, "{\"kind\":").into(), ErrorKind::Decode),
@@ -156,7 +156,7 @@ async fn every_sort_of_failure_of_a_group_version_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_version_that_never_answers_does_not_hold_up_the_rest_for_ever() {
+async fn unresponsive_group_version_times_out_alone() {
     let server = Routed::new(|request| {
         if request.uri() == "/apis/example.com/v1" { Step::Silence } else { served_legacy(request).into() }
     });
@@ -166,7 +166,7 @@ async fn a_group_version_that_never_answers_does_not_hold_up_the_rest_for_ever()
 }
 
 #[tokio::test]
-async fn a_server_without_a_core_group_is_a_server() {
+async fn server_without_a_core_group_is_supported() {
     for code in [404, 403] {
         let server = Routed::new(move |request| {
             if request.uri() == "/api" { answer(code, "text/plain", "404 page not found") } else { served(request) }
@@ -180,7 +180,7 @@ async fn a_server_without_a_core_group_is_a_server() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_of_apis_is_an_error_that_says_where() {
+async fn invalid_discovery_document_is_an_error_with_its_path() {
     for (content_type, body) in [
         ("text/html", "<html>please log in</html>".to_owned()),
         ("text/html", named().to_string()),
@@ -206,7 +206,7 @@ async fn what_is_no_list_of_apis_is_an_error_that_says_where() {
 }
 
 #[tokio::test]
-async fn parts_that_are_missing_or_null_leave_the_rest_standing() {
+async fn missing_or_null_parts_are_skipped() {
     let mut odd = named();
     let items = odd["items"].as_array_mut().unwrap();
     items.extend([
@@ -226,7 +226,7 @@ async fn parts_that_are_missing_or_null_leave_the_rest_standing() {
             )],
         ),
     ]);
-    let apis = offered(core(), odd).await.unwrap();
+    let apis = discover(core(), odd).await.unwrap();
     let added: Vec<String> = plurals(&apis).split_off(8);
     assert_eq!(added, ["c.d/v1 x"]);
     let x = apis.resource(&GroupVersionResource::new("c.d", "v1", "x")).unwrap();
@@ -235,13 +235,13 @@ async fn parts_that_are_missing_or_null_leave_the_rest_standing() {
 }
 
 #[tokio::test]
-async fn subresources_of_what_is_not_offered_itself_are_kept() {
+async fn subresources_without_their_parent_are_listed() {
     let under = json!({"subresource": "requests", "responseKind": {"group": "m", "version": "v1", "kind": "Value"},
         "verbs": ["get"]});
     let mut pods = resource("m", "v1", "", "pods", &json!({"subresources": [under], "verbs": []}));
     pods.as_object_mut().unwrap().remove("responseKind");
     pods["singularResource"] = json!("");
-    let new = offered(core(), document(&[group("m", &[("v1", vec![pods])])])).await.unwrap();
+    let new = discover(core(), document(&[group("m", &[("v1", vec![pods])])])).await.unwrap();
     let served = new.resource(&GroupVersionResource::new("m", "v1", "pods")).unwrap();
     assert_eq!((&*served.resource.kind, served.verbs.len()), ("", 0));
     assert_eq!(served.subresource("requests").unwrap().response_kind, GroupVersionKind::new("m", "v1", "Value"));
@@ -263,7 +263,7 @@ async fn subresources_of_what_is_not_offered_itself_are_kept() {
 }
 
 #[tokio::test]
-async fn the_preferred_version_of_the_old_form_comes_first() {
+async fn preferred_version_is_first_in_the_unaggregated_format() {
     let server = Routed::new(|request| {
         if request.uri() != "/apis" {
             return served_legacy(request);
@@ -279,7 +279,7 @@ async fn the_preferred_version_of_the_old_form_comes_first() {
 }
 
 #[tokio::test]
-async fn each_resource_is_preferred_once() {
+async fn preferred_resources_contain_each_resource_once() {
     let apis = discovery(&Routed::new(served)).apis().await.unwrap();
     let preferred: Vec<String> = apis.preferred_resources().map(|served| served.resource.gvr().to_string()).collect();
     assert_eq!(preferred.len(), 7);
@@ -289,7 +289,7 @@ async fn each_resource_is_preferred_once() {
 }
 
 #[tokio::test]
-async fn one_group_version_and_the_version_of_the_server_can_be_asked_for() {
+async fn single_group_version_and_server_version_can_be_requested() {
     let server = Routed::new(|request| match request.uri().path() {
         "/version" => json_answer(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"})),
         _ => served_legacy(request),
@@ -304,7 +304,7 @@ async fn one_group_version_and_the_version_of_the_server_can_be_asked_for() {
     assert!(client.resources(&GroupVersion::new("not a", "path")).await.unwrap_err().is_invalid());
 }
 
-/// Counts how many requests are under way at once.
+/// Counts concurrent requests.
 #[derive(Default)]
 struct Counting {
     now: AtomicUsize,
@@ -316,7 +316,7 @@ impl Transport for Counting {
         Box::pin(async move {
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(now, Ordering::SeqCst);
-            // Long enough for all that may run at once to be here.
+            // Long enough for all concurrent requests to arrive.
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
             self.now.fetch_sub(1, Ordering::SeqCst);
             Ok(many_groups(request.uri().path()))
@@ -335,7 +335,7 @@ fn many_groups(path: &str) -> http::Response<Body> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_form_is_asked_for_a_few_documents_at_a_time() {
+async fn unaggregated_discovery_limits_concurrent_requests() {
     let server = Arc::new(Counting::default());
     let client = Client::builder(Arc::clone(&server)).build();
     let apis = DiscoveryClient::new(client).apis().await.unwrap();

@@ -1,4 +1,4 @@
-//! What is remembered of a server's APIs, in memory and on disk, and when the server is asked again.
+//! The discovery cache in memory and on disk, and when it queries the server again.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use crate::{
     support::scripted::{Step, answer},
 };
 
-/// A server that works, or does not, as the flag says.
+/// A server that fails while the flag is set.
 fn breakable() -> (Arc<Routed>, Arc<AtomicBool>) {
     let broken = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&broken);
@@ -52,7 +52,7 @@ fn both_tags() -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn many_callers_at_once_have_the_server_asked_once() {
+async fn concurrent_callers_share_one_discovery() {
     let server = Routed::new(served);
     let cached = in_memory(&server);
     assert!(!cached.is_fresh());
@@ -77,7 +77,7 @@ async fn many_callers_at_once_have_the_server_asked_once() {
 }
 
 #[tokio::test]
-async fn a_caller_who_gives_up_leaves_the_work_to_the_next() {
+async fn canceled_discovery_is_repeated_by_the_next_caller() {
     let server = Routed::new(served);
     let cached = in_memory(&server);
     let held = server.gate.write().await;
@@ -97,7 +97,7 @@ async fn a_caller_who_gives_up_leaves_the_work_to_the_next() {
 }
 
 #[tokio::test]
-async fn an_error_is_not_remembered() {
+async fn discovery_error_is_not_cached() {
     let (server, broken) = breakable();
     let cached = in_memory(&server);
     broken.store(true, Ordering::SeqCst);
@@ -108,7 +108,7 @@ async fn an_error_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn what_has_not_changed_is_not_sent_again() {
+async fn unchanged_documents_are_not_sent_again() {
     let server = Routed::new(served);
     let cached = in_memory(&server);
     let first = cached.apis().await.unwrap();
@@ -122,7 +122,7 @@ async fn what_has_not_changed_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_has_changed_replaces_only_its_own_half() {
+async fn changed_document_replaces_only_its_own_root() {
     let changed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&changed);
     let server = Routed::new(move |request| match request.uri().path() {
@@ -142,14 +142,14 @@ async fn what_has_changed_replaces_only_its_own_half() {
 }
 
 #[tokio::test]
-async fn a_refresh_that_fails_leaves_what_is_remembered() {
+async fn failed_refresh_keeps_the_cache() {
     let (server, broken) = breakable();
     let cached = in_memory(&server);
     cached.apis().await.unwrap();
     broken.store(true, Ordering::SeqCst);
     assert!(cached.refresh().await.unwrap_err().is_unavailable());
     assert_eq!(cached.apis().await.unwrap().resources().count(), 8);
-    // Said to be wrong, it is not used any more.
+    // An invalidated cache is not used any more.
     cached.invalidate();
     assert!(cached.apis().await.unwrap_err().is_unavailable());
     broken.store(false, Ordering::SeqCst);
@@ -157,7 +157,7 @@ async fn a_refresh_that_fails_leaves_what_is_remembered() {
 }
 
 #[tokio::test]
-async fn what_was_said_to_be_wrong_while_it_was_asked_for_is_asked_for_again() {
+async fn discovery_cache_refetches_if_invalidated_during_fetch() {
     let server = Routed::new(served);
     let cached = in_memory(&server);
     let held = server.gate.write().await;
@@ -177,7 +177,7 @@ async fn what_was_said_to_be_wrong_while_it_was_asked_for_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_is_asked_for_again_after_a_while() {
+async fn failed_group_versions_are_requested_again_later() {
     let down = Arc::new(AtomicBool::new(true));
     let flag = Arc::clone(&down);
     let server = Routed::new(move |request| {
@@ -203,7 +203,7 @@ async fn what_failed_is_asked_for_again_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_partial_result_stays_while_the_server_cannot_be_asked_at_all() {
+async fn partial_result_is_kept_while_the_server_is_down() {
     let state = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&state);
     let server = Routed::new(move |request| {
@@ -220,7 +220,7 @@ async fn a_partial_result_stays_while_the_server_cannot_be_asked_at_all() {
     for _ in 0..3 {
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
-        // Asked once, and then left alone for a while.
+        // Requested once, and then not for a while.
         assert!(!server.seen().is_empty());
         assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
         assert!(server.seen().is_empty());
@@ -228,7 +228,7 @@ async fn a_partial_result_stays_while_the_server_cannot_be_asked_at_all() {
 }
 
 #[tokio::test]
-async fn the_next_program_finds_on_disk_what_the_first_has_learnt() {
+async fn disk_cache_is_used_by_the_next_program() {
     for serve in [served, served_legacy] {
         let folder = tempfile::tempdir().unwrap();
         let server = Routed::new(serve);
@@ -245,7 +245,7 @@ async fn the_next_program_finds_on_disk_what_the_first_has_learnt() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_too_old_or_wrong_is_checked_with_its_tag() {
+async fn old_or_invalidated_file_is_revalidated_with_its_etag() {
     let folder = tempfile::tempdir().unwrap();
     let server = Routed::new(served);
     let apis = on_disk(&server, &folder).apis().await.unwrap();
@@ -263,7 +263,7 @@ async fn a_file_that_is_too_old_or_wrong_is_checked_with_its_tag() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_asked_for_in_full_and_made_whole() {
+async fn damaged_file_is_requested_in_full_and_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let server = Routed::new(served);
     let apis = on_disk(&server, &folder).apis().await.unwrap();
@@ -278,7 +278,7 @@ async fn a_damaged_file_is_asked_for_in_full_and_made_whole() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_written_is_no_error() {
+async fn unwritable_cache_directory_is_not_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "not a folder").unwrap();
@@ -290,7 +290,7 @@ async fn a_folder_that_cannot_be_written_is_no_error() {
 }
 
 #[tokio::test]
-async fn failures_on_disk_are_known_as_such_by_the_next_program() {
+async fn failures_are_stored_in_the_disk_cache() {
     let folder = tempfile::tempdir().unwrap();
     let server = Routed::new(|request| {
         if request.uri() == "/apis/apps/v1" { answer(503, "text/plain", "down") } else { served_legacy(request) }

@@ -20,7 +20,7 @@ use crate::{
     support::served::{Asked, Authority, Served, json_response, unauthorized},
 };
 
-/// A script that gives credentials, and a server that wants them.
+/// A script that returns credentials, and a server that requires them.
 struct Setup {
     folder: TempDir,
     authority: Authority,
@@ -28,7 +28,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// The server accepts what `accept` says.
+    /// Starts a server that accepts the requests for which `accept` returns true.
     async fn new(accept: impl Fn(&Asked) -> bool + Send + Sync + 'static) -> Self {
         let authority = Authority::new();
         let server = Served::start(Some(authority.acceptor(&["h2"])), move |asked| match accept(asked) {
@@ -43,7 +43,8 @@ impl Setup {
         self.folder.path().join(name)
     }
 
-    /// Settings with a plugin of that script, which finds the folder in `$DIR` and has each run noted in `runs`.
+    /// Returns settings with a plugin of that script. The script finds the directory in `$DIR`, and each run is noted
+    /// in `runs`.
     fn config(&self, script: &str, more: &str) -> Config {
         fs::write(self.path("plugin.sh"), format!("echo run >> \"$DIR/runs\"\n{script}\n")).unwrap();
         self.config_of("/bin/sh", more)
@@ -68,7 +69,7 @@ impl Setup {
         let kubeconfig = Kubeconfig::parse(kubeconfig).unwrap();
         let mut config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap();
         let Credentials::Exec(plugin) = &mut config.credentials else { panic!("no plugin") };
-        // Far from what any of these scripts takes, on a busy machine too.
+        // Far longer than any of these scripts takes, also on a busy machine.
         plugin.timeout = Duration::from_secs(60);
         config
     }
@@ -90,7 +91,7 @@ async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
     maps.get("web").await
 }
 
-/// A line of a script that answers with that status.
+/// Returns a line of a script that responds with that status.
 fn answer(status: &str) -> String {
     format!(
         "printf '%s' '{{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {status}}}'"
@@ -101,7 +102,7 @@ fn token(token: &str) -> String {
     answer(&format!("{{\"token\": \"{token}\"}}"))
 }
 
-/// Waits for what another process is about to do.
+/// Waits for an effect of another process.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {
@@ -111,18 +112,18 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
-/// Whether a process is there, be it as a zombie.
+/// Returns whether a process exists, possibly as a zombie.
 fn exists(pid_file: &Path) -> bool {
-    // Stopped before it could say its number, perhaps.
+    // The process may have been stopped before it wrote its id.
     let Ok(pid) = fs::read_to_string(pid_file) else { return false };
     Path::new("/proc").join(pid.trim()).exists()
 }
 
 #[tokio::test]
-async fn a_program_runs_once_for_a_hundred_requests() {
+async fn plugin_runs_once_for_concurrent_requests() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
     let maps = setup.maps(&token("one"));
-    assert_eq!(setup.runs(), 0, "making a client runs nothing");
+    assert_eq!(setup.runs(), 0, "creating a client runs no plugin");
     let requests: Vec<_> = (0..100)
         .map(|_| {
             let maps = maps.clone();
@@ -136,7 +137,7 @@ async fn a_program_runs_once_for_a_hundred_requests() {
 }
 
 #[tokio::test]
-async fn a_rejected_token_is_renewed_once_for_all_requests() {
+async fn plugin_renews_a_rejected_token_once_for_all_requests() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer two").await;
     let script = format!("if [ $(wc -l < \"$DIR/runs\") = 1 ]; then {}; else {}; fi", token("one"), token("two"));
     let maps = setup.maps(&script);
@@ -153,17 +154,17 @@ async fn a_rejected_token_is_renewed_once_for_all_requests() {
 }
 
 #[tokio::test]
-async fn a_token_that_no_server_takes_is_an_error_and_no_storm() {
+async fn plugin_is_run_twice_if_its_token_is_always_rejected() {
     let setup = Setup::new(|_| false).await;
     let maps = setup.maps(&token("one"));
     for _ in 0..5 {
         assert!(get(&maps).await.unwrap_err().is_unauthorized());
     }
-    assert_eq!(setup.runs(), 2, "one, and one more try");
+    assert_eq!(setup.runs(), 2, "one run, and one retry");
 }
 
 #[tokio::test]
-async fn a_credential_is_used_until_it_expires() {
+async fn plugin_credential_is_used_until_it_expires() {
     for (expires, runs) in [("2001-01-01T00:00:00Z", 3), ("9000-01-01T00:00:00Z", 1)] {
         let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
         let maps = setup.maps(&answer(&format!("{{\"token\": \"one\", \"expirationTimestamp\": \"{expires}\"}}")));
@@ -175,7 +176,7 @@ async fn a_credential_is_used_until_it_expires() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_shown_and_a_new_one_on_a_new_connection() {
+async fn plugin_certificate_change_opens_a_new_connection() {
     let setup = Setup::new(|asked| asked.shown.is_some()).await;
     let pem = |text: &str| text.replace('\n', "\\n");
     let put = |name: &str| {
@@ -202,7 +203,7 @@ async fn a_certificate_is_shown_and_a_new_one_on_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_program_is_told_arguments_variables_and_the_cluster() {
+async fn plugin_receives_arguments_variables_and_cluster_info() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
     let script = format!(
         "printf '%s' \"$KUBERNETES_EXEC_INFO\" > \"$DIR/info\"\necho \"$1 $EXTRA\" > \"$DIR/more\"\n{}",
@@ -229,17 +230,17 @@ async fn a_program_is_told_arguments_variables_and_the_cluster() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_said_with_the_command_and_without_secrets() {
+async fn plugin_error_names_the_command_and_no_secrets() {
     let setup = Setup::new(|_| true).await;
     let beta = token("s3cret").replace("k8s.io/v1", "k8s.io/v1beta1");
     for (script, expected) in [
         ("exit 3".to_owned(), "credential plugin /bin/sh failed: exit status: 3"),
         ("kill -9 $$".to_owned(), "credential plugin /bin/sh failed: signal: 9"),
         ("echo s3cret".to_owned(), "neither a JSON nor a YAML object"),
-        (String::new(), "credential plugin /bin/sh answered nothing"),
+        (String::new(), "credential plugin /bin/sh wrote no response"),
         (
             beta,
-            "of \"client.authentication.k8s.io/v1beta1\", not with ExecCredential of client.authentication.k8s.io/v1",
+            "in \"client.authentication.k8s.io/v1beta1\", expected ExecCredential in client.authentication.k8s.io/v1",
         ),
         (answer("{\"clientKeyData\": \"s3cret\"}"), "a key but no certificate"),
         ("head -c 3000000 /dev/zero".to_owned(), "wrote more than 1048576 bytes"),
@@ -254,7 +255,7 @@ async fn what_goes_wrong_is_said_with_the_command_and_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_comes_with_its_hint() {
+async fn missing_plugin_is_an_error_with_its_install_hint() {
     let setup = Setup::new(|_| true).await;
     let config =
         setup.config_of("no-such-plugin", "interactiveMode: IfAvailable, installHint: 'Get it at example.org'");
@@ -264,7 +265,7 @@ async fn a_program_that_is_not_there_comes_with_its_hint() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_stopped_and_leaves_no_zombie() {
+async fn hanging_plugin_is_stopped_and_leaves_no_zombie() {
     let setup = Setup::new(|_| true).await;
     let mut config = setup.config("echo $$ > \"$DIR/pid.new\" && mv \"$DIR/pid.new\" \"$DIR/pid\"\nexec sleep 600", "");
     let Credentials::Exec(plugin) = &mut config.credentials else { panic!("no plugin") };
@@ -272,19 +273,19 @@ async fn a_program_that_hangs_is_stopped_and_leaves_no_zombie() {
     let maps = maps(&config);
     let error = get(&maps).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
-    assert!(error.to_string().contains("did not answer within 500ms, and was stopped"), "{error}");
-    until("the process stays", || !exists(&setup.path("pid"))).await;
+    assert!(error.to_string().contains("did not finish within 500ms and was stopped"), "{error}");
+    until("the process still exists", || !exists(&setup.path("pid"))).await;
 }
 
 #[tokio::test]
-async fn a_program_may_leave_another_behind_that_keeps_its_output_open() {
+async fn plugin_may_leave_a_child_that_holds_its_output() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
     let maps = setup.maps(&format!("sleep 20 &\n{}", token("one")));
-    tokio::time::timeout(Duration::from_secs(15), get(&maps)).await.expect("it waits for the other").unwrap();
+    tokio::time::timeout(Duration::from_secs(15), get(&maps)).await.expect("the run waits for the child").unwrap();
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_leaves_the_run_to_the_others() {
+async fn canceled_request_does_not_stop_the_plugin_of_others() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
     let script = format!("until [ -e \"$DIR/go\" ]; do sleep 0.01; done\n{}", token("one"));
     let maps = setup.maps(&script);
@@ -292,7 +293,7 @@ async fn a_request_that_is_given_up_leaves_the_run_to_the_others() {
         let maps = maps.clone();
         async move { get(&maps).await }
     });
-    until("it does not start", || setup.runs() == 1).await;
+    until("the plugin does not start", || setup.runs() == 1).await;
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
     let second = tokio::spawn(async move { get(&maps).await });
@@ -302,31 +303,31 @@ async fn a_request_that_is_given_up_leaves_the_run_to_the_others() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_takes_the_program_with_it() {
+async fn dropping_the_client_stops_the_plugin() {
     let setup = Setup::new(|_| true).await;
     let maps = setup.maps("echo $$ > \"$DIR/pid.new\" && mv \"$DIR/pid.new\" \"$DIR/pid\"\nexec sleep 600");
     let request = tokio::spawn(async move { get(&maps).await });
-    until("it does not start", || setup.path("pid").exists()).await;
+    until("the plugin does not start", || setup.path("pid").exists()).await;
     request.abort();
     let _ = request.await;
-    until("the process stays", || !exists(&setup.path("pid"))).await;
+    until("the process still exists", || !exists(&setup.path("pid"))).await;
 }
 
 #[tokio::test]
-async fn a_program_that_must_have_a_terminal_is_not_run_without_one() {
-    // Programs that test runners start have none; a person at a keyboard would.
+async fn plugin_that_requires_a_terminal_fails_without_one() {
+    // Test runners start programs without a terminal, but a developer may not.
     if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
         return;
     }
     let setup = Setup::new(|_| true).await;
     let error = get(&maps(&setup.config(&token("one"), "interactiveMode: Always"))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
-    assert!(error.to_string().contains("needs a terminal"), "{error}");
+    assert!(error.to_string().contains("requires a terminal"), "{error}");
     assert_eq!(setup.runs(), 0);
 }
 
 #[tokio::test]
-async fn what_a_program_says_to_people_comes_out_where_they_see_it() {
+async fn plugin_writes_to_the_standard_error_of_the_program() {
     const INSIDE: &str = "KLIENT_TEST_SAYS_TO_PEOPLE";
     if std::env::var_os(INSIDE).is_some() {
         let setup = Setup::new(|_| true).await;
@@ -345,7 +346,7 @@ async fn what_a_program_says_to_people_comes_out_where_they_see_it() {
 }
 
 #[tokio::test]
-async fn clones_of_a_client_share_a_run() {
+async fn clones_of_a_client_share_a_plugin_run() {
     let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
     let client = Client::builder_from_config(&setup.config(&token("one"), "")).unwrap().json_only().build();
     for _ in 0..3 {

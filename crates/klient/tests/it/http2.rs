@@ -1,4 +1,4 @@
-//! TLS and HTTP/2: trust, streams, lanes, and connections that the server ends.
+//! TLS and HTTP/2: trust, streams, lanes, and connections that the server closes.
 
 use std::{
     convert::Infallible,
@@ -27,14 +27,14 @@ use tokio::{
 
 use crate::support::scripted::{chain, map, map_json};
 
-/// A server that allows two streams on a connection. Answers hold the number of their connection as a name; those
-/// about `held` wait for a permit.
+/// A server that allows two streams per connection. The object in a response has the number of its connection as a
+/// name. Requests for `held` wait for a permit.
 struct Server {
     port: u16,
     certificate: String,
     accepted: Arc<AtomicUsize>,
     permits: Arc<Semaphore>,
-    /// Ends the first connection in good order.
+    /// Closes the first connection gracefully.
     end_first: Arc<Notify>,
     /// The connection and path of every request.
     requests: mpsc::UnboundedReceiver<(usize, String)>,
@@ -120,7 +120,7 @@ async fn name(maps: &Api<ConfigMap>, asked: &str) -> String {
 }
 
 #[tokio::test]
-async fn more_requests_than_the_server_allows_open_further_connections() {
+async fn requests_above_the_stream_limit_open_connections() {
     let mut server = Server::start().await;
     let maps = server.maps(server.tls());
     let held: Vec<_> = (0..7)
@@ -129,7 +129,7 @@ async fn more_requests_than_the_server_allows_open_further_connections() {
             tokio::spawn(async move { name(&maps, "held").await })
         })
         .collect();
-    // None is answered yet: all of them are with the server at once.
+    // None has a response yet, so all of them are at the server at once.
     let arrived = async {
         for _ in 0..7 {
             server.requests.recv().await.unwrap();
@@ -144,7 +144,7 @@ async fn more_requests_than_the_server_allows_open_further_connections() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_one_request_after_another() {
+async fn http2_connection_is_reused() {
     let server = Server::start().await;
     let maps = server.maps(server.tls());
     for _ in 0..5 {
@@ -154,7 +154,7 @@ async fn one_connection_serves_one_request_after_another() {
 }
 
 #[tokio::test]
-async fn watches_have_connections_of_their_own() {
+async fn watches_have_their_own_connections() {
     let mut server = Server::start().await;
     let maps = server.maps(server.tls());
     name(&maps, "web").await;
@@ -168,7 +168,7 @@ async fn watches_have_connections_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_ends_finishes_its_answers_and_takes_no_more() {
+async fn closing_connection_finishes_responses_and_gets_no_requests() {
     let mut server = Server::start().await;
     let maps = server.maps(server.tls());
     let held = tokio::spawn({
@@ -177,7 +177,7 @@ async fn a_connection_that_the_server_ends_finishes_its_answers_and_takes_no_mor
     });
     server.requests.recv().await.unwrap();
     server.end_first.notify_one();
-    // The server's word may cross with a few requests; none of them fails.
+    // The server's GOAWAY may cross with a few requests; none of them fails.
     let mut last = String::new();
     for _ in 0..1000 {
         last = maps.create(&map("web")).await.unwrap().metadata.name.unwrap();
@@ -191,7 +191,7 @@ async fn a_connection_that_the_server_ends_finishes_its_answers_and_takes_no_mor
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_by_its_authority_and_its_name() {
+async fn server_is_trusted_by_its_authority_and_its_name() {
     let server = Server::start().await;
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let wrong_authority = server.tls().trust(Trust::Authority(Pem::Data(other.cert.pem().into_bytes())));

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod answers;
 mod controller;
 mod discovery;
 mod discovery_cache;
@@ -22,6 +21,7 @@ mod pager;
 mod peers;
 mod proxies;
 mod requests;
+mod responses;
 mod rest;
 mod retries;
 mod retry_watch;

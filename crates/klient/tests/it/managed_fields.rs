@@ -1,4 +1,4 @@
-//! Who manages which field is left out of typed answers, unless the client was told to keep it.
+//! `managedFields` are dropped from typed responses, unless the client is configured to keep them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
@@ -21,7 +21,7 @@ fn managed_map() -> Value {
     })
 }
 
-/// One object, in either form.
+/// Returns one object, in either format.
 fn objects() -> [http::Response<Body>; 2] {
     let map: ConfigMap = serde_json::from_value(managed_map()).unwrap();
     let protobuf = klient::wire::encode_body(&map).unwrap();
@@ -36,7 +36,7 @@ fn event() -> http::Response<Body> {
     json_answer(200, &json!({"type": "MODIFIED", "object": managed_map()}))
 }
 
-/// Everything that the typed reads give for the same object.
+/// Returns the results of all typed reads of the same object.
 async fn read(wanted: Option<ManagedFields>) -> Vec<ConfigMap> {
     let script = Script::new(objects().into_iter().chain([list(), event()]).chain(objects()));
     let builder = script.builder();
@@ -62,13 +62,13 @@ async fn read(wanted: Option<ManagedFields>) -> Vec<ConfigMap> {
 }
 
 #[tokio::test]
-async fn a_client_that_wants_managed_fields_gets_them() {
+async fn managed_fields_are_kept_on_request() {
     let whole: ConfigMap = serde_json::from_value(managed_map()).unwrap();
     assert_eq!(read(Some(ManagedFields::Keep)).await, vec![whole; 6]);
 }
 
 #[tokio::test]
-async fn any_other_client_gets_everything_else() {
+async fn managed_fields_are_dropped_by_default() {
     let mut lean: ConfigMap = serde_json::from_value(managed_map()).unwrap();
     lean.metadata.managed_fields = None;
     for wanted in [None, Some(ManagedFields::Drop)] {

@@ -1,4 +1,4 @@
-//! From names to resources: in the server's order, and asked for again when something is new.
+//! The mapper from names to resources: the server's order, and new discoveries for unknown names.
 
 use std::{
     sync::{
@@ -32,7 +32,7 @@ async fn name_of(mapper: &RestMapper, name: &str) -> String {
     }
 }
 
-/// A server that offers widgets as soon as the flag is set.
+/// A server that serves widgets once the flag is set.
 fn growing() -> (Arc<Routed>, Arc<AtomicBool>) {
     let installed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&installed);
@@ -53,7 +53,7 @@ fn widget() -> GroupVersionKind {
 }
 
 #[tokio::test]
-async fn every_way_to_name_a_resource_leads_to_it() {
+async fn mapper_resolves_every_form_of_a_name() {
     let server = Routed::new(served);
     let mapper = mapper(&server);
     let deployments = "apps/v1, Resource=deployments";
@@ -94,7 +94,7 @@ async fn every_way_to_name_a_resource_leads_to_it() {
 }
 
 #[tokio::test]
-async fn a_kind_leads_to_its_resource_in_its_own_group() {
+async fn mapper_resolves_a_kind_in_its_own_group() {
     for serve in [served, served_legacy] {
         let mapper = mapper(&Routed::new(serve));
         let deployment = GroupVersionKind::new("apps", "v1", "Deployment");
@@ -106,7 +106,7 @@ async fn a_kind_leads_to_its_resource_in_its_own_group() {
         let event = |group: &'static str| GroupKind::new(group, "Event");
         assert_eq!(mapper.resource_for_group_kind(&event("")).await.unwrap().group, "");
         assert_eq!(mapper.resource_for_group_kind(&event("events.k8s.io")).await.unwrap().group, "events.k8s.io");
-        // Without a group, a kind is one of the core group.
+        // Without a group, a kind is in the core group.
         let error = mapper.resource_for_group_kind(&GroupKind::new("", "Deployment")).await.unwrap_err();
         assert!(error.is_not_found() && error.to_string().contains("deployments.apps"), "{error}");
         assert!(!mapper.resource_for_kind(&GroupVersionKind::new("", "v1", "Node")).await.unwrap().is_namespaced());
@@ -114,7 +114,7 @@ async fn a_kind_leads_to_its_resource_in_its_own_group() {
 }
 
 #[tokio::test]
-async fn of_several_the_first_group_is_meant_and_the_others_are_told() {
+async fn mapper_prefers_the_first_group_and_lists_the_others() {
     let server = Routed::new(served);
     let mapper = mapper(&server);
     let short = mapper.resolve("sk").await.unwrap();
@@ -124,17 +124,17 @@ async fn of_several_the_first_group_is_meant_and_the_others_are_told() {
     assert!(warning.contains("sketches.apps") && warning.contains("skates.example.com"), "{warning}");
     assert_eq!(mapper.resolve("sk.example.com").await.unwrap().warning(), None);
 
-    // Versions of one resource are not several.
+    // Versions of one resource are not ambiguous.
     let one = mapper.resolve("deploy").await.unwrap();
     assert_eq!((one.others.len(), one.warning()), (0, None));
 
-    // A plural that two groups have is common: no warning.
+    // A plural of two groups is common, so there is no warning.
     let events = mapper.resolve("Event").await.unwrap();
     assert_eq!((&*events.resource.group, events.others.len(), events.warning()), ("", 1, None));
 }
 
 #[tokio::test]
-async fn a_full_name_is_stronger_than_a_short_one_of_a_better_group() {
+async fn full_name_takes_precedence_over_a_short_name() {
     let server = Routed::new(|request| {
         let mut more = named();
         let po = resource("late.io", "v1", "Po", "po", &json!({}));
@@ -145,7 +145,7 @@ async fn a_full_name_is_stronger_than_a_short_one_of_a_better_group() {
 }
 
 #[tokio::test]
-async fn a_category_has_each_of_its_resources_once() {
+async fn category_contains_each_resource_once() {
     let mapper = mapper(&Routed::new(served));
     let all = mapper.category("all").await.unwrap();
     assert_eq!(
@@ -156,7 +156,7 @@ async fn a_category_has_each_of_its_resources_once() {
 }
 
 #[tokio::test]
-async fn what_was_installed_in_the_meantime_is_found() {
+async fn mapper_finds_a_resource_installed_later() {
     let (server, installed) = growing();
     let mapper = mapper(&server);
     mapper.resolve("po").await.unwrap();
@@ -169,14 +169,14 @@ async fn what_was_installed_in_the_meantime_is_found() {
 }
 
 #[tokio::test]
-async fn what_was_learnt_just_now_is_not_asked_for_again() {
+async fn unknown_name_right_after_discovery_is_not_requested_again() {
     let server = Routed::new(served);
     assert!(mapper(&server).resource_for_kind(&widget()).await.unwrap_err().is_not_found());
     assert_eq!(server.paths(), ["/api", "/apis"]);
 }
 
 #[tokio::test]
-async fn what_is_only_known_from_disk_is_asked_for_again() {
+async fn unknown_name_with_a_disk_cache_queries_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let (server, installed) = growing();
     let on_disk = || CachedDiscovery::on_disk(discovery(&server), DiskCache::new(folder.path()));
@@ -191,7 +191,7 @@ async fn what_is_only_known_from_disk_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn misses_cannot_hammer_the_server() {
+async fn discoveries_for_unknown_names_are_rate_limited() {
     let (server, installed) = growing();
     let mapper = mapper(&server);
     mapper.resolve("po").await.unwrap();
@@ -209,9 +209,9 @@ async fn misses_cannot_hammer_the_server() {
     assert_eq!(server.seen().len(), 2);
 }
 
-// With paused time, all are at once.
+// With paused time, all requests are concurrent.
 #[tokio::test(start_paused = true)]
-async fn many_misses_at_once_have_the_server_asked_once() {
+async fn concurrent_unknown_names_share_one_discovery() {
     let (server, installed) = growing();
     let mapper = mapper(&server);
     mapper.resolve("po").await.unwrap();
@@ -234,7 +234,7 @@ async fn many_misses_at_once_have_the_server_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_under_way_before_does_not_settle_a_miss() {
+async fn earlier_discovery_does_not_decide_about_an_unknown_name() {
     let (server, installed) = growing();
     let mapper = mapper(&server);
     mapper.resolve("po").await.unwrap();
@@ -247,7 +247,7 @@ async fn an_answer_that_was_under_way_before_does_not_settle_a_miss() {
     };
     let early = ask("nothing-like-it");
     server.asked(2).await;
-    // Installed after the server has answered, and before anyone has read it.
+    // Installed after the server has responded, and before the response is read.
     installed.store(true, Ordering::SeqCst);
     tokio::time::advance(Duration::from_millis(1)).await;
     let late = ask("wd");
@@ -259,7 +259,7 @@ async fn an_answer_that_was_under_way_before_does_not_settle_a_miss() {
 }
 
 #[tokio::test]
-async fn a_miss_while_the_server_is_down_is_no_proof_that_there_is_nothing() {
+async fn unknown_name_while_the_server_is_down_is_unavailable() {
     let down = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&down);
     let server =
@@ -276,7 +276,7 @@ async fn a_miss_while_the_server_is_down_is_no_proof_that_there_is_nothing() {
 }
 
 #[tokio::test]
-async fn a_group_that_could_not_be_learnt_is_no_missing_kind() {
+async fn kind_in_a_failed_group_is_unavailable() {
     let server = Routed::new(|request| {
         let mut half = named();
         half["items"][2]["versions"][0]["freshness"] = json!("Stale");
@@ -296,7 +296,7 @@ async fn a_group_that_could_not_be_learnt_is_no_missing_kind() {
 }
 
 #[tokio::test]
-async fn an_error_says_what_was_asked_for_and_what_is_nearly_called_so() {
+async fn not_found_error_suggests_similar_names() {
     let mapper = mapper(&Routed::new(served));
     let said = |error: Error, parts: &[&str]| {
         assert_eq!(error.kind(), ErrorKind::NotFound);

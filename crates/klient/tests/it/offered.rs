@@ -1,4 +1,4 @@
-//! A small server's APIs, in the new form of discovery and in the old one.
+//! The APIs of a small server, in both formats of discovery.
 
 use klient::{
     client::{
@@ -16,7 +16,7 @@ use crate::{
 
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A resource in the new form.
+/// Returns a resource in the aggregated format.
 pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str, more: &Value) -> Value {
     let mut value = json!({
         "resource": plural, "responseKind": {"group": group, "version": version, "kind": kind},
@@ -28,7 +28,7 @@ pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str, mor
     value
 }
 
-/// A document of the new form.
+/// Returns an aggregated document.
 pub(crate) fn document(groups: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups})
 }
@@ -90,7 +90,7 @@ pub(crate) fn named() -> Value {
     ])
 }
 
-/// The document in the old form that is at a path, made from those of the new one.
+/// Returns the unaggregated document at a path, built from the aggregated ones.
 pub(crate) fn legacy(path: &str) -> Option<Value> {
     let (core, named) = (core(), named());
     let version_names = |group: &Value| -> Vec<String> {
@@ -145,7 +145,7 @@ fn legacy_resources(new: &Value) -> Vec<Value> {
     all
 }
 
-/// A server of the new form. Its documents have the tags `"core"` and `"named"`.
+/// Responds like a server with aggregated discovery. Its documents have the ETags `"core"` and `"named"`.
 pub(crate) fn served(request: &http::Request<bytes::Bytes>) -> http::Response<Body> {
     let (tag, document) = match request.uri().path() {
         "/api" => ("\"core\"", core()),
@@ -155,7 +155,7 @@ pub(crate) fn served(request: &http::Request<bytes::Bytes>) -> http::Response<Bo
     tagged(request, tag, &document)
 }
 
-/// A document of the new form with a tag, or that it has not changed.
+/// Returns an aggregated document with an ETag, or 304 if it has not changed.
 pub(crate) fn tagged(request: &http::Request<bytes::Bytes>, tag: &str, document: &Value) -> http::Response<Body> {
     if request.headers().get("if-none-match").is_some_and(|value| value == tag) {
         return with(answer(304, AGGREGATED, ""), "etag", tag);
@@ -163,7 +163,7 @@ pub(crate) fn tagged(request: &http::Request<bytes::Bytes>, tag: &str, document:
     with(answer(200, AGGREGATED, document.to_string()), "etag", tag)
 }
 
-/// A server of the old form.
+/// Responds like a server without aggregated discovery.
 pub(crate) fn served_legacy(request: &http::Request<bytes::Bytes>) -> http::Response<Body> {
     match legacy(request.uri().path()) {
         Some(document) => json_answer(200, &document),
@@ -180,6 +180,6 @@ pub(crate) fn in_memory(server: &std::sync::Arc<Routed>) -> CachedDiscovery {
 }
 
 #[test]
-fn the_accept_header_asks_for_the_form_that_this_server_has() {
+fn accept_header_requests_the_aggregated_format() {
     assert_eq!(media_type::AGGREGATED_DISCOVERY, AGGREGATED);
 }

@@ -1,4 +1,4 @@
-//! The oidc auth provider: tokens that expire, an issuer that refreshes them, and the kubeconfig that keeps them.
+//! The oidc auth provider: tokens that expire, an issuer that refreshes them, and the kubeconfig that stores them.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ use crate::{
     support::served::{Asked, Authority, Served, json_response, unauthorized},
 };
 
-/// A token of that user that ends so many seconds from now.
+/// Returns a token of that user that expires in so many seconds.
 fn jwt(user: &str, seconds: i64) -> String {
     let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap();
     let claims = json!({"sub": user, "exp": now + seconds}).to_string();
@@ -51,7 +51,7 @@ fn refreshed(_: &Asked) -> Response<Full<Bytes>> {
 }
 
 impl Setup {
-    /// Requests to the token endpoint are answered by `answering`.
+    /// Starts an issuer whose token endpoint is handled by `answering`.
     async fn new(answering: Answering) -> Self {
         let authority = Authority::new();
         let refreshes = Arc::<AtomicUsize>::default();
@@ -74,7 +74,7 @@ impl Setup {
             });
         let newest = Arc::clone(&accepted);
         let server = Served::start(Some(authority.acceptor(&["h2"])), move |asked| {
-            // By the user, since tokens differ by the second.
+            // Compared by user, because tokens differ by the second.
             let user = |token: &str| token.split('.').nth(1).map(|claims| URL_SAFE_NO_PAD.decode(claims).unwrap());
             let user = |token: &str| Some(serde_json::from_slice::<Value>(&user(token)?).unwrap()["sub"].clone());
             let known = user(&newest.lock().unwrap());
@@ -125,7 +125,7 @@ impl Setup {
         kubeconfig.users.get("u").unwrap().auth_provider.as_ref().unwrap().config[name].clone()
     }
 
-    /// The forms that the token endpoint got, with the `Authorization` of each.
+    /// Returns the forms that the token endpoint received, with the `Authorization` of each.
     async fn forms(&self) -> Vec<(String, String)> {
         let asked = self.issuer.asked.lock().await;
         let forms = asked.iter().filter(|asked| asked.request.method() == http::Method::POST);
@@ -139,7 +139,7 @@ async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
 }
 
 #[tokio::test]
-async fn a_token_is_used_until_it_expires() {
+async fn oidc_token_is_used_until_it_expires() {
     let setup = Setup::new(refreshed).await;
     *setup.accepted.lock().unwrap() = jwt("old", 0);
     let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", 3600)));
@@ -150,7 +150,7 @@ async fn a_token_is_used_until_it_expires() {
 }
 
 #[tokio::test]
-async fn an_expired_token_is_refreshed_once_and_kept_in_the_kubeconfig() {
+async fn expired_oidc_token_is_refreshed_once_and_stored() {
     let setup = Setup::new(refreshed).await;
     let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
     let requests: Vec<_> = (0..20)
@@ -171,7 +171,7 @@ async fn an_expired_token_is_refreshed_once_and_kept_in_the_kubeconfig() {
 }
 
 #[tokio::test]
-async fn a_client_secret_goes_into_a_header_or_else_into_the_form() {
+async fn client_secret_is_sent_in_a_header_or_else_in_the_form() {
     fn only_forms(asked: &Asked) -> Response<Full<Bytes>> {
         match asked.authorization() {
             "" => refreshed(asked),
@@ -194,7 +194,7 @@ async fn a_client_secret_goes_into_a_header_or_else_into_the_form() {
 }
 
 #[tokio::test]
-async fn tokens_that_another_program_has_refreshed_are_used() {
+async fn oidc_tokens_refreshed_by_another_program_are_used() {
     let setup = Setup::new(refreshed).await;
     *setup.accepted.lock().unwrap() = jwt("other", 0);
     let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
@@ -205,7 +205,7 @@ async fn tokens_that_another_program_has_refreshed_are_used() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_server_rejects_is_refreshed() {
+async fn rejected_oidc_token_is_refreshed() {
     let setup = Setup::new(refreshed).await;
     let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", 3600)));
     get(&maps).await.unwrap();
@@ -213,11 +213,11 @@ async fn a_token_that_the_server_rejects_is_refreshed() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_cannot_be_written_does_not_stop_requests() {
+async fn unwritable_kubeconfig_does_not_fail_requests() {
     let setup = Setup::new(refreshed).await;
     let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
     fs::remove_dir_all(setup.kubeconfig().parent().unwrap()).unwrap();
-    // Where the directory was: nothing can be created below it, not even by root.
+    // A file in place of the directory, so that nothing can be created below it, not even by root.
     fs::write(setup.kubeconfig().parent().unwrap(), "").unwrap();
     get(&maps).await.unwrap();
     get(&maps).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_kubeconfig_that_cannot_be_written_does_not_stop_requests() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_said_without_the_tokens() {
+async fn oidc_error_names_the_problem_without_the_tokens() {
     let old = format!("id-token: {}", jwt("s3cret", -5));
     let refreshing = format!("{old}, refresh-token: s3cret");
     let denied: Answering =
@@ -235,12 +235,12 @@ async fn what_goes_wrong_is_said_without_the_tokens() {
     let broken: Answering = |_| Response::builder().status(502).body(Full::new(Bytes::from("<p>s3cret"))).unwrap();
     for (answering, tokens, expected) in [
         (refreshed as Answering, old.as_str(), "there is no refresh-token: log in again"),
-        (refreshed, "id-token: s3cret", "the oidc id-token cannot be used: it has not three parts"),
+        (refreshed, "id-token: s3cret", "invalid oidc id-token: it does not have three parts"),
         (refreshed, "extra: s3cret", "there is no refresh-token: log in again"),
-        (denied, &refreshing, "answered 400 Bad Request: invalid_grant (token was used)"),
-        (empty, &refreshing, "answered without an id_token"),
-        (garbled, &refreshing, "the oidc id-token cannot be used: it has not three parts"),
-        (broken, &refreshing, "answered 502 Bad Gateway"),
+        (denied, &refreshing, "status 400 Bad Request: invalid_grant (token was used)"),
+        (empty, &refreshing, "sent a response without an id_token"),
+        (garbled, &refreshing, "invalid oidc id-token: it does not have three parts"),
+        (broken, &refreshing, "status 502 Bad Gateway"),
     ] {
         let setup = Setup::new(answering).await;
         let error = get(&setup.maps(tokens)).await.unwrap_err();
@@ -252,7 +252,7 @@ async fn what_goes_wrong_is_said_without_the_tokens() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_not_trusted_gets_no_token() {
+async fn untrusted_issuer_gets_no_token() {
     let setup = Setup::new(refreshed).await;
     setup.write("refresh-token: refresh-1");
     let other = EmbeddedData::from_bytes(Authority::new().pem());
@@ -268,14 +268,14 @@ async fn an_issuer_that_is_not_trusted_gets_no_token() {
     let maps: Api<ConfigMap> = Api::namespaced(Client::from_config(&config).unwrap(), "default");
     let error = get(&maps).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
-    assert!(chain(&error).contains("comes from an authority that is not trusted"), "{}", chain(&error));
+    assert!(chain(&error).contains("was signed by an unknown authority"), "{}", chain(&error));
     assert_eq!(setup.refreshes(), 0);
 }
 
 #[test]
-fn providers_that_were_removed_say_what_to_use() {
+fn error_of_a_removed_provider_names_its_replacement() {
     use klient::client::config::{AuthProvider, AuthProviderConfig, Credentials};
-    for (name, expected) in [("gcp", "gke-gcloud-auth-plugin"), ("azure", "kubelogin"), ("other", "only oidc is")] {
+    for (name, expected) in [("gcp", "gke-gcloud-auth-plugin"), ("azure", "kubelogin"), ("other", "expected oidc")] {
         let provider = AuthProvider::new(AuthProviderConfig::new(name));
         let config = Config::new("http://host").unwrap();
         let config = config.credentials(Credentials::AuthProvider(Box::new(provider)));

@@ -1,4 +1,4 @@
-//! OpenAPI documents: found by the index, followed when they move.
+//! OpenAPI documents: found through the index, and followed when they move.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,7 +18,7 @@ fn index(hash: u32) -> http::Response<Body> {
     let entry = |path: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
     let paths = json!({"api": entry("api"), "api/v1": entry("api/v1"), "apis/apps": entry("apis/apps"),
         "apis/apps/v1": entry("apis/apps/v1"), "version": entry("version")});
-    // As the real server calls it.
+    // The content type of a real server.
     answer(200, "text/plain; charset=utf-8", json!({"paths": paths}).to_string())
 }
 
@@ -27,7 +27,7 @@ fn apps() -> GroupVersion {
 }
 
 #[tokio::test]
-async fn the_index_leads_to_the_document_of_a_group_version() {
+async fn document_is_found_through_the_index() {
     let server = Routed::new(|request| match request.uri().to_string().as_str() {
         "/openapi/v3" => index(7),
         "/openapi/v3/apis/apps/v1?hash=7" => json_answer(200, &json!({"openapi": "3.0.0"})),
@@ -44,7 +44,7 @@ async fn the_index_leads_to_the_document_of_a_group_version() {
 }
 
 #[tokio::test]
-async fn a_document_that_has_changed_since_the_index_was_read_is_looked_up_again() {
+async fn moved_document_is_looked_up_again() {
     let hash = AtomicU32::new(0);
     let server = Routed::new(move |request| match request.uri().to_string().as_str() {
         "/openapi/v3" => index(hash.fetch_add(1, Ordering::SeqCst)),
@@ -60,7 +60,7 @@ async fn a_document_that_has_changed_since_the_index_was_read_is_looked_up_again
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_an_error() {
+async fn invalid_document_is_an_error() {
     for (content_type, body) in [("text/html", "{}"), ("application/json", "<html>"), ("application/json", "{\"a\":")] {
         let server =
             Routed::new(
@@ -79,7 +79,7 @@ async fn what_is_no_document_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_document_is_never_fetched_from_another_server() {
+async fn document_is_never_fetched_from_another_server() {
     for address in ["https://elsewhere/openapi", "elsewhere", ""] {
         let server =
             Routed::new(move |_| json_answer(200, &json!({"paths": {"apis/apps/v1": {"serverRelativeURL": address}}})));

@@ -1,4 +1,4 @@
-//! Lists in pages: what is asked for, and what happens when a token expires.
+//! Lists in pages: the requests, and the behavior when a token expires.
 
 use std::{future::poll_fn, pin::Pin};
 
@@ -40,7 +40,7 @@ fn queries(seen: &[Seen]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_until_the_last() {
+async fn pager_returns_all_pages_in_order() {
     let script = Script::new([page(&["a", "b"], Some("t1")), page(&[], Some("t2")), page(&["c"], None)]);
     let mut pager = Pager::new(script.maps(), ListOptions::default().labels("app=web"));
     assert_eq!(names(&pager.next_page().await.unwrap().unwrap().items), ["a", "b"]);
@@ -82,7 +82,7 @@ async fn pager_fails_if_every_token_expires_at_once() {
 }
 
 #[tokio::test]
-async fn only_the_first_page_says_a_version() {
+async fn only_the_first_page_requests_a_version() {
     for (version, first) in [
         (VersionMatch::Any, "resourceVersion=0&limit=2"),
         (VersionMatch::NotOlderThan("5".into()), "resourceVersion=5&resourceVersionMatch=NotOlderThan&limit=2"),
@@ -96,7 +96,7 @@ async fn only_the_first_page_says_a_version() {
 }
 
 #[tokio::test]
-async fn all_pages_are_one_list_with_the_version_of_the_first() {
+async fn all_returns_one_list_with_the_version_of_the_first_page() {
     let script = Script::new([page(&["a"], Some("t")), page(&["b"], None)]);
     let list = Pager::new(script.maps(), ListOptions::default()).all().await.unwrap();
     assert_eq!((names(&list.items), list.resource_version().as_str()), (vec!["a", "b"], "7"));
@@ -105,7 +105,7 @@ async fn all_pages_are_one_list_with_the_version_of_the_first() {
 }
 
 #[tokio::test]
-async fn an_expired_list_is_read_anew_in_one_piece() {
+async fn expired_list_is_read_again_in_one_piece() {
     let script = Script::new([page(&["a"], Some("t")), expired(Some("t2")), page(&["a", "b", "c"], None)]);
     let options = ListOptions::default().limit(1).version(VersionMatch::NotOlderThan("5".into()));
     let list = Pager::new(script.maps(), options).all().await.unwrap();
@@ -114,12 +114,12 @@ async fn an_expired_list_is_read_anew_in_one_piece() {
 }
 
 #[tokio::test]
-async fn a_first_page_that_is_gone_is_an_error() {
+async fn expired_first_page_is_an_error() {
     let script = Script::new([expired(None)]);
     let options = ListOptions::default().version(VersionMatch::Exact("5".into()));
     assert!(Pager::new(script.maps(), options).all().await.unwrap_err().is_gone());
     script.played();
-    // So is a list that was begun elsewhere, and cannot be read from its beginning here.
+    // A list that was started elsewhere cannot be read from its beginning here.
     let script = Script::new([expired(Some("t2"))]);
     let options = ListOptions::default().continue_token("t");
     assert!(Pager::new(script.maps(), options).all().await.unwrap_err().is_gone());
@@ -127,7 +127,7 @@ async fn a_first_page_that_is_gone_is_an_error() {
 }
 
 #[tokio::test]
-async fn pages_that_were_given_out_are_not_given_again() {
+async fn returned_pages_are_not_repeated() {
     let script = Script::new([page(&["a"], Some("t")), expired(Some("t2"))]);
     let mut pager = Pager::new(script.maps(), ListOptions::default());
     pager.next_page().await.unwrap();
@@ -136,7 +136,7 @@ async fn pages_that_were_given_out_are_not_given_again() {
 }
 
 #[tokio::test]
-async fn an_expired_list_goes_on_inconsistently_where_that_is_allowed() {
+async fn expired_list_continues_inconsistently_if_allowed() {
     let script =
         Script::new([page(&["a"], Some("t")), expired(Some("t2")), page(&["b"], Some("t3")), page(&["c"], None)]);
     let mut pager = Pager::new(script.maps(), ListOptions::default()).allow_inconsistent(true);
@@ -149,7 +149,7 @@ async fn an_expired_list_goes_on_inconsistently_where_that_is_allowed() {
     let played = script.played();
     assert_eq!(queries(&played)[1..], ["limit=500&continue=t", "limit=500&continue=t2", "limit=500&continue=t3"]);
 
-    // A server that offers no way to go on, or the one that has just expired.
+    // The server sends no token to continue, or the expired one.
     for token in [None, Some("t")] {
         let script = Script::new([page(&["a"], Some("t")), expired(token)]);
         let mut pager = Pager::new(script.maps(), ListOptions::default()).allow_inconsistent(true);
@@ -160,7 +160,7 @@ async fn an_expired_list_goes_on_inconsistently_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn each_object_is_given_until_one_is_refused() {
+async fn for_each_stops_at_the_first_error() {
     let pages = || Script::new([page(&["a", "b"], Some("t")), page(&["c"], None)]);
     let script = pages();
     let mut seen = Vec::new();
@@ -184,7 +184,7 @@ async fn each_object_is_given_until_one_is_refused() {
 }
 
 #[tokio::test]
-async fn raw_pages_follow_the_same_tokens() {
+async fn raw_pages_use_the_same_tokens() {
     let script = Script::new([page(&["a"], Some("t")), expired(Some("t2")), page(&["b"], None)]);
     let mut pager = Pager::new(script.maps(), ListOptions::default()).allow_inconsistent(true);
     let mut seen = Vec::new();
@@ -199,7 +199,7 @@ async fn raw_pages_follow_the_same_tokens() {
 }
 
 #[tokio::test]
-async fn a_server_that_repeats_a_token_does_not_make_an_endless_list() {
+async fn repeated_token_is_an_error() {
     let script = Script::new([page(&["a"], Some("t")), page(&["b"], Some("t"))]);
     let error = Pager::new(script.maps(), ListOptions::default()).all().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
@@ -207,7 +207,7 @@ async fn a_server_that_repeats_a_token_does_not_make_an_endless_list() {
 }
 
 #[tokio::test]
-async fn a_page_that_failed_can_be_asked_for_again() {
+async fn failed_page_can_be_requested_again() {
     let script = Script::new([
         page(&["a"], Some("t")),
         answer(500, "text/plain", "down"),
@@ -225,7 +225,7 @@ async fn a_page_that_failed_can_be_asked_for_again() {
 }
 
 #[tokio::test]
-async fn giving_up_on_a_page_loses_nothing() {
+async fn canceled_page_is_requested_again() {
     let script = Script::new([page(&["a"], Some("t")).into(), Step::Silence, page(&["b"], None).into()]);
     let mut pager = Pager::new(script.maps(), ListOptions::default());
     pager.next_page().await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers at their worst: silent, half open, refusing, untrusted, gone in the middle.
+//! Servers that misbehave: silent, half open, refusing, untrusted, closing in the middle.
 
 use std::{
     sync::{
@@ -56,10 +56,10 @@ async fn create(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
 }
 
 async fn in_time<T>(work: impl IntoFuture<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(25), work).await.expect("it hangs")
+    tokio::time::timeout(Duration::from_secs(25), work).await.expect("the operation hangs")
 }
 
-/// Accepts TLS connections, and hands each to `serve` with its number.
+/// Accepts TLS connections, and passes each to `serve` with its number.
 async fn accept<F>(
     acceptor: TlsAcceptor,
     serve: impl Fn(TlsStream<TcpStream>, usize) -> F + Send + 'static,
@@ -70,7 +70,7 @@ where
     accept_as(move || acceptor.clone(), serve).await
 }
 
-/// The same, as whoever the server is at the time.
+/// Accepts TLS connections with the identity that the server has at that time.
 async fn accept_as<F>(
     acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
     serve: impl Fn(TlsStream<TcpStream>, usize) -> F + Send + 'static,
@@ -91,29 +91,29 @@ where
     (port, accepted)
 }
 
-/// Answers every request as usual.
+/// Responds to every request normally.
 async fn behave(stream: TlsStream<TcpStream>) {
     let service =
         service_fn(|_: http::Request<Incoming>| async { Ok::<_, Error>(json_response(201, &map_json("web"))) });
     let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// What a server does with the first request of a connection, in frames of HTTP/2.
+/// How a server refuses the first request of a connection, in HTTP/2 frames.
 #[derive(Clone, Copy, Debug)]
 enum Refusal {
-    /// `GOAWAY`, with the last stream that the server may have looked at; then it closes.
+    /// `GOAWAY` with the last stream that the server may have processed; then it closes.
     GoAway(u8),
     /// `RST_STREAM`, with an error code.
     Reset(u8),
-    /// Nothing but the end of the connection.
+    /// The end of the connection alone.
     Close,
 }
 
-/// Reads up to the whole first request, and refuses it.
+/// Reads the whole first request, and refuses it.
 async fn refuse(mut stream: TlsStream<TcpStream>, refusal: Refusal) {
     let mut preface = [0; 24];
     stream.read_exact(&mut preface).await.unwrap();
-    // Settings, of which there are none.
+    // An empty settings frame.
     stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
     loop {
         let mut head = [0; 9];
@@ -135,14 +135,14 @@ async fn refuse(mut stream: TlsStream<TcpStream>, refusal: Refusal) {
     }
     stream.flush().await.unwrap();
     if let Refusal::Reset(_) = refusal {
-        // The connection goes on; only the request does not.
+        // The connection stays open.
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest).await;
     }
 }
 
 #[tokio::test]
-async fn a_write_is_sent_again_only_if_the_server_says_that_it_did_not_look_at_it() {
+async fn write_is_resent_only_if_the_server_did_not_process_it() {
     const REFUSED_STREAM: u8 = 7;
     const INTERNAL_ERROR: u8 = 2;
     let authority = Authority::new();
@@ -171,7 +171,7 @@ async fn a_write_is_sent_again_only_if_the_server_says_that_it_did_not_look_at_i
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_everything_is_not_asked_for_ever() {
+async fn retries_of_a_refusing_server_are_limited() {
     let authority = Authority::new();
     let (port, accepted) = accept(authority.acceptor(&["h2"]), |stream, _| refuse(stream, Refusal::GoAway(0))).await;
     let error = in_time(create(&maps(settings(port, authority.trusted())))).await.unwrap_err();
@@ -180,13 +180,13 @@ async fn a_server_that_refuses_everything_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_trusted_is_asked_once_and_the_reason_said() {
+async fn untrusted_server_is_an_error_with_the_reason_and_no_retry() {
     let (right, wrong) = (Authority::new(), Authority::new());
     let expired = right.sign_until("localhost", 2001);
     let named = |name: &str| right.trusted().server_name(name);
     for (acceptor, tls, expected) in [
-        (right.acceptor(&["h2"]), wrong.trusted(), "from an authority that is not trusted"),
-        (right.acceptor(&["h2"]), named("elsewhere"), "for another name"),
+        (right.acceptor(&["h2"]), wrong.trusted(), "was signed by an unknown authority"),
+        (right.acceptor(&["h2"]), named("elsewhere"), "for another host name"),
         (right.acceptor_with(&expired, &["h2"]), right.trusted(), "has expired"),
     ] {
         let server = Served::start(Some(acceptor), |_| json_response(200, &map_json("web"))).await;
@@ -194,12 +194,12 @@ async fn a_server_that_is_not_trusted_is_asked_once_and_the_reason_said() {
         assert_eq!(error.kind(), ErrorKind::Untrusted);
         let start = format!("127.0.0.1:{} is not trusted: its certificate ", server.port());
         assert!(error.to_string().starts_with(&start) && error.to_string().contains(expected), "{error}");
-        assert_eq!(server.accepted(), 1, "trying again does not help: {expected}");
+        assert_eq!(server.accepted(), 1, "a retry cannot succeed: {expected}");
     }
 }
 
 #[tokio::test]
-async fn a_handshake_that_never_ends_fails_all_who_wait_for_it_at_once() {
+async fn handshake_timeout_fails_all_waiting_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let accepted = Arc::<AtomicUsize>::default();
@@ -223,14 +223,14 @@ async fn a_handshake_that_never_ends_fails_all_who_wait_for_it_at_once() {
     for waiting in waiting {
         let error = in_time(waiting).await.unwrap();
         assert_eq!(error.kind(), ErrorKind::Transport);
-        let expected = format!("could not finish a TLS handshake with 127.0.0.1:{port} within 1s");
+        let expected = format!("cannot complete a TLS handshake with 127.0.0.1:{port} within 1s");
         assert_eq!(error.to_string(), expected);
     }
-    assert_eq!(accepted.load(Ordering::SeqCst), 1, "one attempt answers all");
+    assert_eq!(accepted.load(Ordering::SeqCst), 1, "all requests share one attempt");
 }
 
 #[tokio::test]
-async fn a_hundred_first_requests_make_no_more_connections_than_they_need() {
+async fn concurrent_first_requests_share_connections() {
     let authority = Authority::new();
     let server = Served::start(Some(authority.acceptor(&["h2"])), |_| json_response(200, &map_json("web"))).await;
     let maps = maps(settings(server.port(), authority.trusted()));
@@ -248,7 +248,7 @@ async fn a_hundred_first_requests_make_no_more_connections_than_they_need() {
 }
 
 #[tokio::test]
-async fn a_request_takes_the_room_that_gets_free_while_another_connects() {
+async fn request_uses_a_freed_stream_while_another_connects() {
     let authority = Authority::new();
     let acceptor = authority.acceptor(&["h2"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -276,21 +276,21 @@ async fn a_request_takes_the_room_that_gets_free_while_another_connects() {
     });
     let second = request();
     in_time(arrived.acquire_many(2)).await.unwrap().forget();
-    // The connection is full: the third makes another, which gets nowhere.
+    // The connection is full, so the third request opens another, whose handshake never completes.
     let third = request();
     let (_held, _) = in_time(listener.accept()).await.unwrap();
     let fourth = request();
     tokio::task::yield_now().await;
     permits.add_permits(3);
     for request in [first, second, fourth] {
-        // It would wait for the third.
+        // Without the freed stream, it would wait for the third request.
         in_time(request).await.unwrap().unwrap();
     }
     third.abort();
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_while_connecting_leaves_the_others_connected() {
+async fn canceled_caller_does_not_stop_connecting_for_others() {
     let authority = Authority::new();
     let acceptor = authority.acceptor(&["h2"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -300,7 +300,7 @@ async fn a_caller_that_goes_away_while_connecting_leaves_the_others_connected() 
         tokio::spawn(async move { create(&maps).await })
     };
     let first = request();
-    // The first connects; its handshake is not answered.
+    // The first request connects; its handshake gets no response.
     let (_held, _) = listener.accept().await.unwrap();
     let second = request();
     tokio::task::yield_now().await;
@@ -311,12 +311,12 @@ async fn a_caller_that_goes_away_while_connecting_leaves_the_others_connected() 
 }
 
 #[tokio::test]
-async fn a_server_that_answers_no_packet_is_given_up_in_time() {
+async fn connect_timeout_applies_to_an_unresponsive_server() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // A full queue makes the kernel drop what comes.
+    // With a full queue, the kernel drops new connections.
     let mut queue = Vec::new();
     while let Ok(stream) = tokio::time::timeout(Duration::from_millis(500), TcpStream::connect(address)).await {
         queue.push(stream.unwrap());
@@ -325,11 +325,11 @@ async fn a_server_that_answers_no_packet_is_given_up_in_time() {
     settings.connect_timeout = Duration::from_millis(200);
     let error = in_time(create(&maps(settings))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport);
-    assert_eq!(error.to_string(), format!("could not connect to {address} within 200ms"));
+    assert_eq!(error.to_string(), format!("cannot connect to {address} within 200ms"));
 }
 
 #[tokio::test]
-async fn a_watch_notices_a_server_that_keeps_the_socket_and_does_nothing() {
+async fn watch_detects_a_half_open_connection() {
     let authority = Authority::new();
     let frozen = Arc::new(Notify::new());
     let freeze = Arc::clone(&frozen);
@@ -337,7 +337,7 @@ async fn a_watch_notices_a_server_that_keeps_the_socket_and_does_nothing() {
         let freeze = Arc::clone(&freeze);
         async move {
             let service = service_fn(|_: http::Request<Incoming>| async {
-                // A watch that has begun and has nothing to say.
+                // A watch that has started and has no events.
                 let (sender, body) = fed();
                 std::mem::forget(sender);
                 Ok::<_, Error>(
@@ -358,14 +358,14 @@ async fn a_watch_notices_a_server_that_keeps_the_socket_and_does_nothing() {
     settings.ping_interval = Duration::from_millis(200);
     settings.ping_timeout = Duration::from_secs(10);
     let mut watch = in_time(maps(settings).watch()).await.unwrap();
-    // As long as pings are answered, silence is fine.
+    // As long as pings get responses, silence is allowed.
     assert!(tokio::time::timeout(Duration::from_secs(1), watch.next()).await.is_err());
     frozen.notify_one();
     let error = in_time(watch.next()).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transport, "{}", chain(&error));
 }
 
-/// A body of the client's kind, for a server.
+/// A client body as a server's body.
 struct Feed(Body);
 
 impl http_body::Body for Feed {
@@ -382,7 +382,7 @@ impl http_body::Body for Feed {
 }
 
 #[tokio::test]
-async fn an_old_connection_takes_no_new_requests() {
+async fn old_connection_gets_no_new_requests() {
     let authority = Authority::new();
     let server = Served::start(Some(authority.acceptor(&["h2"])), |_| json_response(200, &map_json("web"))).await;
     for (age, connections) in [(Duration::ZERO, 3), (Duration::from_secs(3600), 1)] {
@@ -398,9 +398,9 @@ async fn an_old_connection_takes_no_new_requests() {
 }
 
 #[tokio::test]
-async fn a_server_is_reached_at_an_address_of_version_6() {
+async fn client_connects_to_an_ipv6_address() {
     let authority = Authority::new();
-    // Not every machine has one.
+    // Not every machine supports IPv6.
     let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
     let port = listener.local_addr().unwrap().port();
     let acceptor = authority.acceptor_with(&authority.sign("::1"), &["h2"]);
@@ -415,7 +415,7 @@ async fn a_server_is_reached_at_an_address_of_version_6() {
 }
 
 #[tokio::test]
-async fn a_client_can_be_held_to_http_1() {
+async fn http2_can_be_disabled() {
     let authority = Authority::new();
     let acceptor = authority.acceptor(&["h2", "http/1.1"]);
     let server = Served::start(Some(acceptor), |_| json_response(200, &map_json("web"))).await;
@@ -427,7 +427,7 @@ async fn a_client_can_be_held_to_http_1() {
     }
 }
 
-/// A server whose watches say what they are told, and whose other answers are as usual.
+/// A server whose watches send the events that they are fed, and whose other responses are normal.
 async fn watched(
     acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
 ) -> (u16, mpsc::UnboundedReceiver<(Vec<u8>, Feeder)>, Shown) {
@@ -460,7 +460,7 @@ async fn watched(
     (port, watches, shown)
 }
 
-/// What a watch says about a new object.
+/// Returns the watch event of a new object.
 fn added() -> Bytes {
     format!("{}\n", serde_json::json!({"type": "ADDED", "object": map_json("web")})).into()
 }
@@ -469,7 +469,7 @@ type Feeder = mpsc::UnboundedSender<Result<Bytes, klient::BoxError>>;
 type Shown = Arc<std::sync::Mutex<Vec<Vec<u8>>>>;
 
 #[tokio::test]
-async fn a_certificate_is_replaced_under_running_watches() {
+async fn certificate_is_replaced_while_a_watch_runs() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
@@ -490,11 +490,11 @@ async fn a_certificate_is_replaced_under_running_watches() {
     let (shown_by_watch, feeder) = watches.recv().await.unwrap();
     assert_eq!(shown_by_watch, first);
     get(&maps).await.unwrap();
-    // The length differs too, in case the clock of the file system is coarse.
+    // The length differs, too, in case the file system's clock is coarse.
     let second = put("second-with-a-longer-name");
     get(&maps).await.unwrap();
     assert_eq!(*shown.lock().unwrap(), [first, second.clone()]);
-    // The watch goes on where it is; the next one is made with the new certificate.
+    // The watch continues on its connection; the next one uses the new certificate.
     feeder.send(Ok(added())).unwrap();
     assert!(in_time(watch.next()).await.unwrap().is_ok());
     in_time(maps.watch()).await.unwrap();
@@ -502,7 +502,7 @@ async fn a_certificate_is_replaced_under_running_watches() {
 }
 
 #[tokio::test]
-async fn an_authority_is_replaced_under_running_watches() {
+async fn authority_is_replaced_while_a_watch_runs() {
     let (old, new) = (Authority::new(), Authority::new());
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), old.pem()).unwrap();
@@ -518,7 +518,7 @@ async fn an_authority_is_replaced_under_running_watches() {
     get(&maps).await.unwrap();
 
     *server.lock().unwrap() = new.acceptor(&["h2"]);
-    // With a line more, in case the clock of the file system is coarse.
+    // One line longer, in case the file system's clock is coarse.
     std::fs::write(file.path(), format!("# the new one\n{}", new.pem())).unwrap();
     get(&maps).await.unwrap();
     assert_eq!(shown.lock().unwrap().len(), 2);
@@ -528,7 +528,7 @@ async fn an_authority_is_replaced_under_running_watches() {
 }
 
 #[tokio::test]
-async fn over_http_1_many_first_requests_connect_side_by_side() {
+async fn http1_requests_connect_in_parallel() {
     let authority = Authority::new();
     let acceptor = authority.acceptor(&["http/1.1"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -541,7 +541,7 @@ async fn over_http_1_many_first_requests_connect_side_by_side() {
         .collect();
     let (tcp, _) = listener.accept().await.unwrap();
     let mut streams = vec![acceptor.accept(tcp).await.unwrap()];
-    // Nobody gets on with a handshake before all have asked for one.
+    // No handshake continues before all connections are open.
     let mut waiting = Vec::new();
     for _ in 1..10 {
         waiting.push(in_time(listener.accept()).await.unwrap().0);
@@ -562,13 +562,13 @@ async fn over_http_1_many_first_requests_connect_side_by_side() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_reset_in_the_middle_is_an_error() {
+async fn response_that_is_reset_half_way_is_an_error() {
     let authority = Authority::new();
     let (port, _) = accept(authority.acceptor(&["h2"]), |stream, _| async {
         let service = service_fn(|_: http::Request<Incoming>| async {
             let (sender, body) = fed();
             sender.send(Ok(Bytes::from_static(b"{\"kind\": \"Con"))).unwrap();
-            sender.send(Err("the disk is gone".into())).unwrap();
+            sender.send(Err("disk failure".into())).unwrap();
             let response = http::Response::builder().status(201).header("content-type", "application/json");
             Ok::<_, Error>(response.body(Feed(body)).unwrap())
         });
@@ -580,7 +580,7 @@ async fn an_answer_that_is_reset_in_the_middle_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_layer_sees_every_attempt_and_may_answer_itself() {
+async fn layer_sees_every_attempt_and_may_respond_itself() {
     use klient::client::http::{SendFuture, Transport};
     struct Named {
         inner: Arc<dyn Transport>,

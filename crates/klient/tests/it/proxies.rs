@@ -16,27 +16,27 @@ use crate::{
     support::served::{Authority, Served, json_response},
 };
 
-/// What a proxy does with a connection.
+/// The behavior of a proxy.
 #[derive(Clone)]
-enum Manner {
+enum Behavior {
     /// Opens tunnels and forwards requests.
     Http,
-    /// Opens tunnels, for those who know this login.
+    /// Opens tunnels for clients with this login.
     Socks(Option<(&'static str, &'static str)>),
-    /// Reads a request and writes this, whatever was asked.
-    Says(&'static str),
-    /// Reads, and says nothing.
+    /// Reads a request and writes this text.
+    Responds(&'static str),
+    /// Reads, and never responds.
     Silent,
 }
 
-/// A proxy on the loopback, and the heads of the requests (or the SOCKS targets) that it saw.
+/// A proxy on the loopback, with the heads of the requests (or the SOCKS targets) that it received.
 struct Proxy {
     port: u16,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
-    async fn start(manner: Manner, acceptor: Option<TlsAcceptor>) -> Self {
+    async fn start(manner: Behavior, acceptor: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Self { port: listener.local_addr().unwrap().port(), seen: Arc::default() };
         let seen = Arc::clone(&proxy.seen);
@@ -62,16 +62,16 @@ impl Proxy {
     }
 }
 
-async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, manner: Manner, seen: &Mutex<Vec<String>>) {
+async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, manner: Behavior, seen: &Mutex<Vec<String>>) {
     let target = match manner {
-        Manner::Socks(login) => match socks_target(&mut client, login).await {
+        Behavior::Socks(login) => match socks_target(&mut client, login).await {
             Some(target) => {
                 seen.lock().await.push(target.clone());
                 target
             }
             None => return,
         },
-        Manner::Http => {
+        Behavior::Http => {
             let Some(head) = head(&mut client).await else { return };
             seen.lock().await.push(head.clone());
             let mut words = head.split(' ');
@@ -84,11 +84,11 @@ async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, manner: Manner, 
                 _ => return,
             }
         }
-        Manner::Says(text) => {
+        Behavior::Responds(text) => {
             head(&mut client).await;
             return client.write_all(text.as_bytes()).await.unwrap();
         }
-        Manner::Silent => {
+        Behavior::Silent => {
             head(&mut client).await;
             return std::future::pending().await;
         }
@@ -97,7 +97,7 @@ async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, manner: Manner, 
     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
 }
 
-/// Sends one request on, with its path only.
+/// Forwards one request, with its path only.
 async fn forward(mut client: impl AsyncRead + AsyncWrite + Unpin, head: &str, url: &str) {
     let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     let path = url.strip_prefix(&format!("http://{address}")).unwrap();
@@ -114,7 +114,7 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// Plays the proxy's part of RFC 1928 and RFC 1929.
+/// Implements the proxy's part of RFC 1928 and RFC 1929.
 async fn socks_target(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     login: Option<(&str, &str)>,
@@ -176,10 +176,10 @@ async fn create_error(config: &Config) -> Error {
 }
 
 #[tokio::test]
-async fn a_server_with_tls_is_reached_through_a_tunnel() {
+async fn tls_server_is_reached_through_a_tunnel() {
     let authority = Authority::new();
     let server = server(Some(authority.acceptor(&["h2"]))).await;
-    let proxy = Proxy::start(Manner::Http, None).await;
+    let proxy = Proxy::start(Behavior::Http, None).await;
     let config = server.config(&authority);
     let config = config.proxy(format!("http://joe:p%40ss@localhost:{}", proxy.port).parse().unwrap());
     get(&config).await.unwrap();
@@ -195,23 +195,23 @@ async fn a_server_with_tls_is_reached_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn a_proxy_with_tls_is_trusted_as_the_server_is() {
+async fn tls_proxy_is_verified_like_the_server() {
     let authority = Authority::new();
     let server = server(Some(authority.acceptor(&["h2"]))).await;
-    let proxy = Proxy::start(Manner::Http, Some(authority.acceptor(&["http/1.1"]))).await;
+    let proxy = Proxy::start(Behavior::Http, Some(authority.acceptor(&["http/1.1"]))).await;
     let url = |host: &str| format!("https://{host}:{}", proxy.port).parse().unwrap();
     get(&server.config(&authority).proxy(url("localhost"))).await.unwrap();
     assert_eq!(proxy.seen().await.len(), 1);
-    // The name that is expected of the server is not the proxy's.
+    // The expected name of the server does not apply to the proxy.
     let error = get(&server.config(&authority).proxy(url("127.0.0.1"))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
     assert!(error.to_string().starts_with("proxy https://127.0.0.1:"), "{error}");
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_asked_through_the_proxy_by_its_whole_address() {
+async fn plain_request_is_forwarded_with_its_whole_address() {
     let server = server(None).await;
-    let proxy = Proxy::start(Manner::Http, None).await;
+    let proxy = Proxy::start(Behavior::Http, None).await;
     let config = Config::new(&format!("http://127.0.0.1:{}/prefix", server.port())).unwrap();
     let config = config.proxy(format!("http://joe:pass@localhost:{}", proxy.port).parse().unwrap());
     get(&config).await.unwrap();
@@ -225,11 +225,11 @@ async fn a_server_without_tls_is_asked_through_the_proxy_by_its_whole_address() 
 }
 
 #[tokio::test]
-async fn socks_takes_user_and_password_and_looks_up_names() {
+async fn socks_proxy_authenticates_and_resolves_names() {
     let authority = Authority::new();
     let secure = server(Some(authority.acceptor(&["h2"]))).await;
     let plain = server(None).await;
-    let proxy = Proxy::start(Manner::Socks(Some(("joe", "p@ss"))), None).await;
+    let proxy = Proxy::start(Behavior::Socks(Some(("joe", "p@ss"))), None).await;
     let url = |scheme: &str| format!("{scheme}://joe:p%40ss@localhost:{}", proxy.port).parse().unwrap();
     get(&secure.config(&authority).proxy(url("socks5"))).await.unwrap();
     let named = Config::new(&format!("http://localhost:{}", plain.port())).unwrap();
@@ -237,71 +237,68 @@ async fn socks_takes_user_and_password_and_looks_up_names() {
     let targets = [format!("127.0.0.1:{}", secure.port()), format!("localhost:{}", plain.port())];
     assert_eq!(proxy.seen().await, targets);
     assert_eq!(plain.asked.lock().await[0].request.uri(), "/api/v1/namespaces/default/configmaps/web");
-    // Without a login where none is wanted.
-    let open = Proxy::start(Manner::Socks(None), None).await;
+    // Without a login if none is required.
+    let open = Proxy::start(Behavior::Socks(None), None).await;
     let config = secure.config(&authority).proxy(format!("socks5://localhost:{}", open.port).parse().unwrap());
     get(&config).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_named_without_its_password() {
+async fn refusing_proxy_is_an_error_without_its_password() {
     let authority = Authority::new();
     let server = server(Some(authority.acceptor(&["h2"]))).await;
     let html = "HTTP/1.1 403 Forbidden\r\ncontent-type: text/html\r\ncontent-length: 15\r\n\r\n<h1>s3cret</h1>";
     for (manner, expected) in [
         (
-            Manner::Says("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"),
-            "it wants another user or password (407 Proxy Authentication Required)",
+            Behavior::Responds("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"),
+            "another user or password is required (status 407 Proxy Authentication Required)",
         ),
-        (Manner::Says(html), "it answered 403 Forbidden"),
-        (Manner::Says("HTTP/1.1 502"), "it answered 502"),
-        (Manner::Says("<html>\r\n\r\n"), "it does not speak HTTP"),
-        (Manner::Says(""), ""),
-        (Manner::Silent, "no answer within 2s"),
+        (Behavior::Responds(html), "status 403 Forbidden"),
+        (Behavior::Responds("HTTP/1.1 502"), "status 502"),
+        (Behavior::Responds("<html>\r\n\r\n"), "the response is not HTTP"),
+        (Behavior::Responds(""), ""),
+        (Behavior::Silent, "no response within 2s"),
     ] {
-        let is_silent = matches!(manner, Manner::Silent);
+        let is_silent = matches!(manner, Behavior::Silent);
         let proxy = Proxy::start(manner, None).await;
         let config = server.config(&authority).connect_timeout(Duration::from_secs(if is_silent { 2 } else { 25 }));
         let config = config.proxy(format!("http://joe:s3cret@localhost:{}", proxy.port).parse().unwrap());
         let error = create_error(&config).await;
         assert_eq!(error.kind(), ErrorKind::Transport);
         let start =
-            format!("proxy http://[redacted]@localhost:{} does not connect to 127.0.0.1:{}", proxy.port, server.port());
+            format!("proxy http://[redacted]@localhost:{} cannot connect to 127.0.0.1:{}", proxy.port, server.port());
         assert!(error.to_string().starts_with(&start), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
         assert!(!format!("{error:?} {config:?}").contains("s3cret"), "{error:?}");
     }
-    assert_eq!(server.accepted(), 0, "nobody goes around a proxy");
+    assert_eq!(server.accepted(), 0, "the proxy is never bypassed");
 }
 
 #[tokio::test]
-async fn a_proxy_that_does_not_forward_is_not_taken_for_the_server() {
+async fn proxy_error_page_is_not_taken_for_a_server_response() {
     let page = "HTTP/1.1 403 Forbidden\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 0\r\n\r\n";
     for (answer, code) in [("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", "407"), (page, "403")] {
-        let proxy = Proxy::start(Manner::Says(answer), None).await;
+        let proxy = Proxy::start(Behavior::Responds(answer), None).await;
         let config = Config::new("http://server.invalid").unwrap();
         let config = config.proxy(format!("http://joe:s3cret@localhost:{}", proxy.port).parse().unwrap());
         let error = create_error(&config).await;
         assert_eq!(error.kind(), ErrorKind::Transport);
         let name = format!("proxy http://[redacted]@localhost:{}", proxy.port);
-        assert!(
-            error.to_string().starts_with(&format!("{name} does not forward requests: it answered {code}")),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with(&format!("{name} does not forward requests: status {code}")), "{error}");
     }
-    // What the server itself refuses is the server's word.
+    // A rejection by the server itself is reported as such.
     let server = Served::start(None, |_| json_response(403, &serde_json::json!({"kind": "Status", "code": 403}))).await;
-    let proxy = Proxy::start(Manner::Http, None).await;
+    let proxy = Proxy::start(Behavior::Http, None).await;
     let config = Config::new(&format!("http://127.0.0.1:{}", server.port())).unwrap();
     let config = config.proxy(format!("http://localhost:{}", proxy.port).parse().unwrap());
     assert!(get(&config).await.unwrap_err().is_forbidden());
 }
 
 #[tokio::test]
-async fn a_socks_proxy_that_refuses_says_why() {
-    let proxy = Proxy::start(Manner::Socks(Some(("joe", "pass"))), None).await;
+async fn refusing_socks_proxy_is_an_error_with_the_reason() {
+    let proxy = Proxy::start(Behavior::Socks(Some(("joe", "pass"))), None).await;
     for (login, expected) in
-        [("", "it wants a user and a password"), ("joe:s3cret@", "it wants another user or password")]
+        [("", "a user and a password are required"), ("joe:s3cret@", "another user or password is required")]
     {
         let config = Config::new("http://server.invalid").unwrap();
         let config = config.proxy(format!("socks5://{login}localhost:{}", proxy.port).parse().unwrap());
@@ -309,16 +306,16 @@ async fn a_socks_proxy_that_refuses_says_why() {
         assert!(error.to_string().ends_with(expected), "{error}");
         assert!(!chain(&error).contains("s3cret"), "{error:?}");
     }
-    // Something else at that port.
-    let proxy = Proxy::start(Manner::Http, None).await;
+    // The port has another kind of proxy.
+    let proxy = Proxy::start(Behavior::Http, None).await;
     let config = Config::new("http://server.invalid").unwrap().connect_timeout(Duration::from_secs(2));
     let config = config.proxy(format!("socks5://localhost:{}", proxy.port).parse().unwrap());
-    assert!(create_error(&config).await.to_string().contains("no answer within 2s"));
+    assert!(create_error(&config).await.to_string().contains("no response within 2s"));
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_there_is_an_error_that_names_it() {
-    // Bound, so that nobody else is there, and not listening.
+async fn missing_proxy_is_an_error_with_its_address() {
+    // Bound, so that the port stays free, and not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = socket.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! What is sent: addresses and headers; and what is never shown.
+//! The paths and headers of requests, and secrets that are never shown.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::support::scripted::{Script, answer, map, map_answer};
 
 #[tokio::test]
-async fn requests_say_who_asks_and_which_forms_are_understood() {
+async fn requests_have_authorization_and_accept_headers() {
     let watch = answer(200, media_type::JSON, "");
     let script = Script::new([map_answer("web"), map_answer("web"), map_answer("web"), watch]);
     let client = script.builder().auth(StaticAuth::bearer("s3cret").unwrap()).build();
@@ -46,7 +46,7 @@ async fn requests_say_who_asks_and_which_forms_are_understood() {
 }
 
 #[tokio::test]
-async fn the_path_of_the_server_comes_before_every_path() {
+async fn server_path_is_a_prefix_of_every_path() {
     for prefix in ["/clusters/a", "/clusters/a/"] {
         let script = Script::new([map_answer("web"), answer(200, media_type::JSON, "")]);
         let maps: Api<ConfigMap> = Api::namespaced(script.builder().path_prefix(prefix).build(), "default");
@@ -60,7 +60,7 @@ async fn the_path_of_the_server_comes_before_every_path() {
 }
 
 #[tokio::test]
-async fn a_request_without_compression_says_so() {
+async fn disabled_compression_is_sent_in_a_header() {
     let script = Script::new([map_answer("web")]);
     let maps: Api<ConfigMap> = Api::namespaced(script.builder().compression(false).build(), "default");
     maps.get("web").await.unwrap();
@@ -68,8 +68,8 @@ async fn a_request_without_compression_says_so() {
 }
 
 #[tokio::test]
-async fn a_name_that_would_change_the_path_is_refused_before_anything_is_sent() {
-    // A script without steps: sending anything would panic.
+async fn name_that_would_change_the_path_is_not_sent() {
+    // A script without steps panics if a request is sent.
     let script = Script::new(Vec::<http::Response<_>>::new());
     let maps = script.maps();
     for name in ["", "a/b", ".", "..", "a%2fb", "%"] {
@@ -87,7 +87,7 @@ async fn a_name_that_would_change_the_path_is_refused_before_anything_is_sent() 
 }
 
 #[test]
-fn secrets_are_never_shown() {
+fn debug_shows_no_secrets() {
     let secret = "s3cret";
     let mut config = Config::new("https://host:6443").unwrap();
     config.tls = Tls::default()
@@ -115,7 +115,7 @@ fn secrets_are_never_shown() {
 }
 
 #[test]
-fn a_token_that_no_header_may_hold_is_an_error_that_does_not_show_it() {
+fn invalid_token_is_an_error_without_the_token() {
     let mut config = Config::new("http://localhost:1").unwrap();
     config.credentials = Credentials::Token(Secret::from("s3cret\nmore"));
     let error = Client::from_config(&config).unwrap_err();
@@ -124,7 +124,7 @@ fn a_token_that_no_header_may_hold_is_an_error_that_does_not_show_it() {
 }
 
 #[test]
-fn an_impersonated_name_that_no_header_may_hold_is_an_error() {
+fn invalid_impersonated_name_is_an_error() {
     let mut config = Config::new("http://localhost:1").unwrap();
     config.impersonation = Some(Impersonation::new("me\r\nx: y").extra(BTreeMap::new()));
     assert_eq!(Client::from_config(&config).unwrap_err().kind(), ErrorKind::Config);

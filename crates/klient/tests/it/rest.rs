@@ -1,4 +1,4 @@
-//! Requests part by part, and what the client does around them: limits, warnings, counts.
+//! Requests built part by part, and the client's limits, warnings and metrics.
 
 use std::{
     sync::{Arc, Mutex},
@@ -24,7 +24,7 @@ fn maps() -> ApiResource {
 }
 
 #[tokio::test]
-async fn a_request_is_what_its_parts_say() {
+async fn request_is_built_from_its_parts() {
     let script = Script::new([map_answer("web"), answer(200, "text/plain", "ok"), answer(200, "text/plain", "log")]);
     let rest = script.client().rest();
     let found: ConfigMap = rest.get().resource(&maps()).namespace("shop").name("web").object().await.unwrap();
@@ -44,7 +44,7 @@ async fn a_request_is_what_its_parts_say() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_without_a_name_is_a_list_of_one_namespace_or_of_all() {
+async fn get_without_a_name_is_a_list() {
     let table = || json_answer(200, &json!({"kind": "Table"}));
     let script = Script::new([table(), table()]);
     let rest = script.client().rest();
@@ -55,7 +55,7 @@ async fn what_is_asked_for_without_a_name_is_a_list_of_one_namespace_or_of_all()
 }
 
 #[tokio::test]
-async fn bodies_go_in_the_form_that_is_asked_for() {
+async fn body_is_sent_in_the_selected_format() {
     let script = Script::new([map_answer("a"), map_answer("b"), map_answer("c")]);
     let rest = script.client().rest();
     let post = || rest.post().resource(&maps()).namespace("shop");
@@ -89,7 +89,7 @@ async fn lists_and_watches_are_read_from_any_path() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_part_is_told_before_anything_is_sent() {
+async fn invalid_part_is_an_error_before_sending() {
     let script = Script::new(Vec::<Step>::new());
     let rest = script.client().rest();
     let in_maps = || rest.get().resource(&maps());
@@ -114,7 +114,7 @@ async fn what_is_wrong_with_a_part_is_told_before_anything_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_of_one_request_covers_all_its_tries_and_is_told_to_the_server() {
+async fn request_timeout_covers_retries_and_is_sent_to_the_server() {
     let busy = || with(answer(429, "text/plain", "later"), "retry-after", "4");
     let script = Script::new([busy(), busy(), busy()]);
     let start = Instant::now();
@@ -126,7 +126,7 @@ async fn a_timeout_of_one_request_covers_all_its_tries_and_is_told_to_the_server
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_not_sent_again_more_often_than_asked() {
+async fn max_retries_limits_retries() {
     let busy = || with(answer(429, "text/plain", "later"), "retry-after", "1");
     let script = Script::new([busy(), busy(), busy()]);
     let rest = script.client().rest();
@@ -136,7 +136,7 @@ async fn a_request_is_not_sent_again_more_often_than_asked() {
 }
 
 #[tokio::test]
-async fn a_header_of_the_request_stands_instead_of_the_clients() {
+async fn header_of_the_request_replaces_the_clients() {
     let script = Script::new([answer(200, "text/plain", ""), answer(200, "text/plain", "")]);
     let agent = http::HeaderValue::from_static("usual");
     let client = script.builder().header(http::header::ORIGIN, agent).build();
@@ -148,7 +148,7 @@ async fn a_header_of_the_request_stands_instead_of_the_clients() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_limit_spreads_requests_but_lets_watches_start() {
+async fn rate_limit_delays_requests_but_not_watches() {
     let script = Script::new((0..5).map(|_| json_answer(200, &json!({}))));
     let registry = Registry::new();
     let client = script.builder().rate_limit(1.0, 2).unwrap().metrics(&registry).build();
@@ -165,22 +165,22 @@ async fn a_rate_limit_spreads_requests_but_lets_watches_start() {
 }
 
 #[tokio::test]
-async fn a_warning_is_told_once_to_the_handler() {
+async fn warning_handler_receives_each_warning_once() {
     let warned = || with(map_answer("web"), "warning", r#"299 - "old kind", 299 - "odd field""#);
     let script = Script::new([warned(), warned()]);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&told);
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&warnings);
     let handler = move |warning: &Warning| seen.lock().unwrap().push(warning.text.clone());
     let api: Api<ConfigMap> = Api::namespaced(script.builder().warning_handler(handler).build(), "shop");
     for _ in 0..2 {
         api.get("web").await.unwrap();
     }
     script.played();
-    assert_eq!(*told.lock().unwrap(), ["old kind", "odd field"]);
+    assert_eq!(*warnings.lock().unwrap(), ["old kind", "odd field"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_and_retries_are_counted_under_client_gos_names() {
+async fn requests_and_retries_are_counted_in_metrics() {
     let busy = with(answer(429, "text/plain", "later"), "retry-after", "1");
     let broken = [Step::Broken, Step::Broken, Step::Broken];
     let steps = [busy.into(), map_answer("web").into()].into_iter().chain(broken);
@@ -205,7 +205,7 @@ async fn requests_and_retries_are_counted_under_client_gos_names() {
 }
 
 #[tokio::test]
-async fn a_status_told_with_the_code_of_a_success_is_an_error_for_every_call() {
+async fn failure_status_with_a_success_code_is_always_an_error() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
     let script = Script::new((0..5).map(|_| json_answer(200, &status)));
     let rest = script.client().rest();
@@ -221,7 +221,7 @@ async fn a_status_told_with_the_code_of_a_success_is_an_error_for_every_call() {
 }
 
 #[tokio::test]
-async fn an_answer_can_be_read_as_it_streams() {
+async fn response_can_be_streamed() {
     let (feed, body) = crate::support::scripted::fed();
     let script = Script::new([streamed(200, "application/octet-stream", body)]);
     let mut stream = script.client().rest().get().path("/debug/trace").stream().await.unwrap();
@@ -235,7 +235,7 @@ async fn an_answer_can_be_read_as_it_streams() {
 }
 
 #[tokio::test]
-async fn json_is_read_whatever_the_header_calls_it() {
+async fn json_is_decoded_with_any_content_type() {
     let page = answer(200, "text/html", "<html>");
     let script = Script::new([answer(200, "text/plain; charset=utf-8", r#"{"paths": {}}"#), page]);
     let rest = script.client().rest();
@@ -243,5 +243,5 @@ async fn json_is_read_whatever_the_header_calls_it() {
     assert_eq!(index, json!({"paths": {}}));
     let error = rest.get().path("/openapi/v3").value::<serde_json::Value>().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
-    assert!(crate::support::scripted::chain(&error).contains("it is not JSON"), "{error:?}");
+    assert!(crate::support::scripted::chain(&error).contains("expected JSON"), "{error:?}");
 }

@@ -1,4 +1,4 @@
-//! What is sent again, when, and what never is. Time is paused: nothing here touches a socket.
+//! The conditions and delays of retries. Time is paused, and no sockets are used.
 
 use std::{fs, time::Duration};
 
@@ -26,14 +26,14 @@ fn waits(seen: &[Seen]) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_request_is_sent_again_when_the_server_said() {
+async fn rejected_request_is_retried_after_the_servers_delay() {
     let script = Script::new([busy(429, Some("2")), busy(503, Some("5")), map_answer("web")]);
     assert_eq!(script.maps().get("web").await.unwrap(), map("web"));
     assert_eq!(waits(&script.played()), [2, 5]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_write_is_sent_again_with_the_same_body() {
+async fn rejected_write_is_retried_with_the_same_body() {
     let script = Script::new([busy(429, Some("1")), map_answer("web")]);
     script.maps().create(&map("web")).await.unwrap();
     let seen = script.played();
@@ -44,7 +44,7 @@ async fn a_refused_write_is_sent_again_with_the_same_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_without_a_time_is_final() {
+async fn rejection_without_a_delay_is_not_retried() {
     for code in [429, 500, 503] {
         let script = Script::new([busy(code, None)]);
         script.maps().create(&map("web")).await.unwrap_err();
@@ -53,7 +53,7 @@ async fn a_refusal_without_a_time_is_final() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_sent_ten_times_at_most() {
+async fn request_is_sent_at_most_ten_times() {
     let script = Script::new((0..10).map(|_| busy(429, Some("1"))));
     let error = script.maps().get("web").await.unwrap_err();
     assert!(error.is_too_many_requests(), "{error:?}");
@@ -62,7 +62,7 @@ async fn a_request_is_sent_ten_times_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_sent_again_when_its_connection_broke() {
+async fn read_is_retried_after_a_broken_connection() {
     let script = Script::new([Step::Broken, Step::Broken, map_answer("web").into()]);
     script.maps().get("web").await.unwrap();
     script.played();
@@ -79,7 +79,7 @@ async fn a_read_is_sent_again_when_its_connection_broke() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_or_watch_is_never_sent_again_when_its_connection_broke() {
+async fn write_or_watch_is_not_retried_after_a_broken_connection() {
     async fn check<T>(call: impl AsyncFnOnce(Api<k8s_openapi::api::core::v1::ConfigMap>) -> Result<T, Error>) {
         let script = Script::new([Step::Broken]);
         assert_eq!(call(script.maps()).await.err().unwrap().kind(), ErrorKind::Transport);
@@ -95,7 +95,7 @@ async fn a_write_or_watch_is_never_sent_again_when_its_connection_broke() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_token_is_read_anew_and_tried_once() {
+async fn rejected_token_is_reread_and_retried_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, "one").unwrap();
@@ -112,7 +112,7 @@ async fn a_rejected_token_is_read_anew_and_tried_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_token_that_did_not_change_is_not_tried_again() {
+async fn unchanged_rejected_token_is_not_retried() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, "one").unwrap();
@@ -124,7 +124,7 @@ async fn a_rejected_token_that_did_not_change_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_rejected_token_is_final() {
+async fn second_rejected_token_is_final() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, "one").unwrap();
@@ -139,12 +139,12 @@ async fn a_second_rejected_token_is_final() {
 }
 
 #[tokio::test]
-async fn a_write_that_the_server_does_not_take_as_protobuf_goes_as_json() {
+async fn write_is_retried_as_json_after_415() {
     let refused = answer(415, "text/plain", "no protobuf here");
     let script = Script::new([refused, json_answer(201, &map_json("web")), json_answer(200, &map_json("web"))]);
     let maps = script.maps();
     maps.create(&map("web")).await.unwrap();
-    // The refusal is remembered: the next write does not try again.
+    // The next write uses JSON at once.
     maps.update(&map("web")).await.unwrap();
     let seen = script.played();
     let sent: Vec<_> = seen
@@ -161,7 +161,7 @@ async fn a_write_that_the_server_does_not_take_as_protobuf_goes_as_json() {
 }
 
 #[tokio::test]
-async fn a_json_write_that_is_not_taken_is_not_sent_twice() {
+async fn rejected_json_write_is_not_retried() {
     let script = Script::new([answer(415, "text/plain", "")]);
     let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
         Api::namespaced(script.builder().json_only().build(), "default");
@@ -170,7 +170,7 @@ async fn a_json_write_that_is_not_taken_is_not_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_a_timeout_for_every_verb() {
+async fn every_verb_times_out_without_a_response() {
     for step in [Step::Silence, Step::Answer(streamed(200, media_type::JSON, fed_forever()))] {
         let script = Script::new([step]);
         let client = script.builder().timeout(Duration::from_secs(3)).build();
@@ -191,7 +191,7 @@ async fn a_server_that_never_answers_is_a_timeout_for_every_verb() {
     script.played();
 }
 
-/// A body of which nothing ever comes.
+/// Returns a body that never sends data.
 fn fed_forever() -> Body {
     let (sender, body) = fed();
     std::mem::forget(sender);
@@ -199,7 +199,7 @@ fn fed_forever() -> Body {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_may_be_silent_for_longer_than_the_timeout() {
+async fn idle_watch_does_not_time_out() {
     let (sender, body) = fed();
     let script = Script::new([streamed(200, media_type::JSON, body)]);
     let mut watch = script.maps().watch().await.unwrap();

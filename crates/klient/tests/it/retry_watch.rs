@@ -1,4 +1,4 @@
-//! A watch that goes on by itself. Time is paused: nothing here touches a socket.
+//! A watch that resumes by itself. Time is paused, and no sockets are used.
 
 use std::{pin::Pin, time::Duration};
 
@@ -68,7 +68,7 @@ async fn retry_watch_is_a_stream_of_events() {
     assert_eq!(versions(&script.played()), ["5", "6"]);
 }
 
-/// From which versions watches were started.
+/// Returns the versions from which watches were started.
 fn versions(seen: &[Seen]) -> Vec<String> {
     let version = |seen: &Seen| {
         let query = seen.request.uri().query().unwrap();
@@ -83,7 +83,7 @@ fn apart(seen: &[Seen]) -> Vec<f64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn goes_on_after_the_last_event_when_the_server_ends_a_watch() {
+async fn retry_watch_resumes_after_the_last_event() {
     let script = Script::new([
         stream([added("a", "6"), added("b", "8")]),
         stream([]),
@@ -101,7 +101,7 @@ async fn goes_on_after_the_last_event_when_the_server_ends_a_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn goes_on_after_a_bookmark_and_shows_it_only_if_asked() {
+async fn retry_watch_resumes_after_a_bookmark() {
     let bookmark = event("BOOKMARK", "", "90");
     for wanted in [false, true] {
         let script = Script::new([stream([added("a", "6"), bookmark.clone()]), stream([added("b", "91")])]);
@@ -122,7 +122,7 @@ async fn goes_on_after_a_bookmark_and_shows_it_only_if_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_connection_neither_loses_nor_repeats_an_event() {
+async fn broken_connection_neither_loses_nor_repeats_events() {
     let (sender, body) = fed();
     let half = added("b", "7");
     sender.send(Ok(added("a", "6").into())).unwrap();
@@ -143,7 +143,7 @@ async fn a_broken_connection_neither_loses_nor_repeats_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_waited_for() {
+async fn retry_watch_retries_transient_errors() {
     let script = Script::new([
         Step::Broken,
         answer(500, "text/plain", "down").into(),
@@ -161,7 +161,7 @@ async fn what_may_pass_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_pass_ends_it_with_its_own_error() {
+async fn permanent_error_ends_the_retry_watch() {
     for (code, reason, kind) in [
         (410, "Expired", "Gone"),
         (410, "Gone", "Gone"),
@@ -187,7 +187,7 @@ async fn what_does_not_pass_ends_it_with_its_own_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_end_at_once_are_made_less_and_less_often() {
+async fn short_connections_are_started_with_backoff() {
     let script = Script::new((0..12).map(|_| stream([])).chain([stream([added("a", "6")]), stream([added("b", "7")])]));
     let mut watch = watch(&script);
     assert_eq!(next(&mut watch).await, "ADDED a");
@@ -196,13 +196,13 @@ async fn connections_that_end_at_once_are_made_less_and_less_often() {
     for (found, least) in apart.iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0, 30.0, 30.0]) {
         assert!(*found >= least && *found <= least * 1.3, "{apart:?}");
     }
-    // Something came in between: soon again.
+    // An event resets the delay.
     let last = apart[12];
     assert!((1.0..=1.3).contains(&last), "{apart:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_lasted_is_replaced_at_once() {
+async fn long_connection_is_replaced_without_delay() {
     let (sender, body) = fed();
     let script = Script::new([streamed(200, media_type::JSON, body), stream([added("a", "6")])]);
     let mut watch = watch(&script);
@@ -215,12 +215,12 @@ async fn a_connection_that_lasted_is_replaced_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_as_long_as_the_server_asks() {
+async fn retry_watch_waits_for_the_delay_of_the_server() {
     let mut asked = status(429, "TooManyRequests");
     asked["details"] = json!({"retryAfterSeconds": 20});
     let script = Script::new([
         stream([json!({"type": "ERROR", "object": asked}).to_string()]),
-        // The client itself waits where the head of an answer says so; the longest is not taken at its word.
+        // The client itself honors the header of a response; the longest delay is capped.
         with(answer(504, "text/plain", ""), "retry-after", &u64::MAX.to_string()),
         stream([added("a", "6")]),
     ]);
@@ -231,7 +231,7 @@ async fn waits_as_long_as_the_server_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_decoded_is_told_once_and_passed() {
+async fn undecodable_object_is_reported_once_and_skipped() {
     let bad = json!({"type": "ADDED", "object": {"metadata": {"name": "x", "resourceVersion": "6"}, "data": 3}});
     let script = Script::new([stream([bad.to_string()]), stream([added("a", "7")])]);
     let mut watch = watch(&script);
@@ -242,7 +242,7 @@ async fn an_object_that_cannot_be_decoded_is_told_once_and_passed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_come_in_wire_form_too() {
+async fn events_are_returned_in_wire_format() {
     let script = Script::new([stream([added("a", "6"), event("BOOKMARK", "", "7")]), stream([added("b", "8")])]);
     let mut watch = watch(&script);
     for expected in ["a", "b"] {
@@ -253,7 +253,7 @@ async fn events_come_in_wire_form_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_cannot_be_read_are_told_and_the_rest_goes_on() {
+async fn malformed_events_are_reported_and_skipped() {
     let unknown = json!({"type": "RENAMED", "object": {"metadata": {"name": "x", "resourceVersion": "6"}}}).to_string();
     let (sender, body) = fed();
     let script = Script::new([streamed(200, media_type::JSON, body)]);
@@ -268,7 +268,7 @@ async fn events_that_cannot_be_read_are_told_and_the_rest_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_can_never_be_read_is_an_error_in_the_end() {
+async fn repeatedly_malformed_streams_end_the_retry_watch() {
     let script = Script::new((0..4).map(|_| answer(200, "text/html", "<html>")));
     let mut watch = watch(&script);
     for expected in ["Decode", "end"] {
@@ -278,7 +278,7 @@ async fn a_server_that_can_never_be_read_is_an_error_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_without_a_version_ends_it() {
+async fn event_without_a_version_ends_the_retry_watch() {
     let unversioned = json!({"type": "ADDED", "object": {"metadata": {"name": "x"}}}).to_string();
     let script = Script::new([stream([added("a", "6"), unversioned, added("b", "7")])]);
     let mut watch = watch(&script);
@@ -289,12 +289,12 @@ async fn an_event_without_a_version_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn giving_up_on_an_event_starts_nothing_over() {
+async fn canceled_next_restarts_nothing() {
     let (sender, body) = fed();
     let script = Script::new([Step::Broken, streamed(200, media_type::JSON, body).into()]);
     let mut watch = watch(&script);
     let started = Instant::now();
-    // Shorter than any wait, again and again.
+    // Shorter than any delay.
     for _ in 0..30 {
         assert!(timeout(Duration::from_millis(100), watch.next()).await.is_err());
     }
@@ -320,7 +320,7 @@ async fn says_what_keeps_it() {
 }
 
 #[tokio::test]
-async fn starts_after_a_version_or_not_at_all() {
+async fn retry_watch_requires_a_version() {
     let script = Script::new(Vec::<http::Response<_>>::new());
     for options in [
         WatchOptions::default(),
@@ -336,7 +336,7 @@ async fn starts_after_a_version_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_on_a_task_of_its_own() {
+async fn retry_watch_can_be_spawned() {
     let script = Script::new([stream([added("a", "6")])]);
     let mut watch = watch(&script);
     assert_eq!(tokio::spawn(async move { next(&mut watch).await }).await.unwrap(), "ADDED a");

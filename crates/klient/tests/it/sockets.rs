@@ -1,4 +1,4 @@
-//! The real transport against small scripted servers on the loopback.
+//! The HTTP transport against small scripted servers on the loopback.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::support::scripted::{map, map_json};
 
-/// A server that plays `serve` on each connection, told its number.
+/// A server that runs `serve` on each connection, with its number.
 struct Server {
     address: String,
     accepted: Arc<AtomicUsize>,
@@ -58,7 +58,7 @@ impl Server {
     }
 }
 
-/// Reads one request, or finds that the client has closed.
+/// Reads one request, or returns `None` if the client has closed the connection.
 async fn request(stream: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     loop {
@@ -87,8 +87,8 @@ async fn answer_all(mut stream: TcpStream) {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_a_transport_error_that_names_the_server() {
-    // Bound, so that nobody else is there, and not listening.
+async fn refused_connection_is_an_error_with_the_address() {
+    // Bound, so that the port stays free, and not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap().to_string();
@@ -99,7 +99,7 @@ async fn a_refused_connection_is_a_transport_error_that_names_the_server() {
     assert!(error.to_string().contains(&address), "{error}");
 }
 
-/// What a create gets from a server that reads the request, sends `text` and closes.
+/// Returns the error of a create whose server reads the request, sends `text` and closes.
 async fn create_error(text: &'static str) -> ErrorKind {
     let server = Server::start(move |mut stream, _| async move {
         request(&mut stream).await;
@@ -112,7 +112,7 @@ async fn create_error(text: &'static str) -> ErrorKind {
 }
 
 #[tokio::test]
-async fn a_write_cut_short_is_an_error_and_not_sent_again() {
+async fn truncated_response_to_a_write_is_not_retried() {
     for text in [
         "",
         "HTTP/1.1 200 OK\r\ncontent-ty",
@@ -124,7 +124,7 @@ async fn a_write_cut_short_is_an_error_and_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_list_or_watch_cut_short_is_an_error() {
+async fn truncated_list_or_watch_is_an_error() {
     let server = Server::start(|mut stream, _| async move {
         request(&mut stream).await;
         let event = json!({"type": "ADDED", "object": map_json("web")}).to_string();
@@ -141,7 +141,7 @@ async fn a_list_or_watch_cut_short_is_an_error() {
 }
 
 #[tokio::test]
-async fn events_that_arrive_together_are_read_without_waiting_for_another_task() {
+async fn events_that_arrive_together_are_read_in_one_poll_each() {
     let server = Server::start(|mut stream, _| async move {
         request(&mut stream).await;
         let event = json!({"type": "ADDED", "object": map_json("web")}).to_string();
@@ -154,14 +154,14 @@ async fn events_that_arrive_together_are_read_without_waiting_for_another_task()
     let mut watch = server.maps().watch().await.unwrap();
     watch.next().await.unwrap().unwrap();
     for number in 1..20 {
-        // Nothing else runs on this thread in between.
+        // No other task runs on this thread meanwhile.
         let polled = pin!(watch.next()).poll(&mut Context::from_waker(Waker::noop()));
-        assert!(polled.is_ready(), "event {number} is there, and was not read");
+        assert!(polled.is_ready(), "event {number} has arrived, but was not read");
     }
 }
 
 #[tokio::test]
-async fn one_connection_serves_one_request_after_another() {
+async fn http1_connection_is_reused() {
     let server = Server::start(|stream, _| answer_all(stream)).await;
     let maps = server.maps();
     for _ in 0..5 {
@@ -172,7 +172,7 @@ async fn one_connection_serves_one_request_after_another() {
 }
 
 #[tokio::test]
-async fn a_write_on_a_connection_that_was_closed_while_idle_goes_elsewhere() {
+async fn write_on_a_closed_idle_connection_uses_a_new_one() {
     let (closed, mut was_closed) = mpsc::unbounded_channel();
     let server = Server::start(move |mut stream, number| {
         let closed = closed.clone();
@@ -195,7 +195,7 @@ async fn a_write_on_a_connection_that_was_closed_while_idle_goes_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_dropped_early_does_not_harm_the_next_request() {
+async fn dropped_body_does_not_affect_the_next_request() {
     let server = Server::start(|mut stream, number| async move {
         if number > 0 {
             return answer_all(stream).await;
@@ -214,7 +214,7 @@ async fn a_body_that_is_dropped_early_does_not_harm_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_says_nothing_is_a_timeout() {
+async fn silent_server_is_a_timeout() {
     let server = Server::start(|mut stream, _| async move { while request(&mut stream).await.is_some() {} }).await;
     let client = Client::builder_from_config(&Config::new(&server.address).unwrap()).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client.timeout(Duration::from_millis(50)).build(), "default");
@@ -222,7 +222,7 @@ async fn a_server_that_accepts_and_says_nothing_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_plain_server_behind_an_https_address_is_a_transport_error() {
+async fn plain_server_at_an_https_address_is_a_transport_error() {
     let server = Server::start(|mut stream, _| async move {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
     })
@@ -236,7 +236,7 @@ async fn a_plain_server_behind_an_https_address_is_a_transport_error() {
 }
 
 #[tokio::test]
-async fn impersonation_and_the_path_of_the_server_are_sent() {
+async fn impersonation_headers_and_server_path_are_sent() {
     let (heads, mut seen) = mpsc::unbounded_channel();
     let server = Server::start(move |mut stream, _| {
         let heads = heads.clone();

@@ -1,4 +1,4 @@
-//! Lists and watches as they stream in, compressed or not.
+//! Streamed lists and watches, compressed or not.
 
 use std::io::Write as _;
 
@@ -40,7 +40,7 @@ fn names(items: &[ConfigMap]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_list_comes_in_either_form_compressed_or_not() {
+async fn list_is_decoded_in_either_format_compressed_or_not() {
     let json = list_json(&[map_json("a"), map_json("b")]).to_string().into_bytes();
     let protobuf = list_protobuf(&["a", "b"]);
     let compressed =
@@ -60,8 +60,8 @@ async fn a_list_comes_in_either_form_compressed_or_not() {
 }
 
 #[tokio::test]
-async fn items_of_a_kind_known_at_run_time_say_what_they_are() {
-    // As servers send them: items of built-in kinds have neither `apiVersion` nor `kind`.
+async fn items_of_a_dynamic_list_have_their_types() {
+    // Servers send items of built-in kinds without `apiVersion` and `kind`.
     let items = list_json(&[json!({"metadata": {"name": "a"}})]);
     let script = Script::new([json_answer(200, &items), json_answer(200, &items), json_answer(200, &items)]);
     let resource = ApiResource::of::<ConfigMap>();
@@ -75,7 +75,7 @@ async fn items_of_a_kind_known_at_run_time_say_what_they_are() {
 }
 
 #[tokio::test]
-async fn a_list_cut_short_is_an_error_and_not_a_shorter_list() {
+async fn truncated_list_is_an_error_and_not_a_shorter_list() {
     let json = list_json(&[map_json("a"), map_json("b")]).to_string().into_bytes();
     let protobuf = list_protobuf(&["a", "b"]);
     let packed = gzip(&json);
@@ -95,7 +95,7 @@ async fn a_list_cut_short_is_an_error_and_not_a_shorter_list() {
 }
 
 #[tokio::test]
-async fn an_item_that_cannot_be_decoded_fails_a_typed_list_by_name() {
+async fn undecodable_item_fails_a_typed_list_with_its_name() {
     let bad = json!({"metadata": {"name": "bad"}, "data": ["not", "a", "map"]});
     let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
     let error = script.maps().list().await.unwrap_err();
@@ -104,7 +104,7 @@ async fn an_item_that_cannot_be_decoded_fails_a_typed_list_by_name() {
 }
 
 #[tokio::test]
-async fn an_item_that_cannot_be_read_goes_to_the_sink_and_the_rest_goes_on() {
+async fn malformed_item_of_a_raw_list_is_passed_to_the_sink() {
     let bad = json!({"metadata": {"name": 3}});
     let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
     let mut seen = Vec::new();
@@ -115,14 +115,14 @@ async fn an_item_that_cannot_be_read_goes_to_the_sink_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn a_failure_with_a_success_code_is_no_empty_list() {
+async fn failure_status_with_a_success_code_is_not_an_empty_list() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
     let script = Script::new([json_answer(200, &status)]);
     script.maps().list().await.unwrap_err();
 }
 
-/// Feeds one event after the other and expects each before the next is sent.
-async fn each_event_is_there_at_once(content_type: &str, encoding: Option<&str>, events: [Vec<u8>; 3]) {
+/// Sends one event after the other, and expects each before the next is sent.
+async fn expect_each_event_immediately(content_type: &str, encoding: Option<&str>, events: [Vec<u8>; 3]) {
     let (sender, body) = fed();
     let mut response = streamed(200, content_type, body);
     if let Some(encoding) = encoding {
@@ -131,7 +131,7 @@ async fn each_event_is_there_at_once(content_type: &str, encoding: Option<&str>,
     let script = Script::new([response]);
     let mut watch = script.maps().watch().await.unwrap();
     for (event, name) in events.into_iter().zip(["a", "b", "c"]) {
-        // Two halves: the first must not be taken for the whole.
+        // The first half must not be taken for the whole event.
         let (first, second) = event.split_at(event.len() / 2);
         sender.send(Ok(first.to_vec().into())).unwrap();
         sender.send(Ok(second.to_vec().into())).unwrap();
@@ -144,13 +144,13 @@ async fn each_event_is_there_at_once(content_type: &str, encoding: Option<&str>,
 }
 
 #[tokio::test]
-async fn a_watch_gives_each_event_when_its_last_byte_is_there() {
+async fn watch_returns_each_event_when_its_last_byte_arrives() {
     let json = ["a", "b", "c"].map(|name| json!({"type": "ADDED", "object": map_json(name)}).to_string().into_bytes());
     let protobuf = ["a", "b", "c"].map(added);
-    each_event_is_there_at_once(media_type::JSON, None, json.clone()).await;
-    each_event_is_there_at_once(media_type::JSON_WATCH, Some("gzip"), json.map(|event| gzip(&event))).await;
-    each_event_is_there_at_once(media_type::PROTOBUF_WATCH, None, protobuf.clone()).await;
-    each_event_is_there_at_once(media_type::PROTOBUF_WATCH, Some("gzip"), protobuf.map(|event| gzip(&event))).await;
+    expect_each_event_immediately(media_type::JSON, None, json.clone()).await;
+    expect_each_event_immediately(media_type::JSON_WATCH, Some("gzip"), json.map(|event| gzip(&event))).await;
+    expect_each_event_immediately(media_type::PROTOBUF_WATCH, None, protobuf.clone()).await;
+    expect_each_event_immediately(media_type::PROTOBUF_WATCH, Some("gzip"), protobuf.map(|event| gzip(&event))).await;
 }
 
 async fn errors_of_watch(body: Body, content_type: &str) -> Vec<Result<String, ErrorKind>> {
@@ -164,7 +164,7 @@ async fn errors_of_watch(body: Body, content_type: &str) -> Vec<Result<String, E
 }
 
 #[tokio::test]
-async fn a_watch_cut_inside_an_event_ends_with_an_error() {
+async fn watch_truncated_inside_an_event_ends_with_an_error() {
     let json = json!({"type": "ADDED", "object": map_json("a")}).to_string().into_bytes();
     for (whole, content_type) in [(json, media_type::JSON), (added("a"), media_type::PROTOBUF_WATCH)] {
         let mut cut = whole.clone();
@@ -175,7 +175,7 @@ async fn a_watch_cut_inside_an_event_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_watch_whose_connection_breaks_gives_what_came_and_then_one_error() {
+async fn broken_watch_returns_received_events_and_one_error() {
     let (sender, body) = fed();
     sender.send(Ok([added("a"), added("b")].concat().into())).unwrap();
     sender.send(Err("reset".into())).unwrap();
@@ -184,7 +184,7 @@ async fn a_watch_whose_connection_breaks_gives_what_came_and_then_one_error() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_decoded_is_an_error_and_the_watch_goes_on() {
+async fn watch_continues_after_an_undecodable_event() {
     let bad = json!({"type": "MODIFIED", "object": {"metadata": {"name": "a"}, "data": 3}});
     let good = json!({"type": "DELETED", "object": map_json("a")});
     let seen = errors_of_watch(Body::from_bytes(format!("{bad}\n{good}\n")), media_type::JSON).await;
@@ -192,7 +192,7 @@ async fn an_event_that_cannot_be_decoded_is_an_error_and_the_watch_goes_on() {
 }
 
 #[tokio::test]
-async fn an_error_event_carries_the_servers_status() {
+async fn error_event_has_the_servers_status() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
     let script = Script::new([json_answer(200, &json!({"type": "ERROR", "object": status}))]);
     let mut watch = script.maps().watch().await.unwrap();
@@ -201,7 +201,7 @@ async fn an_error_event_carries_the_servers_status() {
 }
 
 #[tokio::test]
-async fn a_watch_that_is_refused_is_a_typed_error() {
+async fn rejected_watch_is_a_typed_error() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
     let script = Script::new([json_answer(410, &status)]);
     assert!(script.maps().watch().await.unwrap_err().is_gone());

@@ -1,4 +1,4 @@
-//! Subresources, metadata and scale: what hangs below an object, or is a part of it.
+//! Subresources, metadata-only objects and scale.
 
 use http::Method;
 use k8s_openapi::api::{
@@ -33,7 +33,7 @@ fn done() -> http::Response<klient::client::http::Body> {
 }
 
 #[tokio::test]
-async fn an_eviction_is_posted_and_its_refusal_is_told() {
+async fn rejected_eviction_is_an_error_with_the_reason() {
     let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests",
         "message": "Cannot evict pod as it would violate the pod's disruption budget.", "code": 429,
         "details": {"causes": [{"reason": "DisruptionBudget", "message": "needs 2"}]}});
@@ -52,7 +52,7 @@ async fn an_eviction_is_posted_and_its_refusal_is_told() {
 }
 
 #[tokio::test]
-async fn a_pod_is_bound_a_token_is_made_and_containers_are_added() {
+async fn binding_token_and_containers_use_their_subresources() {
     let token = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "spec": {"audiences": []}, "status": {"token": "t", "expirationTimestamp": "2026-01-02T03:04:05Z"}});
     let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web-0"}});
@@ -80,7 +80,7 @@ async fn a_pod_is_bound_a_token_is_made_and_containers_are_added() {
 }
 
 #[tokio::test]
-async fn any_subresource_can_be_asked_for_by_name() {
+async fn any_subresource_can_be_requested_by_name() {
     let script = Script::new([json_answer(200, &json!({"kind": "Odd", "apiVersion": "x/v1", "value": 3}))]);
     let odd = pods(&script).subresource::<DynamicObject>("odd").get("web-0").await.unwrap();
     assert_eq!(odd.data["value"], 3);
@@ -88,7 +88,7 @@ async fn any_subresource_can_be_asked_for_by_name() {
 }
 
 #[tokio::test]
-async fn a_proxied_request_goes_behind_the_object_and_not_out_of_it() {
+async fn proxy_request_cannot_leave_the_object() {
     let script = Script::new((0..3).map(|_| answer(200, "text/plain", "hi")));
     assert_eq!(pods(&script).proxy(Method::GET, "web-0:8080", "/a b/c").bytes().await.unwrap(), "hi");
     let services: Api<Service> = Api::namespaced(script.client(), "shop");
@@ -108,7 +108,7 @@ async fn a_proxied_request_goes_behind_the_object_and_not_out_of_it() {
 }
 
 #[tokio::test]
-async fn a_log_is_read_line_by_line_whatever_its_chunks() {
+async fn log_is_split_into_lines_across_chunks() {
     let (feed, body) = fed();
     let script = Script::new([streamed(200, "text/plain", body)]);
     let options = LogOptions::default().follow().container("app");
@@ -127,7 +127,7 @@ async fn a_log_is_read_line_by_line_whatever_its_chunks() {
 }
 
 #[tokio::test]
-async fn a_log_line_without_end_is_given_in_pieces() {
+async fn overlong_log_line_is_returned_in_pieces() {
     let script = Script::new([answer(200, "text/plain", vec![b'x'; 3 << 20])]);
     let mut log = pods(&script).logs("web-0").stream().await.unwrap();
     let mut sizes = Vec::new();
@@ -138,7 +138,7 @@ async fn a_log_line_without_end_is_given_in_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_followed_log_may_be_silent_and_any_other_not() {
+async fn only_a_followed_log_may_be_idle() {
     let script = Script::new([crate::support::scripted::Step::Silence, crate::support::scripted::Step::Silence]);
     let pods = pods(&script);
     let hour = std::time::Duration::from_secs(3600);
@@ -153,7 +153,7 @@ fn partial(name: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn only_metadata_travels_where_only_metadata_is_wanted() {
+async fn metadata_requests_transfer_only_metadata() {
     let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
         "metadata": {"resourceVersion": "7"}, "items": [partial("a"), partial("b")]});
     let event = json!({"type": "ADDED", "object": partial("c")});
@@ -173,7 +173,7 @@ async fn only_metadata_travels_where_only_metadata_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_server_that_sends_whole_objects_for_metadata_is_found_out() {
+async fn whole_object_instead_of_metadata_is_an_error() {
     let whole = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"key": "c2VjcmV0"}});
     let list = json!({"kind": "SecretList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]});
     let script = Script::new([json_answer(200, &whole), json_answer(200, &list)]);
@@ -187,7 +187,7 @@ async fn a_server_that_sends_whole_objects_for_metadata_is_found_out() {
 }
 
 #[tokio::test]
-async fn metadata_alone_is_not_written() {
+async fn metadata_only_object_cannot_be_written() {
     let script = Script::new(Vec::<crate::support::scripted::Step>::new());
     let maps = script.maps().metadata();
     let object = klient::object::PartialObjectMeta::of(&map("web"));
@@ -197,7 +197,7 @@ async fn metadata_alone_is_not_written() {
 }
 
 #[tokio::test]
-async fn anything_scalable_is_scaled() {
+async fn scale_client_scales_any_kind() {
     let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web"},
         "spec": {"replicas": 3}, "status": {"replicas": 1}});
     let script = Script::new((0..4).map(|_| json_answer(200, &scale)));
@@ -221,7 +221,7 @@ async fn anything_scalable_is_scaled() {
 }
 
 #[tokio::test]
-async fn kinds_known_at_run_time_travel_as_json() {
+async fn dynamic_kinds_are_sent_as_json() {
     let widget = json!({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "big"}, "size": 3});
     let script = Script::new([json_answer(200, &widget), json_answer(200, &json!({"items": []}))]);
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
@@ -238,7 +238,7 @@ async fn kinds_known_at_run_time_travel_as_json() {
 }
 
 #[tokio::test]
-async fn a_status_is_replaced_below_the_object() {
+async fn status_is_written_to_its_subresource() {
     let deployment = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}});
     let script = Script::new([json_answer(200, &deployment), json_answer(200, &deployment)]);
     let api: Api<Deployment> = Api::namespaced(script.client(), "shop");

@@ -1,4 +1,4 @@
-//! What the containers of a pod have written, and go on to write.
+//! The log of a container, as a stream of chunks or lines.
 
 use std::{
     fmt,
@@ -10,12 +10,12 @@ use crate::{Error, client::http::Body};
 use bytes::Bytes;
 use futures_core::Stream;
 
-/// What a container writes, as it arrives. A stream of chunks, or of lines with [`line`](Self::line).
+/// The log of a container, as it arrives: a stream of chunks, or of lines with [`line`](Self::line).
 ///
-/// Dropping it ends the request.
+/// Dropping the stream ends the request.
 pub struct LogStream {
     body: Body,
-    /// A line whose end has not come.
+    /// The start of a line whose end has not arrived.
     line: Vec<u8>,
     rest: Bytes,
 }
@@ -25,17 +25,17 @@ impl LogStream {
         Self { body, line: Vec::new(), rest: Bytes::new() }
     }
 
-    /// The next line, without its end; `None` when the log ends.
+    /// Returns the next line without its line end, or `None` at the end of the log.
     ///
-    /// Bytes that are not UTF-8 are replaced. A line of more than 1 MiB is given in pieces.
+    /// Bytes that are not UTF-8 are replaced. A line of more than 1 MiB is returned in pieces.
     ///
     /// # Errors
     ///
-    /// If the connection breaks.
+    /// Returns an error if the connection breaks.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no data.
     pub async fn line(&mut self) -> Result<Option<String>, Error> {
         loop {
             let end = self.rest.iter().position(|byte| *byte == b'\n');

@@ -1,4 +1,4 @@
-//! What an issuer of credentials gives: a token, a certificate or both, and until when.
+//! An issued credential: a token, a certificate or both, with an expiry.
 
 use std::{
     fmt,
@@ -9,29 +9,29 @@ use http::HeaderValue;
 
 use crate::client::config::ClientCertificate;
 
-/// A credential that does not last for ever.
+/// A credential that may expire.
 pub(crate) struct Credential {
-    /// For the `Authorization` of requests.
+    /// The value of the `Authorization` header.
     pub(crate) header: Option<HeaderValue>,
-    /// For TLS.
+    /// The client certificate for TLS.
     pub(crate) certificate: Option<ClientCertificate>,
-    /// Until when it is good, if that is known.
+    /// When the credential expires, if known.
     pub(crate) expires: Option<SystemTime>,
 }
 
 impl Credential {
-    /// How much longer it is good; `None` if nothing is known about that.
+    /// Returns how long the credential is still valid, or `None` if its expiry is unknown.
     pub(super) fn time_left(&self) -> Option<Duration> {
         Some(self.expires?.duration_since(SystemTime::now()).unwrap_or_default())
     }
 
-    /// Whether a server cannot tell them apart.
+    /// Returns whether both authenticate with the same header and certificate.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.header == other.header && self.certificate == other.certificate
     }
 }
 
-// Never prints the secrets.
+// `Debug` never prints the secrets.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credential")

@@ -1,11 +1,11 @@
 //! Credentials from a program: `client.authentication.k8s.io`, versions `v1` and `v1beta1`.
 //!
-//! The program is told what is wanted in a variable, writes its answer to standard output, and has standard error to
-//! talk to people. It cannot hang a client: unless it talks to people, it has a time limit. Its arguments, its variables
-//! and what it answers show in no message.
+//! The program receives the request in an environment variable and writes its response to standard output. Its standard
+//! error is shown to the user. A program cannot hang a client: unless it is interactive, it has a time limit. No
+//! message shows its arguments, its variables or its response.
 
-mod answer;
 mod info;
+mod response;
 mod run;
 
 use std::{io::IsTerminal, sync::Arc};
@@ -18,12 +18,12 @@ use crate::client::{
 };
 use crate::{Error, ErrorKind};
 
-/// Runs a program to get credentials.
+/// A source of credentials that runs a program.
 pub(in crate::client) struct ExecIssuer {
     plugin: ExecPlugin,
-    /// What the program is told about the cluster, if it is.
+    /// The cluster information for the program, if the plugin is configured to receive it.
     cluster: Option<Value>,
-    /// Whether a person is at the other end of standard input.
+    /// Returns whether standard input is a terminal.
     has_terminal: fn() -> bool,
 }
 
@@ -39,7 +39,7 @@ impl ExecIssuer {
             InteractiveMode::IfAvailable => Ok((self.has_terminal)()),
             InteractiveMode::Always if (self.has_terminal)() => Ok(true),
             InteractiveMode::Always => {
-                let why = "is not run, as it needs a terminal and standard input is none (interactiveMode: Always)";
+                let why = "requires a terminal (interactiveMode: Always), but standard input is not one";
                 Err(failed(&self.plugin, why))
             }
         }
@@ -49,10 +49,10 @@ impl ExecIssuer {
         let interactive = self.is_interactive()?;
         let info = info::exec_info(&self.plugin, self.cluster.as_ref(), interactive);
         let output = run::run(&self.plugin, &info, interactive).await?;
-        answer::read(&output, self.plugin.api_version).map_err(|why| match why {
-            answer::Wrong::Answer(why) => failed(&self.plugin, &why),
-            answer::Wrong::Certificate(error) => {
-                failed(&self.plugin, "answered with a certificate and a key of no use").with_source(error)
+        response::read(&output, self.plugin.api_version).map_err(|why| match why {
+            response::Invalid::Response(why) => failed(&self.plugin, &why),
+            response::Invalid::Certificate(error) => {
+                failed(&self.plugin, "returned an unusable certificate or key").with_source(error)
             }
         })
     }

@@ -1,7 +1,7 @@
-//! The `oidc` auth provider of kubeconfigs: an id token, and a refresh token to get the next one with.
+//! The `oidc` auth provider of kubeconfigs: an id token, and a refresh token to obtain the next one.
 //!
-//! New tokens are written back to the kubeconfig, where other programs find them; before asking for new ones, this looks
-//! whether another program has put some there. A kubeconfig that cannot be written costs a warning, not the request.
+//! New tokens are written back to the kubeconfig, where other programs find them. Before a refresh, the kubeconfig is
+//! checked for newer tokens. A kubeconfig that cannot be written causes a warning, not a failed request.
 
 mod id_token;
 mod issuer;
@@ -21,7 +21,7 @@ use crate::client::{
 };
 use crate::{Error, ErrorKind};
 
-/// Gives id tokens.
+/// A source of id tokens.
 pub(in crate::client) struct OidcIssuer {
     provider: AuthProvider,
     settings: Mutex<Settings>,
@@ -38,9 +38,9 @@ impl OidcIssuer {
             return Err(Error::new(ErrorKind::Config, format!("auth provider {why}")));
         }
         if of(&settings, EXTRA_SCOPES).is_some() {
-            tracing::debug!("extra-scopes of the oidc auth provider is not used: a refresh asks for no scopes");
+            tracing::debug!("ignoring extra-scopes of the oidc auth provider, because a refresh requests no scopes");
         }
-        // As in client-go, the cluster's own proxy is not the issuer's.
+        // As in client-go, the cluster's own proxy is not used for the issuer.
         let proxy = match config.proxy {
             Proxy::Direct => Proxy::Direct,
             _ => Proxy::FromEnvironment,
@@ -61,7 +61,8 @@ impl OidcIssuer {
         }
         let Some(refresh_token) = of(&settings, REFRESH_TOKEN) else {
             return Err(problem.unwrap_or_else(|| {
-                let what = "the oidc id-token is missing, has expired or was rejected, and there is no refresh-token: log in again";
+                let what =
+                    "the oidc id-token is missing, expired or rejected, and there is no refresh-token: log in again";
                 Error::new(ErrorKind::Auth, what)
             }));
         };
@@ -74,7 +75,7 @@ impl OidcIssuer {
         Ok(credential)
     }
 
-    /// The settings, with the tokens that another program may have written in the meantime.
+    /// Returns the settings, with tokens that another program may have written meanwhile.
     async fn newest(&self) -> Settings {
         let provider = self.provider.clone();
         let stored = tokio::task::spawn_blocking(move || provider.stored_settings()).await;
@@ -82,7 +83,7 @@ impl OidcIssuer {
         if let Ok(Some(stored)) = stored
             && [ISSUER_URL, CLIENT_ID].iter().all(|name| of(&stored, name) == of(&settings, name))
         {
-            // Tokens of ours that could not be written are newer than what is there.
+            // Tokens that this process could not write back are newer than the stored ones.
             let stamp = |settings: &Settings| of(settings, ID_TOKEN).and_then(|token| id_token::expiry(token).ok());
             if stamp(&stored) >= stamp(&settings) {
                 *settings = stored;
@@ -101,7 +102,7 @@ impl OidcIssuer {
         let written = tokio::task::spawn_blocking(move || provider.persist(settings)).await;
         if let Ok(Err(error)) = written {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "new oidc tokens are not in the kubeconfig, so that other programs do not have them");
+            tracing::warn!(error, "cannot write new oidc tokens to the kubeconfig");
         }
     }
 }
@@ -117,12 +118,12 @@ fn of<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
 }
 
 fn credential(token: &str) -> Result<Credential, Error> {
-    let expires = id_token::expiry(token)
-        .map_err(|why| Error::new(ErrorKind::Auth, format!("the oidc id-token cannot be used: {why}")))?;
+    let expires =
+        id_token::expiry(token).map_err(|why| Error::new(ErrorKind::Auth, format!("invalid oidc id-token: {why}")))?;
     Ok(Credential { header: Some(bearer(token)?), certificate: None, expires: Some(expires) })
 }
 
-/// Whether it is good for a while, and another than the one that will not do.
+/// Returns whether the token is valid for a while and differs from the previous one.
 fn is_better(found: &Credential, previous: Option<&Credential>) -> bool {
     let good = found.expires.is_none_or(|expires| SystemTime::now() + LEEWAY < expires);
     good && previous.is_none_or(|previous| previous.header != found.header)
@@ -147,5 +148,5 @@ const AUTHORITY_DATA: &str = "idp-certificate-authority-data";
 const ID_TOKEN: &str = "id-token";
 const REFRESH_TOKEN: &str = "refresh-token";
 const EXTRA_SCOPES: &str = "extra-scopes";
-/// Clocks differ.
+/// Allowance for clock differences.
 const LEEWAY: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Credentials that are issued, expire, and are issued again.
 //!
-//! However many requests need one at the same time, the issuer is asked once, in a task of its own: a caller that goes
-//! away takes nothing from the others. The task ends with this source. A credential that the server rejects is renewed
+//! However many requests need a credential at the same time, the issuer runs once, in its own task. A caller that is
+//! canceled does not affect the others. The task ends with this source. A credential that the server rejects is renewed
 //! once, not once per request.
 
 use std::{
@@ -18,26 +18,26 @@ use tokio::{sync::watch, task::AbortHandle, time::Instant};
 use super::{AuthFuture, AuthSource, credential::Credential};
 use crate::{
     Error, ErrorKind,
-    client::http::{shared_error::told, transport::IdentitySlot},
+    client::http::{shared_error::copy_of, transport::IdentitySlot},
 };
 
 /// A future that an [`Issuer`] returns.
 pub(crate) type IssueFuture<'a> = Pin<Box<dyn Future<Output = Result<Credential, Error>> + Send + 'a>>;
 
-/// Where credentials come from.
+/// A source of credentials.
 pub(crate) trait Issuer: Send + Sync + 'static {
-    /// Gives a credential; `previous` is the one that will not do any longer.
+    /// Issues a credential. `previous` is the one that has expired or was rejected.
     fn issue(&self, previous: Option<Arc<Credential>>) -> IssueFuture<'_>;
 }
 
-/// An [`AuthSource`] that asks an [`Issuer`] when it has to.
+/// An [`AuthSource`] that calls an [`Issuer`] when it needs a credential.
 pub(crate) struct RenewedAuth {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     issuer: Box<dyn Issuer>,
-    /// Where the transport looks for the certificate.
+    /// The slot from which the transport takes the client certificate.
     identity: IdentitySlot,
     state: Mutex<State>,
 }
@@ -45,15 +45,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     current: Option<Arc<Credential>>,
-    /// When the issuer last answered.
-    asked: Option<Instant>,
-    /// The server does not accept the current one.
+    /// When the issuer last returned.
+    issued_at: Option<Instant>,
+    /// Whether the server rejected the current credential.
     is_rejected: bool,
     last_rejected: Option<Arc<Credential>>,
     run: Option<Run>,
 }
 
-/// The issuer at work.
+/// A running call of the issuer.
 struct Run {
     outcome: watch::Receiver<Option<Outcome>>,
     task: AbortHandle,
@@ -67,7 +67,7 @@ enum Next {
 }
 
 impl RenewedAuth {
-    /// Credentials from that issuer; certificates among them are put into `identity`.
+    /// Creates a source from an issuer. Client certificates are stored in `identity`.
     pub(crate) fn new(issuer: impl Issuer, identity: IdentitySlot) -> Self {
         Self { shared: Arc::new(Shared { issuer: Box::new(issuer), identity, state: Mutex::default() }) }
     }
@@ -78,14 +78,14 @@ impl RenewedAuth {
                 Next::Use(credential) => return Ok(credential),
                 Next::WaitFor(outcome) => outcome,
             };
-            // If the sender is gone, so is the runtime that the run was on; this one runs it again.
+            // If the sender was dropped, so was the runtime of the run; this runtime starts it again.
             if let Ok(outcome) = outcome.wait_for(Option::is_some).await
                 && let Some(outcome) = &*outcome
             {
-                return outcome.clone().map_err(|error| told(&error));
+                return outcome.clone().map_err(|error| copy_of(&error));
             }
         }
-        Err(Error::new(ErrorKind::Canceled, "getting credentials was stopped"))
+        Err(Error::new(ErrorKind::Canceled, "requesting credentials was canceled"))
     }
 }
 
@@ -112,7 +112,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current credential if it will do, or else the run that brings the next one.
+    /// Returns the current credential if it is valid, or else the run that issues the next one.
     fn next(self: &Arc<Self>) -> Next {
         let mut state = self.lock();
         if let Some(current) = state.usable() {
@@ -137,7 +137,7 @@ impl Shared {
     fn finish(&self, issued: Result<Credential, Error>) -> Outcome {
         let mut state = self.lock();
         state.run = None;
-        state.asked = Some(Instant::now());
+        state.issued_at = Some(Instant::now());
         match issued {
             Ok(credential) => {
                 let credential = Arc::new(credential);
@@ -148,7 +148,10 @@ impl Shared {
             }
             Err(error) => match state.usable() {
                 Some(current) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "credentials are not renewed yet");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "cannot renew credentials, using the current ones"
+                    );
                     Ok(current)
                 }
                 None => Err(Arc::new(error)),
@@ -163,8 +166,8 @@ impl State {
         let usable = match current.time_left() {
             None => true,
             Some(Duration::ZERO) => false,
-            // An issuer that keeps credentials to their last second must not be asked by every request until then.
-            Some(left) => left > LEEWAY || self.asked_within(PAUSE),
+            // An issuer that returns credentials close to their expiry must not be called by every request.
+            Some(left) => left > LEEWAY || self.issued_within(PAUSE),
         };
         usable.then(|| Arc::clone(current))
     }
@@ -174,9 +177,9 @@ impl State {
         if current.header.as_ref() != used || self.is_rejected {
             return true;
         }
-        // An issuer that gave the same again is not asked for each request that a server rejects.
+        // An issuer that returned the same credential again is not called for each rejected request.
         let again = self.last_rejected.as_ref().is_some_and(|last| last.is_same(current));
-        if again && self.asked_within(PAUSE) {
+        if again && self.issued_within(PAUSE) {
             return false;
         }
         self.last_rejected = Some(Arc::clone(current));
@@ -184,8 +187,8 @@ impl State {
         true
     }
 
-    fn asked_within(&self, time: Duration) -> bool {
-        self.asked.is_some_and(|asked| asked.elapsed() < time)
+    fn issued_within(&self, time: Duration) -> bool {
+        self.issued_at.is_some_and(|at| at.elapsed() < time)
     }
 }
 
@@ -195,9 +198,9 @@ impl fmt::Debug for RenewedAuth {
     }
 }
 
-/// How long before its end a credential is renewed: requests take time, and clocks differ.
+/// How long before its expiry a credential is renewed: requests take time, and clocks differ.
 const LEEWAY: Duration = Duration::from_secs(30);
-/// How long an issuer is left alone that has nothing better than what there is.
+/// The minimum time between calls of an issuer that has nothing newer.
 const PAUSE: Duration = Duration::from_secs(10);
 const MAX_LOST_RUNS: usize = 3;
 

@@ -1,6 +1,6 @@
-//! What can be wrong with the chosen cluster and user.
+//! Checks of the selected cluster and user.
 //!
-//! Each check gives the resolved part, and takes down what is wrong with it; the caller then refuses the whole.
+//! Each check returns the resolved part, and records the problems it finds. The caller then rejects the configuration.
 
 use std::{
     fs,
@@ -22,42 +22,42 @@ use crate::client::{
     config::kubeconfig::{AuthInfo, AuthProviderConfig, Cluster, ExecConfig, problem::Problem},
 };
 
-/// Checks, and what they found.
+/// The checks, with the problems found so far.
 #[derive(Default)]
 pub(super) struct Checks {
     pub(super) problems: Vec<Problem>,
 }
 
-/// The stanza that a field is in.
-pub(super) struct Place {
-    stanza: String,
+/// The entry of a kubeconfig that a field belongs to.
+pub(super) struct Entry {
+    label: String,
     name: Option<String>,
     file: Option<Arc<Path>>,
 }
 
-/// A field, to be named in a message.
+/// A field, as named in a message.
 pub(super) struct Field {
     text: String,
     file: Option<Arc<Path>>,
 }
 
-impl Place {
+impl Entry {
     pub(super) fn new(what: &str, name: Option<&str>, file: Option<&Path>) -> Self {
-        let stanza = name.map_or_else(|| what.to_owned(), |name| format!("{what} {name:?}"));
-        Self { stanza, name: name.map(str::to_owned), file: file.map(Arc::from) }
+        let label = name.map_or_else(|| what.to_owned(), |name| format!("{what} {name:?}"));
+        Self { label, name: name.map(str::to_owned), file: file.map(Arc::from) }
     }
 
-    /// A field of it, or the override that stands for the field.
+    /// Returns a field of the entry, or the override that replaces it.
     pub(super) fn field(&self, field: &str, overridden: bool) -> Field {
         match overridden {
             true => Field { text: format!("{field} override"), file: None },
-            false => Field { text: format!("{}: {field}", self.stanza), file: self.file.clone() },
+            false => Field { text: format!("{}: {field}", self.label), file: self.file.clone() },
         }
     }
 }
 
 impl Checks {
-    /// Unwraps a result, or takes the reason down.
+    /// Returns the value of a result, or records the reason of its failure.
     pub(super) fn keep<T>(&mut self, field: &Field, result: Result<T, impl Into<String>>) -> Option<T> {
         result.map_err(|why| self.fail(field, why)).ok()
     }
@@ -70,21 +70,21 @@ impl Checks {
         match fs::read(path) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
-                let problem = Problem::new(field.text.as_str(), format!("{} cannot be read", path.display()));
+                let problem = Problem::new(field.text.as_str(), format!("cannot read {}", path.display()));
                 self.problems.push(problem.in_file(field.file.clone()).with_source(error));
                 None
             }
         }
     }
 
-    pub(super) fn trust(&mut self, cluster: &Cluster, overrides: &Overrides, place: &Place) -> Trust {
+    pub(super) fn trust(&mut self, cluster: &Cluster, overrides: &Overrides, entry: &Entry) -> Trust {
         let above = &overrides.cluster;
-        let file = place.field("certificate-authority", above.certificate_authority.is_some());
-        let data = place.field("certificate-authority-data", above.certificate_authority_data.is_some());
+        let file = entry.field("certificate-authority", above.certificate_authority.is_some());
+        let data = entry.field("certificate-authority-data", above.certificate_authority_data.is_some());
         let sources = (cluster.certificate_authority.as_ref(), cluster.certificate_authority_data.as_ref());
         let authority = self.pem((&file, &data), sources, Expected::Certificate);
         if cluster.insecure_skip_tls_verify && (sources.0.is_some() || sources.1.is_some()) {
-            let field = place.field("insecure-skip-tls-verify", above.insecure_skip_tls_verify);
+            let field = entry.field("insecure-skip-tls-verify", above.insecure_skip_tls_verify);
             self.fail(&field, "cannot be set together with a certificate authority");
         }
         match authority {
@@ -98,22 +98,22 @@ impl Checks {
         &mut self,
         user: &AuthInfo,
         overrides: &Overrides,
-        place: &Place,
+        entry: &Entry,
     ) -> Option<ClientCertificate> {
         let above = &overrides.user;
-        let file = place.field("client-certificate", above.client_certificate.is_some());
-        let data = place.field("client-certificate-data", above.client_certificate_data.is_some());
+        let file = entry.field("client-certificate", above.client_certificate.is_some());
+        let data = entry.field("client-certificate-data", above.client_certificate_data.is_some());
         let sources = (user.client_certificate.as_ref(), user.client_certificate_data.as_ref());
-        // A key alone is of no use and does no harm, as in client-go.
+        // A key without a certificate is ignored, as in client-go.
         if sources == (None, None) {
             return None;
         }
         let certificate = self.pem((&file, &data), sources, Expected::Certificate);
-        let file = place.field("client-key", above.client_key.is_some());
-        let data = place.field("client-key-data", above.client_key_data.is_some());
+        let file = entry.field("client-key", above.client_key.is_some());
+        let data = entry.field("client-key-data", above.client_key_data.is_some());
         let sources = (user.client_key.as_ref(), user.client_key_data.as_ref());
         if sources == (None, None) {
-            self.fail(&file, "must be given, or client-key-data, as there is a client certificate");
+            self.fail(&file, "is required with a client certificate: set client-key or client-key-data");
         }
         let key = self.pem((&file, &data), sources, Expected::PrivateKey);
         Some(ClientCertificate { certificate: certificate?, key: key? })
@@ -128,7 +128,7 @@ impl Checks {
         match sources {
             (None, None) => None,
             (Some(_), Some(_)) => {
-                self.fail(data_field, "cannot be given together with the file");
+                self.fail(data_field, "cannot be set together with the file");
                 None
             }
             (Some(path), None) => {
@@ -148,7 +148,7 @@ impl Checks {
         &mut self,
         user: &AuthInfo,
         overrides: &Overrides,
-        place: &Place,
+        entry: &Entry,
     ) -> Option<Impersonation> {
         let above = &overrides.user;
         let Some(name) = &user.impersonate else {
@@ -158,7 +158,7 @@ impl Checks {
                 ("as-user-extra", !user.impersonate_extra.is_empty(), !above.impersonate_extra.is_empty()),
             ];
             for (field, _, overridden) in more.into_iter().filter(|(_, given, _)| *given) {
-                self.fail(&place.field(field, overridden), "makes no sense without a user to impersonate");
+                self.fail(&entry.field(field, overridden), "requires a user to impersonate");
             }
             return None;
         };
@@ -170,31 +170,34 @@ impl Checks {
         })
     }
 
-    pub(super) fn credentials(&mut self, user: &AuthInfo, overrides: &Overrides, place: &Place) -> Credentials {
+    pub(super) fn credentials(&mut self, user: &AuthInfo, overrides: &Overrides, entry: &Entry) -> Credentials {
         let above = &overrides.user;
-        let plugin = user.exec.as_ref().and_then(|exec| self.exec(exec, above.exec.is_some(), place));
+        let plugin = user.exec.as_ref().and_then(|exec| self.exec(exec, above.exec.is_some(), entry));
         let provider = user.auth_provider.as_ref().and_then(|provider| {
             if user.exec.is_some() {
-                self.fail(&place.field("auth-provider", above.auth_provider.is_some()), "cannot be given with exec");
+                self.fail(
+                    &entry.field("auth-provider", above.auth_provider.is_some()),
+                    "cannot be set together with exec",
+                );
             }
-            self.provider(provider, above.auth_provider.is_some(), place)
+            self.provider(provider, above.auth_provider.is_some(), entry)
         });
         let has_password = user.username.is_some() || user.password.is_some();
         if has_password && user.token.is_some() {
-            let field = place.field("token", above.token.is_some());
-            self.fail(&field, "cannot be given together with a username or a password");
+            let field = entry.field("token", above.token.is_some());
+            self.fail(&field, "cannot be set together with a username or a password");
         }
-        // A token or a password goes before a plugin, so that one given as an override is used.
+        // A token or a password takes precedence over a plugin, so that one set as an override is used.
         match (&user.token, &user.token_file) {
             (Some(token), None) => Credentials::Token(token.clone()),
             (Some(token), Some(path)) => Credentials::TokenFile { path: path.clone(), initial: token.clone() },
-            (None, Some(path)) => self.token_file(&place.field("tokenFile", above.token_file.is_some()), path),
+            (None, Some(path)) => self.token_file(&entry.field("tokenFile", above.token_file.is_some()), path),
             (None, None) if has_password => Credentials::Basic {
                 username: user.username.clone().unwrap_or_default(),
                 password: user.password.clone().unwrap_or_default(),
             },
             (None, None) => plugin
-                // So does a certificate, as in client-go: the plugin might give another.
+                // A certificate takes precedence as well, as in client-go, because the plugin might return another one.
                 .filter(|_| user.client_certificate.is_none() && user.client_certificate_data.is_none())
                 .map(|plugin| Credentials::Exec(Box::new(plugin)))
                 .or(provider.map(|provider| Credentials::AuthProvider(Box::new(provider))))
@@ -206,39 +209,39 @@ impl Checks {
         let Some(bytes) = self.read(field, path) else { return Credentials::Anonymous };
         let token = String::from_utf8(bytes).unwrap_or_default().trim().to_owned();
         if token.is_empty() {
-            self.fail(field, format!("{} holds no token", path.display()));
+            self.fail(field, format!("{} contains no token", path.display()));
         }
         Credentials::TokenFile { path: path.to_owned(), initial: Secret::new(token) }
     }
 
-    fn exec(&mut self, exec: &ExecConfig, overridden: bool, place: &Place) -> Option<ExecPlugin> {
+    fn exec(&mut self, exec: &ExecConfig, overridden: bool, entry: &Entry) -> Option<ExecPlugin> {
         let problems = self.problems.len();
         if exec.command.as_os_str().is_empty() {
-            self.fail(&place.field("exec.command", overridden), "must be given");
+            self.fail(&entry.field("exec.command", overridden), "is required");
         }
-        let field = place.field("exec.apiVersion", overridden);
+        let field = entry.field("exec.apiVersion", overridden);
         let api_version = self.keep(
             &field,
             match exec.api_version.as_deref() {
-                None => Err("must be given".to_owned()),
+                None => Err("is required".to_owned()),
                 Some(name) => ExecApiVersion::from_name(name).ok_or_else(|| {
                     let (v1, beta) = (ExecApiVersion::V1.as_str(), ExecApiVersion::V1Beta1.as_str());
-                    format!("{name:?} is not supported, only {v1} and {beta} are")
+                    format!("{name:?} is not supported: expected {v1} or {beta}")
                 }),
             },
         );
         for (i, _) in exec.env.iter().enumerate().filter(|(_, variable)| variable.name.is_empty()) {
-            self.fail(&place.field(&format!("exec.env[{i}].name"), overridden), "must be given");
+            self.fail(&entry.field(&format!("exec.env[{i}].name"), overridden), "is required");
         }
-        let field = place.field("exec.interactiveMode", overridden);
+        let field = entry.field("exec.interactiveMode", overridden);
         let interactive_mode = match (exec.interactive_mode.as_deref(), api_version) {
             (Some(name), _) => {
-                let unknown = || format!("{name:?} is none of Never, IfAvailable and Always");
+                let unknown = || format!("{name:?} is invalid: expected Never, IfAvailable or Always");
                 self.keep(&field, InteractiveMode::from_name(name).ok_or_else(unknown))
             }
-            // The field is younger than that version.
+            // Version v1beta1 has plugins that predate the field.
             (None, Some(ExecApiVersion::V1Beta1)) => Some(InteractiveMode::IfAvailable),
-            (None, Some(ExecApiVersion::V1)) => self.keep(&field, Err("must be given: Never, IfAvailable or Always")),
+            (None, Some(ExecApiVersion::V1)) => self.keep(&field, Err("is required: Never, IfAvailable or Always")),
             (None, None) => None,
         };
         let plugin = ExecPlugin {
@@ -252,21 +255,21 @@ impl Checks {
         (self.problems.len() == problems).then_some(plugin)
     }
 
-    fn provider(&mut self, config: &AuthProviderConfig, overridden: bool, place: &Place) -> Option<AuthProvider> {
-        let field = place.field("auth-provider", overridden);
+    fn provider(&mut self, config: &AuthProviderConfig, overridden: bool, entry: &Entry) -> Option<AuthProvider> {
+        let field = entry.field("auth-provider", overridden);
         match config.name.as_str() {
             "oidc" => {
                 for setting in ["idp-issuer-url", "client-id"] {
                     if config.config.get(setting).is_none_or(String::is_empty) {
-                        let field = place.field(&format!("auth-provider.config.{setting}"), overridden);
-                        self.fail(&field, "must be given");
+                        let field = entry.field(&format!("auth-provider.config.{setting}"), overridden);
+                        self.fail(&field, "is required");
                     }
                 }
             }
-            "" => self.fail(&place.field("auth-provider.name", overridden), "must be given"),
+            "" => self.fail(&entry.field("auth-provider.name", overridden), "is required"),
             other => self.fail(&field, why_not(other)),
         }
-        let origin = place.file.as_deref().filter(|_| !overridden).zip(place.name.clone());
+        let origin = entry.file.as_deref().filter(|_| !overridden).zip(entry.name.clone());
         Some(AuthProvider { config: config.clone(), origin: origin.map(|(file, user)| (file.to_owned(), user)) })
     }
 }

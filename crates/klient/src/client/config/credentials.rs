@@ -1,4 +1,4 @@
-//! How a client proves who asks, and as whom it acts.
+//! The credentials of a client, and the user that it impersonates.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -8,61 +8,61 @@ use crate::{
     client::config::{KubeconfigFiles, Secret, kubeconfig::AuthProviderConfig},
 };
 
-/// How to prove who asks, besides a client certificate.
+/// Credentials, besides a client certificate.
 ///
-/// Where a user of a kubeconfig has several: a token file, a token, a password, a plugin, a provider, in this order. A
-/// plugin is not used beside a client certificate.
+/// If a user of a kubeconfig has several, the first of these is used: a token file, a token, a password, a plugin, a
+/// provider. A plugin is not used together with a client certificate.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Credentials {
-    /// Not at all.
+    /// No credentials.
     #[default]
     Anonymous,
-    /// With a bearer token.
+    /// A bearer token.
     Token(Secret),
-    /// With a bearer token from a file, which is read again and again.
+    /// A bearer token from a file, which is read periodically.
     TokenFile {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The token to begin with, and as long as the file cannot be read.
+        /// The token to use until the file can be read.
         initial: Secret,
     },
-    /// With a name and a password.
+    /// A user name and a password.
     Basic {
-        /// The name.
+        /// The user name.
         username: String,
         /// The password.
         password: Secret,
     },
-    /// With what a program gives.
+    /// Credentials from a program.
     Exec(Box<ExecPlugin>),
-    /// With what a built-in provider gives.
+    /// Credentials from a built-in provider.
     AuthProvider(Box<AuthProvider>),
 }
 
-/// A built-in provider, and where its tokens are kept.
+/// A built-in provider, and the kubeconfig that stores its tokens.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AuthProvider {
-    /// Its settings, the tokens included.
+    /// The settings of the provider, tokens included.
     pub config: AuthProviderConfig,
-    /// The kubeconfig and the user in it.
+    /// The kubeconfig, and the name of the user in it.
     pub(super) origin: Option<(PathBuf, String)>,
 }
 
 impl AuthProvider {
-    /// Writes changed settings, such as new tokens, back to the kubeconfig that they came from, if they did.
+    /// Writes changed settings, such as new tokens, back to the kubeconfig that they were read from, if any.
     ///
-    /// Blocks while others write to it.
+    /// Blocks while other programs write to the file.
     ///
     /// # Errors
     ///
-    /// If the file cannot be locked, read or written.
+    /// Returns an error if the file cannot be locked, read or written.
     #[doc(alias = "AuthProviderConfigPersister")]
     pub fn persist(&self, settings: BTreeMap<String, String>) -> Result<(), Error> {
         let Some((file, user)) = &self.origin else { return Ok(()) };
         KubeconfigFiles::explicit(file).modify(|kubeconfig| {
-            // Whoever took the provider away in the meantime does not want it back.
+            // A provider that was removed from the file meanwhile is not added again.
             if let Some(provider) = kubeconfig.users.get_mut(user).and_then(|user| user.auth_provider.as_mut()) {
                 provider.config = settings;
             }
@@ -71,12 +71,12 @@ impl AuthProvider {
 }
 
 impl AuthProvider {
-    /// A provider with these settings, that are kept nowhere.
+    /// Creates a provider with settings that are not stored in a file.
     pub fn new(config: AuthProviderConfig) -> Self {
         Self { config, origin: None }
     }
 
-    /// The settings as the kubeconfig has them by now; none if it cannot be read, or has none any more.
+    /// Returns the settings in the kubeconfig, or `None` if it cannot be read or has none any more.
     pub(crate) fn stored_settings(&self) -> Option<BTreeMap<String, String>> {
         let (file, user) = self.origin.as_ref()?;
         let kubeconfig = KubeconfigFiles::explicit(file).load().ok()?;
@@ -85,32 +85,32 @@ impl AuthProvider {
     }
 }
 
-/// Why there is no built-in provider of that name.
+/// Returns the reason why there is no built-in provider of that name.
 pub(crate) fn why_not(name: &str) -> String {
     match name {
         "gcp" => "gcp was removed from clients: use exec with gke-gcloud-auth-plugin".to_owned(),
         "azure" => "azure was removed from clients: use exec with kubelogin (Azure/kubelogin)".to_owned(),
-        other => format!("{other:?} is not known, only oidc is"),
+        other => format!("{other:?} is unknown: expected oidc"),
     }
 }
 
-/// Whom to act as, as far as the server allows it.
+/// The user to impersonate, if the server allows it.
 #[doc(alias = "ImpersonationConfig")]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Impersonation {
-    /// Name of the user.
+    /// The name of the user.
     pub user: String,
-    /// UID of the user.
+    /// The UID of the user.
     pub uid: Option<String>,
-    /// Groups of the user.
+    /// The groups of the user.
     pub groups: Vec<String>,
-    /// More about the user.
+    /// Additional attributes of the user.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Impersonation {
-    /// Acts as that user.
+    /// Creates the impersonation of that user.
     pub fn new(user: impl Into<String>) -> Self {
         Self { user: user.into(), ..Self::default() }
     }
@@ -129,7 +129,7 @@ impl Impersonation {
         self
     }
 
-    /// Sets what more there is to say about the user.
+    /// Sets additional attributes of the user.
     #[must_use]
     pub fn extra(mut self, extra: BTreeMap<String, Vec<String>>) -> Self {
         self.extra = extra;

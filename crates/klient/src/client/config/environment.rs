@@ -1,6 +1,6 @@
-//! What the process finds around it: variables, the home directory, the mounted service account.
+//! The environment of the process: variables, the home directory, the mounted service account.
 //!
-//! Everything that reads the environment takes it as a value, so that tests run in parallel without changing the
+//! All code that reads the environment takes it as a value, so that tests run in parallel without changing the
 //! process's own. Files are always the real ones.
 
 use std::{
@@ -8,19 +8,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where to look variables up, and where a pod's service account is mounted.
+/// The source of variables, and the directory where a pod's service account is mounted.
 pub(crate) struct Environment {
     lookup: Lookup,
     service_account: PathBuf,
 }
 
 impl Environment {
-    /// The process's own.
+    /// Returns the environment of this process.
     pub(crate) fn of_process() -> Self {
         Self { lookup: Box::new(|name| std::env::var_os(name)), service_account: PathBuf::from(SERVICE_ACCOUNT) }
     }
 
-    /// A made-up one; the service account is mounted under `root`.
+    /// Creates an environment for a test, with the service account mounted under `root`.
     #[cfg(test)]
     pub(crate) fn of_test(root: &Path, variables: &[(&str, &str)]) -> Self {
         let variables: std::collections::HashMap<_, _> =
@@ -31,17 +31,17 @@ impl Environment {
         }
     }
 
-    /// A variable; one that is set to nothing counts as not set.
+    /// Returns a variable. An empty variable is treated as not set.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         (self.lookup)(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable that must be text to make sense.
+    /// Returns a variable, if it is UTF-8.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.variable(name)?.into_string().ok()
     }
 
-    /// The home directory.
+    /// Returns the home directory.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         if !cfg!(windows) {
             return self.variable("HOME").map(PathBuf::from);
@@ -59,7 +59,7 @@ impl Environment {
             .or(homes.into_iter().next())
     }
 
-    /// A file of the mounted service account: `token`, `ca.crt` or `namespace`.
+    /// Returns the path of a file of the mounted service account: `token`, `ca.crt` or `namespace`.
     pub(crate) fn service_account_file(&self, name: &str) -> PathBuf {
         self.service_account.join(name)
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_an_empty_variable_for_none() {
+    fn empty_variable_is_treated_as_unset() {
         let environment = Environment::of_test(Path::new("/nowhere"), &[("KUBECONFIG", ""), ("HOME", "/home/me")]);
         assert_eq!(environment.variable("KUBECONFIG"), None);
         assert_eq!(environment.variable("OTHER"), None);

@@ -1,4 +1,4 @@
-//! A program that gives credentials, checked and ready to be run.
+//! A credential plugin: a program that returns credentials, checked and ready to run.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -6,34 +6,33 @@ use serde_json::Value;
 
 use crate::client::config::kubeconfig::ExecEnvVar;
 
-/// A program that gives credentials. `Debug` shows neither its arguments nor what is in its variables.
+/// A program that returns credentials. `Debug` shows neither its arguments nor the values of its variables.
 #[doc(alias = "ExecProvider")]
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ExecPlugin {
-    /// The program: an absolute path, or a name to be looked for in `PATH`.
+    /// The program: an absolute path, or a name to look up in `PATH`.
     pub command: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// Variables that it gets besides those of this process.
+    /// The variables of the program, in addition to those of this process.
     pub env: Vec<ExecEnvVar>,
-    /// The version of `ExecCredential` that it speaks.
+    /// The version of `ExecCredential` that the program supports.
     pub api_version: ExecApiVersion,
-    /// What to tell people that do not have it, made safe for a terminal.
+    /// The message for users that do not have the program, safe to print on a terminal.
     pub install_hint: Option<String>,
-    /// Whether it is told about the cluster.
+    /// Whether the program receives the cluster's address and certificate authority.
     pub provide_cluster_info: bool,
-    /// Whether it uses standard input.
+    /// Whether the program uses standard input.
     pub interactive_mode: InteractiveMode,
-    /// What the cluster's stanza holds for it.
+    /// The configuration for the program in the cluster's entry.
     pub cluster_extension: Option<Value>,
-    /// How long a run may take that does not talk to people; a minute unless told.
+    /// The time limit of a run that is not interactive; a minute by default.
     pub timeout: Duration,
 }
 
 impl ExecPlugin {
-    /// A program that speaks that version, with nothing else said: it is told nothing about the cluster, and does not
-    /// get standard input.
+    /// Creates a plugin with defaults for everything else: it receives no cluster information and no standard input.
     pub fn new(command: impl Into<PathBuf>, api_version: ExecApiVersion) -> Self {
         Self {
             command: command.into(),
@@ -60,7 +59,7 @@ pub enum ExecApiVersion {
 }
 
 impl ExecApiVersion {
-    /// The name on the wire.
+    /// Returns the name of the version in `apiVersion`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "client.authentication.k8s.io/v1",
@@ -77,16 +76,16 @@ impl ExecApiVersion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InteractiveMode {
-    /// It does not, and does not get it.
+    /// The program does not receive standard input.
     Never,
-    /// It gets it if there is one, and runs without it.
+    /// The program receives standard input if it is a terminal.
     IfAvailable,
-    /// It is not run without it.
+    /// The program requires standard input, and fails without a terminal.
     Always,
 }
 
 impl InteractiveMode {
-    /// The name in a kubeconfig.
+    /// Returns the name of the mode in a kubeconfig.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Never => "Never",
@@ -100,7 +99,7 @@ impl InteractiveMode {
     }
 }
 
-/// Replaces what would change how a terminal behaves, or hide text on it, by its number.
+/// Replaces control and invisible characters, which could change or hide text on a terminal, with their code points.
 pub(super) fn safe_for_terminal(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,6 @@
 //! Settings from the service account that Kubernetes mounts into pods.
 //!
-//! Token and certificates stay files, because the kubelet replaces them while the pod runs.
+//! Token and certificates are referenced as files, because the kubelet replaces them while the pod runs.
 //! In client-go: `rest.InClusterConfig`, with the overrides that `tools/clientcmd` applies to it.
 
 use std::{fmt::Display, fs, io};
@@ -17,14 +17,14 @@ use crate::client::{
 };
 use crate::{Error, ErrorKind};
 
-/// Whether this looks like a pod with a service account.
+/// Returns whether this looks like a pod with a service account.
 pub(in crate::client) fn is_possible(environment: &Environment) -> bool {
     environment.text(HOST).is_some()
         && environment.text(PORT).is_some()
         && environment.service_account_file("token").is_file()
 }
 
-/// The settings, or what is missing for them.
+/// Returns the settings, or an error that names the missing part.
 pub(in crate::client) fn config(environment: &Environment, overrides: &Overrides) -> Result<Config, Error> {
     let variable = |name| environment.text(name).ok_or_else(|| not_in_cluster(format!("{name} is not set")));
     let (host, port) = (variable(HOST)?, variable(PORT)?);
@@ -32,7 +32,7 @@ pub(in crate::client) fn config(environment: &Environment, overrides: &Overrides
     let server = overrides.cluster.server.clone().unwrap_or_else(|| format!("https://{host}:{port}"));
     let mut config = Config::for_server(&server, true)?;
     let (credentials, tls) = (credentials(environment, overrides)?, tls(environment, overrides)?);
-    // An override may lead to a server that is reached in clear text.
+    // An override may name a server without TLS.
     if config.uses_tls() {
         config = config.credentials(credentials).tls(tls);
     }
@@ -44,7 +44,7 @@ pub(in crate::client) fn config(environment: &Environment, overrides: &Overrides
     Ok(config)
 }
 
-/// The namespace of the pod: as the downward API says, or else as its service account does.
+/// Returns the namespace of the pod, from the downward API or else from its service account.
 pub(in crate::client) fn namespace(environment: &Environment) -> String {
     let of_account = || {
         let text = fs::read_to_string(environment.service_account_file("namespace")).ok()?;
@@ -63,7 +63,7 @@ fn credentials(environment: &Environment, overrides: &Overrides) -> Result<Crede
         Some(token) => token,
         None => {
             let text = fs::read_to_string(&path).map_err(|error| {
-                not_in_cluster(format!("service account token {} cannot be read", path.display())).with_source(error)
+                not_in_cluster(format!("cannot read service account token {}", path.display())).with_source(error)
             })?;
             Secret::new(text.trim())
         }
@@ -79,7 +79,7 @@ fn tls(environment: &Environment, overrides: &Overrides) -> Result<Tls, Error> {
         Some(path) => path.clone(),
         None => {
             let path = environment.service_account_file("ca.crt");
-            // Some clusters have servers with certificates that the system trusts.
+            // Some clusters have servers whose certificates the system trusts.
             if let Err(error) = fs::metadata(&path)
                 && error.kind() == io::ErrorKind::NotFound
             {

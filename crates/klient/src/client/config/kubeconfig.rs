@@ -1,7 +1,7 @@
-//! Kubeconfig files: the format, how several become one, and how a change finds its way back.
+//! Kubeconfig files: the format, the merging of several files, and writing changes back.
 //!
-//! Nothing is lost between reading and writing but comments and layout: unknown fields and extensions stay. Secrets
-//! show neither in `Debug` nor in errors.
+//! Reading and writing back loses only comments and layout: unknown fields and extensions are preserved. Secrets
+//! appear neither in `Debug` output nor in errors.
 //! In client-go: `tools/clientcmd`, whose rules these are.
 
 mod auth_provider;
@@ -40,12 +40,12 @@ pub use self::{
 };
 use self::{
     entries::{read_entries, write_entries},
-    fields::Making,
+    fields::ObjectBuilder,
     problem::Problem,
 };
 use crate::Error;
 
-/// Clusters, users, and contexts that join them; from one file or from several.
+/// Clusters, users and contexts, from one file or merged from several.
 ///
 /// ```
 /// use klient::client::config::Kubeconfig;
@@ -65,32 +65,32 @@ use crate::Error;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Kubeconfig {
-    /// Name of the context to use.
+    /// The name of the context to use.
     pub current_context: Option<String>,
-    /// Servers.
+    /// The clusters, by name.
     pub clusters: Entries<Cluster>,
-    /// Credentials.
+    /// The users, by name.
     pub users: Entries<AuthInfo>,
-    /// What to use together.
+    /// The contexts, each a cluster, a user and a namespace.
     pub contexts: Entries<Context>,
-    /// What other programs keep here.
+    /// Data of other programs.
     pub extensions: Entries<Extension>,
-    /// Once for command line tools; nothing uses it any more.
+    /// Settings for old command line tools, unused today.
     pub preferences: Map<String, Value>,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
     current_context_origin: Option<Arc<Path>>,
-    form: text::Form,
+    format: text::Format,
 }
 
 impl Kubeconfig {
-    /// Loads what the environment names: the files in `KUBECONFIG`, or else `~/.kube/config`, merged.
+    /// Loads and merges the files in `KUBECONFIG`, or else `~/.kube/config`.
     ///
     /// Missing files are skipped. Relative paths are resolved.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or makes no sense.
+    /// Returns an error if a file cannot be read or is invalid.
     pub fn load() -> Result<Self, Error> {
         KubeconfigFiles::from_env().load()
     }
@@ -99,33 +99,33 @@ impl Kubeconfig {
     ///
     /// # Errors
     ///
-    /// If the file is missing, cannot be read or makes no sense.
+    /// Returns an error if the file is missing, cannot be read or is invalid.
     #[doc(alias = "LoadFromFile")]
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         KubeconfigFiles::explicit(path.as_ref()).load()
     }
 
-    /// Reads YAML or JSON, in UTF-8 or UTF-16. Relative paths stay as they are.
+    /// Parses YAML or JSON, in UTF-8 or UTF-16. Relative paths are not resolved.
     ///
     /// # Errors
     ///
-    /// If it is neither, or a field has the wrong type; the message names the field.
+    /// Returns an error if the text is neither, or if a field has the wrong type. The message names the field.
     #[doc(alias = "clientcmd.Load")]
     pub fn parse(bytes: impl AsRef<[u8]>) -> Result<Self, Error> {
         Ok(Self::read(bytes.as_ref())?)
     }
 
-    /// The text of a file that holds all of this, secrets included.
+    /// Returns the text of a file with this content, secrets included.
     ///
     /// # Errors
     ///
-    /// If an extension is something that YAML cannot express.
+    /// Returns an error if YAML cannot express an extension.
     #[doc(alias = "clientcmd.Write")]
     pub fn to_yaml(&self) -> Result<String, Error> {
-        Ok(text::write(&self.to_value(), text::Form::Yaml)?)
+        Ok(text::write(&self.to_value(), text::Format::Yaml)?)
     }
 
-    /// Whether it says nothing at all.
+    /// Returns whether nothing is configured.
     #[doc(alias = "IsConfigEmpty")]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
@@ -136,8 +136,8 @@ impl Kubeconfig {
     }
 
     fn read(bytes: &[u8]) -> Result<Self, Problem> {
-        let (value, form) = text::read(bytes)?;
-        Ok(Self { form, ..Self::from_value(value)? })
+        let (value, format) = text::read(bytes)?;
+        Ok(Self { format, ..Self::from_value(value)? })
     }
 
     fn from_value(value: Value) -> Result<Self, Problem> {
@@ -158,12 +158,12 @@ impl Kubeconfig {
             preferences: fields.object("preferences")?.map(fields::Fields::rest).unwrap_or_default(),
             other: fields.rest(),
             current_context_origin: None,
-            form: text::Form::default(),
+            format: text::Format::default(),
         })
     }
 
     fn to_value(&self) -> Value {
-        Making::new(&self.other)
+        ObjectBuilder::new(&self.other)
             .always("apiVersion", "v1")
             .always("kind", "Config")
             .always("current-context", self.current_context.as_deref().unwrap_or_default())
@@ -176,7 +176,7 @@ impl Kubeconfig {
             .into()
     }
 
-    /// Remembers which file all of this was read from.
+    /// Records the file that all entries were read from.
     fn set_origin(&mut self, file: &Arc<Path>) {
         self.clusters.set_origin(file);
         self.users.set_origin(file);
@@ -185,7 +185,7 @@ impl Kubeconfig {
         self.current_context_origin = self.current_context.as_ref().map(|_| Arc::clone(file));
     }
 
-    /// Adds what a later file says, as far as this says nothing about it.
+    /// Adds the entries and settings of a later file that are not set yet.
     fn add_missing(&mut self, later: Self) {
         if self.current_context.is_none() {
             self.current_context = later.current_context;
@@ -209,12 +209,12 @@ impl Kubeconfig {
     }
 }
 
-/// Reads YAML or JSON. The error says where, and never what.
+/// Parses YAML or JSON. An error names the position, never the content.
 pub(in crate::client) fn read_text(bytes: &[u8]) -> Result<Value, Problem> {
     text::read(bytes).map(|(value, _)| value)
 }
 
-fn resolve_entries<T: entries::Stanza>(entries: &mut Entries<T>) {
+fn resolve_entries<T: entries::EntryValue>(entries: &mut Entries<T>) {
     for entry in entries.entries_mut() {
         let Some(origin) = &entry.origin else { continue };
         let base = paths::base_of(origin);
@@ -232,7 +232,7 @@ impl FromStr for Kubeconfig {
     }
 }
 
-/// By content; where it came from does not matter.
+/// Compares the content; the origins of entries are ignored.
 impl PartialEq for Kubeconfig {
     fn eq(&self, other: &Self) -> bool {
         self.current_context == other.current_context
@@ -259,7 +259,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// As in a file, secrets included.
+/// Serializes the content of a file, secrets included.
 impl Serialize for Kubeconfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_value().serialize(serializer)

@@ -1,17 +1,17 @@
-//! A first look at PEM text: is there a block of the right kind, and is it whole?
+//! A first check of PEM text: whether it contains a complete block of the expected type.
 //!
-//! Only good enough to name the field that is wrong. The TLS library decides about the rest.
+//! It is enough to name the field that is wrong. The TLS library checks the rest.
 
 use crate::client::config::secret::decode_base64;
 
-/// What a field should hold.
+/// The expected type of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     Certificate,
     PrivateKey,
 }
 
-/// Says what is wrong, if anything is.
+/// Returns the reason why the text is invalid, if it is.
 pub(crate) fn check(bytes: &[u8], expected: Expected) -> Result<(), &'static str> {
     let text = String::from_utf8_lossy(bytes);
     let mut blocks = blocks(&text).filter(|(label, _)| match expected {
@@ -20,8 +20,8 @@ pub(crate) fn check(bytes: &[u8], expected: Expected) -> Result<(), &'static str
     });
     let Some((label, body)) = blocks.next() else {
         return Err(match expected {
-            Expected::Certificate => "holds no certificate in PEM",
-            Expected::PrivateKey => "holds no private key in PEM",
+            Expected::Certificate => "contains no PEM certificate",
+            Expected::PrivateKey => "contains no PEM private key",
         });
     };
     if label.starts_with("ENCRYPTED") || body.contains("ENCRYPTED") {
@@ -29,11 +29,11 @@ pub(crate) fn check(bytes: &[u8], expected: Expected) -> Result<(), &'static str
     }
     match decode_base64(&body.replace([' ', '\t'], "")) {
         Some(der) if !der.is_empty() => Ok(()),
-        _ => Err("holds a PEM block that is not base64"),
+        _ => Err("contains a PEM block that is not base64"),
     }
 }
 
-/// Labels and bodies of the blocks that have an end.
+/// Iterates over the labels and bodies of the complete blocks.
 fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("-----BEGIN ").skip(1).filter_map(|block| {
         let (label, rest) = block.split_once("-----")?;
@@ -47,20 +47,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_what_is_wrong_with_a_block() {
+    fn check_names_the_problem_of_a_block() {
         let certificate = "# mine\n-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
         let key = "-----BEGIN EC PRIVATE KEY-----\naGVsbG8=\n-----END EC PRIVATE KEY-----\n";
         for (text, expected, result) in [
             (certificate, Expected::Certificate, Ok(())),
             (key, Expected::PrivateKey, Ok(())),
-            (certificate, Expected::PrivateKey, Err("holds no private key in PEM")),
-            (key, Expected::Certificate, Err("holds no certificate in PEM")),
-            ("", Expected::Certificate, Err("holds no certificate in PEM")),
-            ("-----BEGIN CERTIFICATE-----\naGVs", Expected::Certificate, Err("holds no certificate in PEM")),
+            (certificate, Expected::PrivateKey, Err("contains no PEM private key")),
+            (key, Expected::Certificate, Err("contains no PEM certificate")),
+            ("", Expected::Certificate, Err("contains no PEM certificate")),
+            ("-----BEGIN CERTIFICATE-----\naGVs", Expected::Certificate, Err("contains no PEM certificate")),
             (
                 "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----",
                 Expected::Certificate,
-                Err("holds a PEM block that is not base64"),
+                Err("contains a PEM block that is not base64"),
             ),
             (
                 "-----BEGIN ENCRYPTED PRIVATE KEY-----\naGVsbG8=\n-----END ENCRYPTED PRIVATE KEY-----",

@@ -1,7 +1,7 @@
-//! Which proxy leads to a server.
+//! The selection of a proxy for a server.
 //!
-//! A kubeconfig's `proxy-url` goes before the environment, whose rules are those of programs written in Go:
-//! `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in capitals or not, and never for this machine itself.
+//! A kubeconfig's `proxy-url` takes precedence over the environment, whose rules are those of Go programs:
+//! `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in upper or lower case, and never for this machine itself.
 
 mod no_proxy;
 
@@ -16,7 +16,7 @@ use crate::{
     client::config::{environment::Environment, secret::without_userinfo},
 };
 
-/// How to get to the server. `Debug` does not show the user and the password of a proxy.
+/// The proxy between the client and the server. `Debug` does not show the user and the password of a proxy.
 ///
 /// ```
 /// use klient::client::config::{Config, Proxy};
@@ -30,23 +30,24 @@ use crate::{
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// As `HTTPS_PROXY` (for `https` servers), `HTTP_PROXY` (for `http` servers) and `NO_PROXY` say when the client is made.
+    /// The proxy that `HTTPS_PROXY` (for `https` servers), `HTTP_PROXY` (for `http` servers) and `NO_PROXY` select when
+    /// the client is created.
     ///
-    /// `NO_PROXY` is a list of host names (each stands for what is below it, too), names with a leading dot (only what is
-    /// below), addresses, and address ranges such as `10.0.0.0/8`; names and addresses may have a port. `*` is everything.
-    /// `localhost` and the loopback addresses are always reached directly, and `HTTP_PROXY` is not looked at in a CGI
-    /// program (where `REQUEST_METHOD` is set), since there a request could set it.
+    /// `NO_PROXY` is a list of host names (which match their subdomains, too), names with a leading dot (which match
+    /// only subdomains), addresses, and address ranges such as `10.0.0.0/8`. Names and addresses may have a port. `*`
+    /// matches everything. `localhost` and the loopback addresses are always reached directly. `HTTP_PROXY` is ignored
+    /// in a CGI program (where `REQUEST_METHOD` is set), because a request could set it there.
     #[default]
     FromEnvironment,
-    /// Without a proxy, whatever the environment says.
+    /// No proxy, whatever the environment says.
     Direct,
-    /// Through this one: an `http`, `https`, `socks5` or `socks5h` URL, with or without user and password. The proxy
-    /// looks up the server's name, in all of them.
+    /// This proxy: an `http`, `https`, `socks5` or `socks5h` URL, with an optional user and password. The proxy
+    /// resolves the server's name with each of these schemes.
     Via(Uri),
 }
 
 impl Proxy {
-    /// The proxy on the way to that server.
+    /// Returns the proxy for that server, if any.
     pub(crate) fn for_server(&self, server: &Uri, environment: &Environment) -> Result<Option<Uri>, Error> {
         match self {
             Self::Direct => Ok(None),
@@ -71,7 +72,7 @@ fn from_environment(server: &Uri, environment: &Environment) -> Result<Option<Ur
         return Ok(None);
     }
     let with_scheme = if value.contains("://") { value } else { format!("http://{value}") };
-    // Going around a proxy that was meant is worse than not going.
+    // Bypassing an intended proxy would be worse than failing.
     parse_proxy(&with_scheme).map(Some).map_err(|why| Error::new(ErrorKind::Config, format!("{name} {why}")))
 }
 
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_is_that_of_the_scheme_in_either_case() {
+    fn proxy_variable_matches_the_scheme_in_either_case() {
         let both = [("HTTPS_PROXY", "http://secure:1"), ("HTTP_PROXY", "http://plain:2")];
         let lower = [("https_proxy", "http://secure:1"), ("http_proxy", "http://plain:2")];
         for variables in [both, lower] {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_without_a_scheme_speaks_http() {
+    fn proxy_without_a_scheme_uses_http() {
         assert_eq!(found("https://host", &[("HTTPS_PROXY", "proxy:3128")]).unwrap().unwrap(), "http://proxy:3128/");
         assert_eq!(found("https://host", &[("HTTPS_PROXY", "proxy")]).unwrap().unwrap(), "http://proxy/");
         let socks = [("HTTPS_PROXY", "socks5h://joe:pass@proxy")];
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_makes_no_sense_is_an_error_without_its_password() {
+    fn invalid_proxy_is_an_error_without_its_password() {
         for value in ["ftp://joe:s3cret@proxy", "http://joe:s3cret@proxy:x", "joe s3cret"] {
             let error = found("https://host", &[("https_proxy", value)]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Config);
@@ -130,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_a_cgi_program_cannot_name_the_proxy() {
+    fn http_proxy_is_ignored_in_a_cgi_program() {
         let cgi = [("HTTP_PROXY", "http://evil"), ("HTTPS_PROXY", "http://good"), ("REQUEST_METHOD", "GET")];
         assert_eq!(found("http://host", &cgi).unwrap(), None);
         assert_eq!(found("https://host", &cgi).unwrap().unwrap(), "http://good/");
     }
 
     #[test]
-    fn the_choice_of_the_configuration_goes_before_the_environment() {
+    fn configured_proxy_takes_precedence_over_the_environment() {
         let environment = Environment::of_test(Path::new("/nowhere"), &[("HTTPS_PROXY", "http://proxy")]);
         let server = "https://host".parse().unwrap();
         assert_eq!(Proxy::Direct.for_server(&server, &environment).unwrap(), None);

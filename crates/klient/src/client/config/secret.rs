@@ -1,6 +1,6 @@
-//! Values that must not be seen by accident: tokens, passwords, keys.
+//! Values that must not be printed by accident: tokens, passwords, keys.
 //!
-//! Neither type prints what it holds. Reading the value takes a call whose name says so.
+//! Neither type prints its value. Reading it requires an explicit call.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-/// A text that `Debug` does not show.
+/// A string that `Debug` does not show.
 ///
 /// ```
 /// use klient::client::config::Secret;
@@ -25,12 +25,12 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a string.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
 
-    /// The text.
+    /// Returns the string.
     pub fn expose(&self) -> &str {
         &self.text
     }
@@ -54,9 +54,9 @@ impl From<String> for Secret {
     }
 }
 
-/// Bytes that a kubeconfig holds in base64: a certificate or a key. `Debug` shows their size only.
+/// Base64 data in a kubeconfig: a certificate or a key. `Debug` shows only its size.
 ///
-/// The text is kept as it was read, so that a broken one in some stanza does not make the rest of its file unusable.
+/// The text is stored as read, so that invalid base64 in one entry does not make the rest of its file unusable.
 ///
 /// ```
 /// use klient::client::config::EmbeddedData;
@@ -71,22 +71,22 @@ pub struct EmbeddedData {
 }
 
 impl EmbeddedData {
-    /// Encodes bytes.
+    /// Encodes bytes as base64.
     pub fn from_bytes(bytes: impl AsRef<[u8]>) -> Self {
         Self { base64: BASE64.encode(bytes) }
     }
 
-    /// Takes what is said to be base64.
+    /// Wraps base64 text without checking it.
     pub fn from_base64(text: impl Into<String>) -> Self {
         Self { base64: text.into() }
     }
 
-    /// The base64 text.
+    /// Returns the base64 text.
     pub fn as_base64(&self) -> &str {
         &self.base64
     }
 
-    /// The bytes, unless the text is not base64. Line breaks do not matter.
+    /// Returns the decoded bytes, or `None` if the text is not base64. Line breaks are ignored.
     pub fn decode(&self) -> Option<Vec<u8>> {
         decode_base64(&self.base64)
     }
@@ -98,13 +98,13 @@ impl fmt::Debug for EmbeddedData {
     }
 }
 
-/// Decodes base64 that may be broken into lines.
+/// Decodes base64 that may have line breaks.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     BASE64.decode(joined).ok()
 }
 
-/// The text of a URL without the user and password in it, for messages and `Debug`.
+/// Returns a URL without its user and password, for messages and `Debug`.
 pub(crate) fn without_userinfo(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decodes_base64_in_lines() {
+    fn base64_with_line_breaks_is_decoded() {
         assert_eq!(decode_base64("aGVs\nbG8=\r\n").as_deref(), Some(&b"hello"[..]));
         for text in ["aGVsbG8", "aGVsbG8==", "a b=", "*"] {
             assert_eq!(decode_base64(text), None, "{text:?}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn hides_user_and_password_of_a_url() {
+    fn url_is_shown_without_user_and_password() {
         for (url, shown) in [
             ("http://user:pass@proxy:3128/x", "http://[redacted]@proxy:3128/x"),
             ("socks5://user@[::1]:1080", "socks5://[redacted]@[::1]:1080"),

@@ -1,10 +1,10 @@
-//! Addresses: of servers, and of proxies on the way to them.
+//! Addresses of servers and proxies.
 //!
-//! The rules are client-go's, with one more: an address of a server must not carry credentials.
+//! The rules are client-go's, with one addition: a server's address must not contain credentials.
 
 use http::{Uri, uri};
 
-/// The base of all requests, from a URL or a host with or without a port; says why if it is neither.
+/// Returns the base URL of all requests, from a URL or a host with an optional port, or the reason why it is invalid.
 pub(super) fn parse_server(text: &str, tls_by_default: bool) -> Result<Uri, String> {
     let text = if text.is_empty() { "localhost" } else { text };
     let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme));
@@ -13,9 +13,9 @@ pub(super) fn parse_server(text: &str, tls_by_default: bool) -> Result<Uri, Stri
         (false, true) => format!("https://{text}"),
         (false, false) => format!("http://{text}"),
     };
-    // Before parsing, since the parser takes none.
+    // Removed before parsing, because the parser does not accept a fragment.
     let bare = with_scheme.split(['?', '#']).next().unwrap_or_default();
-    let uri: Uri = bare.parse().map_err(|_| "is neither a URL nor a host with or without a port".to_owned())?;
+    let uri: Uri = bare.parse().map_err(|_| "is neither a URL nor a host with an optional port".to_owned())?;
     check_host(&uri)?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err("must begin with http or https".to_owned());
@@ -25,14 +25,14 @@ pub(super) fn parse_server(text: &str, tls_by_default: bool) -> Result<Uri, Stri
     }
     let path = uri.path().trim_end_matches('/').to_owned();
     if !has_scheme && !path.is_empty() {
-        return Err("has a path, and so must begin with http:// or https://".to_owned());
+        return Err("has a path, so it must begin with http:// or https://".to_owned());
     }
     let mut parts = uri.into_parts();
     parts.path_and_query = uri::PathAndQuery::try_from(if path.is_empty() { "/".to_owned() } else { path }).ok();
     Uri::from_parts(parts).map_err(|error| error.to_string())
 }
 
-/// A proxy's address; says why if it is none.
+/// Returns a proxy's address, or the reason why it is invalid.
 pub(super) fn parse_proxy(text: &str) -> Result<Uri, String> {
     let uri: Uri = text.parse().map_err(|_| "is not a URL".to_owned())?;
     match uri.scheme_str() {
@@ -48,7 +48,7 @@ fn is_scheme(text: &str) -> bool {
 
 fn check_host(uri: &Uri) -> Result<(), String> {
     let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
-        return Err("names no host".to_owned());
+        return Err("has no host".to_owned());
     };
     let (_, host_and_port) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
     let port = host_and_port.strip_prefix(authority.host()).unwrap_or_default();
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completes_addresses_as_client_go_does() {
+    fn server_address_is_completed_as_in_client_go() {
         for (text, tls, server) in [
             ("", false, "http://localhost/"),
             ("localhost", false, "http://localhost/"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_address_of_a_server() {
+    fn invalid_server_address_is_rejected() {
         for (text, why) in [
             ("host/path", "has a path"),
             ("ftp://host", "http or https"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_four_schemes_for_proxies() {
+    fn proxy_address_accepts_four_schemes() {
         for text in ["http://proxy:3128", "https://proxy", "socks5://user:pass@[::1]:1080", "socks5h://proxy"] {
             assert!(parse_proxy(text).is_ok(), "{text}");
         }

@@ -1,6 +1,6 @@
-//! Settings against what client-go makes of the same files, and what it does not check.
+//! Compares settings with those of client-go for the same files, and tests additional checks.
 //!
-//! `testdata/clientcmd_golden.jsonl` holds what `tools/clientcmd` v0.37.0 answered: the first line are texts that the
+//! `testdata/clientcmd_golden.jsonl` has the results of `tools/clientcmd` v0.37.0. The first line has texts that the
 //! cases refer to, each further line is a case.
 
 use std::{collections::HashMap, fs, path::Path};
@@ -16,7 +16,7 @@ mod golden;
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
 const KEY: &str = "-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n";
 
-/// A directory with the files that kubeconfigs here refer to.
+/// Creates a directory with the files that the kubeconfigs refer to.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("pki")).unwrap();
@@ -31,7 +31,7 @@ fn write(directory: &Path, name: &str, text: &str) -> KubeconfigFiles {
     KubeconfigFiles::explicit(directory.join(name))
 }
 
-/// The error for one context with that cluster and that user, without the directory's name.
+/// Returns the error for one context with that cluster and user, without the directory's name.
 fn error(cluster: &str, user: &str) -> String {
     let directory = directory();
     let text = format!(
@@ -45,22 +45,22 @@ fn error(cluster: &str, user: &str) -> String {
 }
 
 #[test]
-fn names_file_and_field_of_every_problem() {
+fn error_names_file_and_field_of_every_problem() {
     let https = "{server: 'https://h'}";
     let v1 = "apiVersion: client.authentication.k8s.io/v1";
     for (cluster, user, expected) in [
-        ("{}", "{}", "$DIR/config: cluster \"c\": server: must be given"),
+        ("{}", "{}", "$DIR/config: cluster \"c\": server: is required"),
         ("{server: 'h/path'}", "{}", "cluster \"c\": server: has a path"),
         ("{server: 'https://h', proxy-url: 'ftp://u:s3cret@p'}", "{}", "cluster \"c\": proxy-url: must begin with"),
         (
             "{server: 'https://h', certificate-authority: pki/nope}",
             "{}",
-            "cluster \"c\": certificate-authority: $DIR/pki/nope cannot be read",
+            "cluster \"c\": certificate-authority: cannot read $DIR/pki/nope",
         ),
         (
             "{server: 'https://h', certificate-authority: pki/token}",
             "{}",
-            "cluster \"c\": certificate-authority: holds no certificate",
+            "cluster \"c\": certificate-authority: contains no PEM certificate",
         ),
         (
             "{server: 'https://h', certificate-authority-data: '***'}",
@@ -70,27 +70,35 @@ fn names_file_and_field_of_every_problem() {
         (
             "{server: 'https://h', certificate-authority: pki/ca.crt, certificate-authority-data: aGk=}",
             "{}",
-            "cluster \"c\": certificate-authority-data: cannot be given together",
+            "cluster \"c\": certificate-authority-data: cannot be set together",
         ),
         (
             "{server: 'https://h', certificate-authority: pki/ca.crt, insecure-skip-tls-verify: true}",
             "{}",
             "cluster \"c\": insecure-skip-tls-verify: cannot be set together",
         ),
-        (https, "{client-certificate: pki/tls.crt}", "user \"u\": client-key: must be given"),
-        (https, "{client-certificate: pki/tls.crt, client-key: pki/tls.crt}", "client-key: holds no private key"),
-        (https, "{client-certificate-data: aGk=, client-key: pki/tls.key}", "client-certificate-data: holds no cert"),
-        (https, "{token: s3cret, username: u}", "user \"u\": token: cannot be given together"),
-        (https, "{tokenFile: pki/nope}", "user \"u\": tokenFile: $DIR/pki/nope cannot be read"),
-        (https, "{as-uid: x}", "user \"u\": as-uid: makes no sense"),
-        (https, "{exec: {command: a}}", "user \"u\": exec.apiVersion: must be given"),
+        (https, "{client-certificate: pki/tls.crt}", "user \"u\": client-key: is required"),
+        (
+            https,
+            "{client-certificate: pki/tls.crt, client-key: pki/tls.crt}",
+            "client-key: contains no PEM private key",
+        ),
+        (
+            https,
+            "{client-certificate-data: aGk=, client-key: pki/tls.key}",
+            "client-certificate-data: contains no PEM cert",
+        ),
+        (https, "{token: s3cret, username: u}", "user \"u\": token: cannot be set together"),
+        (https, "{tokenFile: pki/nope}", "user \"u\": tokenFile: cannot read $DIR/pki/nope"),
+        (https, "{as-uid: x}", "user \"u\": as-uid: requires a user"),
+        (https, "{exec: {command: a}}", "user \"u\": exec.apiVersion: is required"),
         (https, "{exec: {command: a, apiVersion: client.authentication.k8s.io/v1alpha1}}", "v1alpha1\" is not supp"),
-        (https, &format!("{{exec: {{command: a, {v1}}}}}"), "user \"u\": exec.interactiveMode: must be given"),
-        (https, &format!("{{exec: {{interactiveMode: Never, {v1}}}}}"), "user \"u\": exec.command: must be given"),
+        (https, &format!("{{exec: {{command: a, {v1}}}}}"), "user \"u\": exec.interactiveMode: is required"),
+        (https, &format!("{{exec: {{interactiveMode: Never, {v1}}}}}"), "user \"u\": exec.command: is required"),
         (
             https,
             &format!("{{exec: {{command: a, interactiveMode: Never, {v1}, env: [{{value: s3cret}}]}}}}"),
-            "exec.env[0].name: must be given",
+            "exec.env[0].name: is required",
         ),
         (
             https,
@@ -102,8 +110,8 @@ fn names_file_and_field_of_every_problem() {
             "{auth-provider: {name: azure}}",
             "user \"u\": auth-provider: azure was removed from clients: use exec with kubelogin",
         ),
-        (https, "{auth-provider: {name: other}}", "\"other\" is not known"),
-        (https, "{auth-provider: {name: oidc}}", "auth-provider.config.idp-issuer-url: must be given"),
+        (https, "{auth-provider: {name: other}}", "\"other\" is unknown"),
+        (https, "{auth-provider: {name: oidc}}", "auth-provider.config.idp-issuer-url: is required"),
     ] {
         let error = error(cluster, user);
         assert!(error.contains(expected), "{cluster} {user}\n{error}\n{expected}");
@@ -112,7 +120,7 @@ fn names_file_and_field_of_every_problem() {
 }
 
 #[test]
-fn tells_all_problems_at_once() {
+fn error_names_all_problems_at_once() {
     let error = error("{server: 'https://h', proxy-url: x}", "{as-uid: x, tokenFile: nope}");
     for field in ["proxy-url", "as-uid", "tokenFile"] {
         assert!(error.contains(field), "{error}");
@@ -120,7 +128,7 @@ fn tells_all_problems_at_once() {
 }
 
 #[test]
-fn tells_which_name_is_not_defined_and_which_are() {
+fn error_lists_defined_names_for_an_undefined_one() {
     let text = "
         current-context: a
         clusters: [{name: c, cluster: {server: 'https://h'}}]
@@ -146,13 +154,13 @@ fn tells_which_name_is_not_defined_and_which_are() {
         let error = Config::from_kubeconfig(&kubeconfig, &overrides).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
-    // A context without a user is nobody's mistake.
+    // A context without a user is valid.
     let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default().context("b")).unwrap();
     assert_eq!(config.credentials, Credentials::Anonymous);
 }
 
 #[test]
-fn names_overrides_that_are_wrong_as_such() {
+fn error_names_an_invalid_override() {
     let user = AuthInfo {
         client_certificate: Some("/nowhere/tls.crt".into()),
         client_key: Some("/nowhere/tls.key".into()),
@@ -160,12 +168,12 @@ fn names_overrides_that_are_wrong_as_such() {
     };
     let overrides = Overrides::default().server("https://h").user(user).namespace("Bad");
     let error = Config::from_kubeconfig(&Kubeconfig::default(), &overrides).unwrap_err().to_string();
-    assert!(error.starts_with("client-certificate override: /nowhere/tls.crt cannot be read"), "{error}");
+    assert!(error.starts_with("client-certificate override: cannot read /nowhere/tls.crt"), "{error}");
     assert!(error.contains("client-key override") && error.contains("namespace override: must be"), "{error}");
 }
 
 #[test]
-fn defaults_to_tls_where_trust_is_given() {
+fn scheme_defaults_to_https_with_trust_settings() {
     let mut cluster = Cluster::new("h:6443");
     cluster.insecure_skip_tls_verify = true;
     let overrides = Overrides::default().cluster(cluster).token("t");
@@ -176,7 +184,7 @@ fn defaults_to_tls_where_trust_is_given() {
 }
 
 #[test]
-fn runs_no_plugin_beside_other_credentials() {
+fn plugin_is_not_used_with_other_credentials() {
     let directory = directory();
     let exec = "exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1}";
     for (beside, is_exec) in [
@@ -198,7 +206,7 @@ fn runs_no_plugin_beside_other_credentials() {
 }
 
 #[test]
-fn makes_install_hints_safe_for_terminals() {
+fn install_hint_is_safe_for_terminals() {
     let text = "current-context: x\nclusters: [{name: c, cluster: {server: 'https://h', extensions: [
         {name: client.authentication.k8s.io/exec, extension: {audience: a}}]}}]
 users: [{name: u, user: {exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1,
@@ -212,7 +220,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]";
 }
 
 #[test]
-fn keeps_new_tokens_of_a_provider_in_the_file_they_came_from() {
+fn provider_tokens_are_written_back_to_their_file() {
     let directory = directory();
     let text = "current-context: x\nclusters: [{name: c, cluster: {server: 'https://h'}}]\n\
         users: [{name: u, user: {auth-provider: {name: oidc, config: {idp-issuer-url: i, client-id: c, id-token: old}}}}]\n\
@@ -228,7 +236,7 @@ fn keeps_new_tokens_of_a_provider_in_the_file_they_came_from() {
 }
 
 #[test]
-fn infers_from_files_before_the_service_account() {
+fn infer_prefers_files_to_the_service_account() {
     let directory = directory();
     let account = directory.path().join("serviceaccount");
     fs::create_dir(&account).unwrap();
@@ -243,28 +251,28 @@ fn infers_from_files_before_the_service_account() {
         Config::load_in(&environment, &KubeconfigFiles::from_environment(&environment), overrides)
     };
     let none = Overrides::default();
-    let stanzas =
+    let entries =
         "clusters: [{name: c, cluster: {server: 'https://file'}}]\ncontexts: [{name: x, context: {cluster: c}}]";
 
-    // No file: the pod's service account.
+    // Without a file, the pod's service account is used.
     let config = infer(&pod, &none).unwrap();
     assert_eq!((config.server.to_string().as_str(), config.namespace.as_str()), ("https://10.0.0.1:443/", "pod-ns"));
-    // A file that chooses nothing is as good as none.
-    fs::write(&path, stanzas).unwrap();
+    // A file that selects nothing is ignored.
+    fs::write(&path, entries).unwrap();
     assert_eq!(infer(&pod, &none).unwrap().server, "https://10.0.0.1:443/");
-    // A file that does goes first, in the pod's namespace.
-    fs::write(&path, format!("current-context: x\n{stanzas}")).unwrap();
+    // A file that selects a context is used, in the pod's namespace.
+    fs::write(&path, format!("current-context: x\n{entries}")).unwrap();
     let config = infer(&pod, &none).unwrap();
     assert_eq!((config.server.to_string().as_str(), config.namespace.as_str()), ("https://file/", "pod-ns"));
-    // Unless the file or an override names one.
+    // The file or an override may name another namespace.
     let overrides = Overrides::default().namespace("other");
     assert_eq!(infer(&pod, &overrides).unwrap().namespace, "other");
-    // Outside of a pod the default is left.
+    // Outside of a pod, the default remains.
     assert_eq!(infer(&pod[2..], &none).unwrap().namespace, "default");
-    // A broken file is an error, even in a pod.
+    // An invalid file is an error, even in a pod.
     fs::write(&path, "current-context: gone").unwrap();
     assert!(infer(&pod, &none).unwrap_err().to_string().contains("\"gone\" is not defined"));
-    // And if nothing is there at all, the message says where it looked.
+    // Without any configuration, the message names the searched places.
     fs::remove_file(&path).unwrap();
     let error = infer(&pod[2..], &none).unwrap_err().to_string();
     for part in [kubeconfig, "(missing)", "KUBERNETES_SERVICE_HOST is not set"] {
@@ -273,7 +281,7 @@ fn infers_from_files_before_the_service_account() {
 }
 
 #[test]
-fn shows_no_secrets_in_debug() {
+fn debug_shows_no_secrets() {
     let data = crate::client::config::EmbeddedData::from_bytes(KEY);
     for user in [
         "{token: s3cret}",
@@ -305,7 +313,7 @@ fn shows_no_secrets_in_debug() {
 }
 
 #[test]
-fn forgets_who_asks_when_anonymous() {
+fn anonymous_config_has_no_credentials() {
     let overrides = Overrides::default().server("https://h").token("t").impersonate("jane");
     let config = Config::from_kubeconfig(&Kubeconfig::default(), &overrides).unwrap();
     assert!(config.impersonation.is_some());
@@ -314,9 +322,9 @@ fn forgets_who_asks_when_anonymous() {
 }
 
 #[test]
-fn calls_itself_by_program_system_and_crate() {
+fn user_agent_names_program_system_and_crate() {
     let agent = default_user_agent();
-    // What a server makes the field manager of.
+    // The server uses this part as the field manager.
     let manager = agent.split('/').next().unwrap();
     let program = std::env::current_exe().unwrap();
     assert_eq!(manager, program.file_name().unwrap().to_str().unwrap());

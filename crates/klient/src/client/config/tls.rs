@@ -1,25 +1,25 @@
-//! How a server is trusted, and which certificate it is shown.
+//! TLS settings: the trusted certificate authorities and the client certificate.
 //!
-//! Files stay files, because they are replaced while a program runs.
+//! Files are referenced, not read once, because they are replaced while a program runs.
 
 use std::{borrow::Cow, fmt, fs, path::PathBuf};
 
 use crate::{Error, ErrorKind};
 
-/// Settings for TLS.
+/// TLS settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tls {
-    /// Whom to trust.
+    /// The servers to trust.
     pub trust: Trust,
     /// The name to expect in the server's certificate, if it is not the host's.
     pub server_name: Option<String>,
-    /// The certificate to show.
+    /// The client certificate.
     pub client_certificate: Option<ClientCertificate>,
 }
 
 impl Tls {
-    /// Sets whom to trust.
+    /// Sets the servers to trust.
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
@@ -33,7 +33,7 @@ impl Tls {
         self
     }
 
-    /// Sets the certificate to show.
+    /// Sets the client certificate.
     #[must_use]
     pub fn client_certificate(mut self, certificate: Pem, key: Pem) -> Self {
         self.client_certificate = Some(ClientCertificate { certificate, key });
@@ -41,16 +41,16 @@ impl Tls {
     }
 }
 
-/// Which servers to trust.
+/// The servers to trust.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Trust {
-    /// Those whose certificates the system trusts.
+    /// Servers whose certificates the system trusts.
     #[default]
     System,
-    /// Those whose certificates come from these, and no others.
+    /// Servers whose certificates are signed by one of these authorities, and no others.
     Authority(Pem),
-    /// All of them. Whoever is on the way then reads and changes everything, credentials included.
+    /// All servers. An attacker on the network can then read and change all traffic, credentials included.
     Anyone,
 }
 
@@ -58,14 +58,14 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClientCertificate {
-    /// The certificate, with those above it if they have to be sent.
+    /// The certificate, followed by intermediate certificates to send, if any.
     pub certificate: Pem,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: Pem,
 }
 
 impl ClientCertificate {
-    /// A certificate and its private key.
+    /// Creates the pair of a certificate and its private key.
     pub fn new(certificate: Pem, key: Pem) -> Self {
         Self { certificate, key }
     }
@@ -73,31 +73,31 @@ impl ClientCertificate {
 
 /// Certificates or a key in PEM.
 #[derive(Clone, PartialEq)]
-// Exhaustive on purpose: a kubeconfig has these two.
+// Exhaustive on purpose: a kubeconfig supports exactly these two.
 pub enum Pem {
-    /// A file, to be read when needed.
+    /// A file that is read when needed.
     File(PathBuf),
     /// The text itself.
     Data(Vec<u8>),
 }
 
 impl Pem {
-    /// The text; reads the file if it is one.
+    /// Returns the text, reading the file if necessary.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn load(&self) -> Result<Cow<'_, [u8]>, Error> {
         match self {
             Self::Data(data) => Ok(data.into()),
             Self::File(path) => fs::read(path).map(Cow::Owned).map_err(|error| {
-                Error::new(ErrorKind::Config, format!("{} cannot be read", path.display())).with_source(error)
+                Error::new(ErrorKind::Config, format!("cannot read {}", path.display())).with_source(error)
             }),
         }
     }
 }
 
-/// Shows a file's name, but never the text.
+/// Shows the name of a file, but never the text.
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

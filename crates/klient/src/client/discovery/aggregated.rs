@@ -1,7 +1,7 @@
-//! The form of discovery that has all groups in one document, `APIGroupDiscoveryList`.
+//! The aggregated format of discovery, with all groups in one `APIGroupDiscoveryList`.
 //!
-//! Versions `v2` and `v2beta1` look the same. Read from servers and from the disk cache, written to the latter only.
-//! A part that makes no sense is left out; the rest stands.
+//! Versions `v2` and `v2beta1` have the same structure. It is read from servers and the disk cache, and written only to
+//! the latter. Invalid parts are skipped.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ struct Kind {
 }
 
 impl GroupList {
-    /// The document that says this.
+    /// Creates the document of these groups and failures.
     pub(super) fn new(groups: &[Arc<ApiGroup>], failures: &[DiscoveryFailure]) -> Self {
         let mut items: Vec<Group> = groups
             .iter()
@@ -107,7 +107,7 @@ impl GroupList {
         Self { items }
     }
 
-    /// What it says.
+    /// Returns the groups and failures of the document.
     pub(super) fn read(self) -> (Vec<Arc<ApiGroup>>, Vec<DiscoveryFailure>) {
         let mut groups = Vec::with_capacity(self.items.len());
         let mut failures = Vec::new();
@@ -201,7 +201,7 @@ impl Kind {
     }
 }
 
-/// A kind without a version is in that of its resource.
+/// Returns a kind. Without a version, it has the version of its resource.
 fn kind(kind: Option<Kind>, group_version: &GroupVersion) -> GroupVersionKind {
     match kind {
         Some(kind) if !kind.version.is_empty() => GroupVersionKind::new(kind.group, kind.version, kind.kind),
@@ -209,12 +209,12 @@ fn kind(kind: Option<Kind>, group_version: &GroupVersion) -> GroupVersionKind {
     }
 }
 
-/// Old servers do not say the singular; it is the kind in lower case with all kinds that they have.
+/// Returns the singular name. Old servers do not send it; for all their kinds, it is the kind in lower case.
 pub(super) fn singular(said: String, gvk: &GroupVersionKind) -> String {
     if said.is_empty() { gvk.kind.to_lowercase() } else { said }
 }
 
-/// Go writes an empty list as `null`.
+/// Deserializes `null` as the default, because Go encodes an empty list as `null`.
 pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

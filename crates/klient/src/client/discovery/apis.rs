@@ -1,4 +1,4 @@
-//! All that a server offers, in its own order of preference, and what could not be learnt.
+//! The groups, versions and resources of a server in its order of preference, and the group versions that failed.
 
 use std::{fmt, sync::Arc};
 
@@ -7,21 +7,21 @@ use klient_core::{GroupVersion, GroupVersionResource};
 use super::served::ServedResource;
 use crate::{Error, ErrorKind};
 
-/// What a server offers: groups, their versions and resources.
+/// The groups, versions and resources of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerApis {
     /// The groups, in the server's order of priority; the core group is the first.
     pub groups: Vec<Arc<ApiGroup>>,
-    /// The group versions of which nothing could be learnt: most often an aggregated server is down.
+    /// The group versions that could not be read, most often because an aggregated server is down.
     pub failures: Vec<DiscoveryFailure>,
 }
 
-/// A group of APIs.
+/// An API group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiGroup {
-    /// The name; empty for the core group.
+    /// The name, which is empty for the core group.
     pub name: String,
     /// The versions, the preferred one first. There is at least one.
     pub versions: Vec<ApiGroupVersion>,
@@ -33,70 +33,70 @@ pub struct ApiGroup {
 pub struct ApiGroupVersion {
     /// The group and the version.
     pub group_version: GroupVersion,
-    /// What it offers.
+    /// The resources.
     pub resources: Vec<ServedResource>,
 }
 
-/// A group version of which nothing could be learnt.
+/// A group version that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiscoveryFailure {
     /// The group and the version.
     pub group_version: GroupVersion,
-    /// What sort of failure it is; [`ErrorKind::Unavailable`] if the server itself could not learn it.
+    /// The kind of failure; [`ErrorKind::Unavailable`] if the server itself could not read it.
     pub kind: ErrorKind,
-    /// Why.
+    /// The reason.
     pub message: String,
 }
 
 impl ServerApis {
-    /// The group of that name; the core group's is empty.
+    /// Returns the group of that name. The core group's name is empty.
     pub fn group(&self, name: &str) -> Option<&ApiGroup> {
         self.groups.iter().find(|group| group.name == name).map(AsRef::as_ref)
     }
 
-    /// That version of a group.
+    /// Returns a version of a group.
     pub fn version(&self, version: &GroupVersion) -> Option<&ApiGroupVersion> {
         self.group(&version.group)?.version(&version.version)
     }
 
-    /// A resource of one version.
+    /// Returns a resource of one version.
     pub fn resource(&self, resource: &GroupVersionResource) -> Option<&ServedResource> {
         self.version(&resource.group_version())?.resource(&resource.resource)
     }
 
-    /// All versions of all groups.
+    /// Iterates over all versions of all groups.
     pub fn group_versions(&self) -> impl Iterator<Item = &GroupVersion> {
         self.versions().map(|version| &version.group_version)
     }
 
-    /// Every resource in every version.
+    /// Iterates over every resource in every version.
     pub fn resources(&self) -> impl Iterator<Item = &ServedResource> {
         self.versions().flat_map(|version| &version.resources)
     }
 
-    /// Every resource once: in the preferred version of its group, or the first that has it.
+    /// Iterates over every resource once: in the preferred version of its group, or in the first version that has it.
     #[doc(alias = "ServerPreferredResources")]
     pub fn preferred_resources(&self) -> impl Iterator<Item = &ServedResource> {
         self.groups.iter().flat_map(|group| group.preferred_resources())
     }
 
-    /// The preferred resources whose objects live in namespaces.
+    /// Iterates over the preferred resources that are namespaced.
     #[doc(alias = "ServerPreferredNamespacedResources")]
     pub fn namespaced_preferred_resources(&self) -> impl Iterator<Item = &ServedResource> {
         self.preferred_resources().filter(|served| served.resource.is_namespaced())
     }
 
-    /// Nothing, if all could be learnt.
+    /// Checks that all group versions could be read.
     ///
     /// # Errors
     ///
-    /// Names the group versions that could not.
+    /// Returns an error that names the failed group versions.
     #[doc(alias = "ErrGroupDiscoveryFailed")]
     pub fn check_complete(&self) -> Result<(), Error> {
         let Some(first) = self.failures.first() else { return Ok(()) };
         let failures: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
-        Err(Error::new(first.kind, format!("the server's APIs are not all known: {}", failures.join("; "))))
+        Err(Error::new(first.kind, format!("discovery incomplete: {}", failures.join("; "))))
     }
 
     fn versions(&self) -> impl Iterator<Item = &ApiGroupVersion> {
@@ -105,12 +105,12 @@ impl ServerApis {
 }
 
 impl ApiGroup {
-    /// The version that the server prefers.
+    /// Returns the version that the server prefers.
     pub fn preferred_version(&self) -> Option<&ApiGroupVersion> {
         self.versions.first()
     }
 
-    /// The version of that name.
+    /// Returns the version of that name.
     pub fn version(&self, name: &str) -> Option<&ApiGroupVersion> {
         self.versions.iter().find(|version| version.group_version.version == name)
     }
@@ -127,7 +127,7 @@ impl ApiGroup {
 }
 
 impl ApiGroupVersion {
-    /// The resource of that plural.
+    /// Returns the resource with that plural name.
     pub fn resource(&self, plural: &str) -> Option<&ServedResource> {
         self.resources.iter().find(|served| served.resource.plural == plural)
     }
@@ -138,9 +138,9 @@ impl DiscoveryFailure {
         Self { group_version, kind: error.kind(), message: error.to_string() }
     }
 
-    /// What a server says of an aggregated server that it cannot reach.
+    /// Creates the failure of an aggregated server that the server could not reach.
     pub(super) fn stale(group_version: GroupVersion) -> Self {
-        let message = "the server could not bring its list of resources up to date".to_owned();
+        let message = "the server has a stale list of resources".to_owned();
         Self { group_version, kind: ErrorKind::Unavailable, message }
     }
 }

@@ -1,7 +1,7 @@
-//! What a server offers, remembered: in memory, and on disk between runs.
+//! Discovery with a cache: in memory, and on disk between runs.
 //!
-//! However many callers ask at once, the server is asked once. What has a tag is only sent again when it has changed.
-//! A result with failures is used, and asked for again soon: an aggregated server that was down comes back.
+//! Concurrent callers share one request. A document with an ETag is only sent again when it has changed. A result with
+//! failures is used, and requested again soon, because an aggregated server that was down may be available again.
 
 use std::{
     fmt,
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::{DiscoveryClient, DiskCache, Root, RootApis, ServerApis, merged};
 use crate::Error;
 
-/// Discovery that remembers.
+/// A discovery client with a cache.
 ///
-/// A handle: clones share what is remembered.
+/// Clones share the cache.
 ///
 /// ```no_run
 /// use klient::{Client, client::{config::Config, discovery::{CachedDiscovery, DiscoveryClient, DiskCache}}};
@@ -42,88 +42,88 @@ struct Inner {
     client: DiscoveryClient,
     disk: Option<DiskCache>,
     state: Mutex<State>,
-    /// Held by the one who asks the server.
-    asking: tokio::sync::Mutex<()>,
+    /// Held while the server is being queried.
+    querying: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     snapshot: Option<Snapshot>,
     roots: [Option<Arc<RootApis>>; 2],
-    /// How often it was said that what is remembered is wrong.
+    /// How often the cache was invalidated.
     invalidations: u64,
 }
 
-/// What was learnt at one time.
+/// The result of one discovery.
 #[derive(Clone)]
 pub(in crate::client) struct Snapshot {
     pub(in crate::client) apis: Arc<ServerApis>,
-    /// When the server was asked; nothing if only the disk was.
-    asked: Option<Instant>,
+    /// When the server was queried; `None` if the result is from the disk cache.
+    queried_at: Option<Instant>,
     learnt: Instant,
-    /// When its failures were last asked for again.
+    /// When the failures were last requested again.
     retried: Instant,
-    /// How old it was when it was learnt.
+    /// The age of the result when it was loaded.
     age: Duration,
     valid: bool,
 }
 
-/// What is under a root, and whether and when the server said so.
-struct Learnt {
+/// The groups under a root, and whether and when the server sent them.
+struct Loaded {
     apis: Arc<RootApis>,
     from_server: bool,
     age: Duration,
 }
 
 impl CachedDiscovery {
-    /// Remembers as long as it lives, or until told to [`invalidate`](Self::invalidate).
+    /// Creates a cache in memory, valid until [`invalidate`](Self::invalidate) is called.
     #[doc(alias = "NewMemCacheClient")]
     pub fn in_memory(client: DiscoveryClient) -> Self {
         Self::new(client, None)
     }
 
-    /// Remembers on disk too, no longer than the disk cache says. Files that cannot be read or written are no error.
+    /// Creates a cache in memory and on disk. Files that cannot be read or written are ignored.
     #[doc(alias = "NewCachedDiscoveryClientForConfig")]
     pub fn on_disk(client: DiscoveryClient, disk: DiskCache) -> Self {
         Self::new(client, Some(disk))
     }
 
     fn new(client: DiscoveryClient, disk: Option<DiskCache>) -> Self {
-        let (state, asking) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { inner: Arc::new(Inner { client, disk, state, asking }) }
+        let (state, querying) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { inner: Arc::new(Inner { client, disk, state, querying }) }
     }
 
-    /// The client that asks the server, for what is not remembered.
+    /// Returns the client without a cache.
     pub fn client(&self) -> &DiscoveryClient {
         &self.inner.client
     }
 
-    /// Everything that the server offers, as remembered; asks for it if nothing is.
+    /// Returns all groups, versions and resources from the cache, or else from the server.
     ///
     /// # Errors
     ///
-    /// As [`DiscoveryClient::apis`]. An error is not remembered.
+    /// Returns the errors of [`DiscoveryClient::apis`]. Errors are not cached.
     pub async fn apis(&self) -> Result<Arc<ServerApis>, Error> {
         Ok(self.snapshot().await?.apis)
     }
 
-    /// Asks the server whether it offers something else by now. What was remembered stays if it cannot be asked.
+    /// Updates the cache from the server. If that fails, the cache keeps its content.
     ///
     /// # Errors
     ///
-    /// As [`DiscoveryClient::apis`].
+    /// Returns the errors of [`DiscoveryClient::apis`].
     pub async fn refresh(&self) -> Result<Arc<ServerApis>, Error> {
-        let _asking = self.inner.asking.lock().await;
-        Ok(self.ask(false).await?.apis)
+        let _querying = self.inner.querying.lock().await;
+        Ok(self.discover(false).await?.apis)
     }
 
-    /// Whether what is remembered came from the server in the life of this value, and was not said to be wrong.
+    /// Returns whether the cache was filled from the server during its lifetime and was not invalidated.
     #[doc(alias = "Fresh")]
     pub fn is_fresh(&self) -> bool {
-        self.state().snapshot.as_ref().is_some_and(|snapshot| snapshot.valid && snapshot.asked.is_some())
+        self.state().snapshot.as_ref().is_some_and(|snapshot| snapshot.valid && snapshot.queried_at.is_some())
     }
 
-    /// Says that what is remembered is wrong: the server is asked at the next use, whatever is in memory or on disk.
+    /// Invalidates the cache: the next use queries the server, whatever is in memory or on disk.
     pub fn invalidate(&self) {
         let mut state = self.state();
         state.invalidations += 1;
@@ -132,21 +132,21 @@ impl CachedDiscovery {
         }
     }
 
-    /// What is remembered, or else learnt now.
+    /// Returns the cached result, or else queries the server.
     pub(in crate::client) async fn snapshot(&self) -> Result<Snapshot, Error> {
-        if let Some(snapshot) = self.remembered(true) {
+        if let Some(snapshot) = self.cached(true) {
             return Ok(snapshot);
         }
-        let _asking = self.inner.asking.lock().await;
-        // Whoever was here before may have learnt it.
-        if let Some(snapshot) = self.remembered(true) {
+        let _querying = self.inner.querying.lock().await;
+        // Another caller may have filled the cache meanwhile.
+        if let Some(snapshot) = self.cached(true) {
             return Ok(snapshot);
         }
-        let partial = self.remembered(false);
-        match (self.ask(true).await, partial) {
-            // Not all was known before either: better than nothing, until it is tried the next time.
+        let partial = self.cached(false);
+        match (self.discover(true).await, partial) {
+            // The partial result is used until the next attempt.
             (Err(error), Some(partial)) => {
-                tracing::debug!(%error, "what could not be learnt about a server's APIs is not known yet");
+                tracing::debug!(%error, "discovery incomplete, using partial results");
                 if let Some(snapshot) = &mut self.state().snapshot {
                     snapshot.retried = Instant::now();
                 }
@@ -156,24 +156,25 @@ impl CachedDiscovery {
         }
     }
 
-    /// What the server has answered to a question of that time or later; asks if there was none and `permit` says so.
+    /// Returns a result that was requested at that time or later; queries the server if there is none and `permit`
+    /// allows it.
     ///
-    /// An answer that was under way before then may be from before whatever the caller waits for.
+    /// A response to an earlier request may not contain the change that the caller waits for.
     pub(in crate::client) async fn newer_than(
         &self,
         time: Instant,
         permit: impl FnOnce() -> bool,
     ) -> Result<Option<Snapshot>, Error> {
-        let _asking = self.inner.asking.lock().await;
-        match self.remembered(false) {
+        let _querying = self.inner.querying.lock().await;
+        match self.cached(false) {
             Some(snapshot) if snapshot.is_newer_than(time) => Ok(Some(snapshot)),
-            _ if permit() => self.ask(false).await.map(Some),
+            _ if permit() => self.discover(false).await.map(Some),
             _ => Ok(None),
         }
     }
 
-    /// What is in memory and still holds; one with failures does not hold for long if it has to be `complete`.
-    fn remembered(&self, complete: bool) -> Option<Snapshot> {
+    /// Returns the valid result in memory. If it must be `complete`, a result with failures is valid only briefly.
+    fn cached(&self, complete: bool) -> Option<Snapshot> {
         let snapshot = self.state().snapshot.clone().filter(|snapshot| snapshot.valid)?;
         let age = snapshot.age + snapshot.learnt.elapsed();
         let too_old = self.inner.disk.as_ref().is_some_and(|disk| age >= disk.max_age);
@@ -182,19 +183,19 @@ impl CachedDiscovery {
         (!too_old && !retries).then_some(snapshot)
     }
 
-    /// Learns anew. With `disk` set, files that are young enough are believed unless something else was learnt before.
-    async fn ask(&self, disk: bool) -> Result<Snapshot, Error> {
+    /// Runs a discovery. With `disk` set, files that are young enough are used unless the memory has something else.
+    async fn discover(&self, disk: bool) -> Result<Snapshot, Error> {
         let (invalidations, before, roots) = {
             let state = self.state();
             (state.invalidations, state.snapshot.clone(), state.roots.clone())
         };
         let believe = disk && before.is_none() && invalidations == 0;
-        let asked = Instant::now();
+        let queried_at = Instant::now();
         let [core, named] = roots;
         let (core, named) =
             tokio::try_join!(self.root(Root::Core, core, believe), self.root(Root::Named, named, believe))?;
         let mut state = self.state();
-        let unchanged = |learnt: &Learnt, place: usize| {
+        let unchanged = |learnt: &Loaded, place: usize| {
             state.roots[place].as_ref().is_some_and(|known| Arc::ptr_eq(known, &learnt.apis))
         };
         let apis = match &before {
@@ -204,11 +205,11 @@ impl CachedDiscovery {
         let now = Instant::now();
         let snapshot = Snapshot {
             apis,
-            asked: (core.from_server && named.from_server).then_some(asked),
+            queried_at: (core.from_server && named.from_server).then_some(queried_at),
             learnt: now,
             retried: now,
             age: core.age.max(named.age),
-            // Said to be wrong while it was asked for: it may be from before.
+            // A result that was invalidated during the request may be stale.
             valid: state.invalidations == invalidations,
         };
         state.roots = [Some(core.apis), Some(named.apis)];
@@ -216,49 +217,49 @@ impl CachedDiscovery {
         Ok(snapshot)
     }
 
-    /// Learns what is under one root.
-    async fn root(&self, root: Root, known: Option<Arc<RootApis>>, believe: bool) -> Result<Learnt, Error> {
+    /// Reads the groups under one root.
+    async fn root(&self, root: Root, known: Option<Arc<RootApis>>, believe: bool) -> Result<Loaded, Error> {
         let mut known = known;
         if known.is_none()
             && let Some(disk) = self.inner.disk.clone()
         {
             let max_age = disk.max_age;
-            // A task that panicked has found nothing.
+            // A task that panicked has loaded nothing.
             let kept = tokio::task::spawn_blocking(move || disk.load(root)).await.ok().flatten();
             if let Some(kept) = kept {
                 let apis = Arc::new(kept.apis);
                 if let Some(age) = kept.age.filter(|age| believe && *age < max_age) {
-                    return Ok(Learnt { apis, from_server: false, age });
+                    return Ok(Loaded { apis, from_server: false, age });
                 }
                 known = Some(apis);
             }
         }
         let etag = known.as_ref().and_then(|known| known.etag.as_deref());
-        let answer = self.inner.client.root(root, etag).await?;
-        let apis = match (answer, known) {
+        let response = self.inner.client.root(root, etag).await?;
+        let apis = match (response, known) {
             (None, Some(known)) => known,
-            (answer, _) => Arc::new(answer.unwrap_or_default()),
+            (response, _) => Arc::new(response.unwrap_or_default()),
         };
         if let Some(disk) = self.inner.disk.clone() {
             let kept = Arc::clone(&apis);
             let saved = tokio::task::spawn_blocking(move || disk.save(root, &kept)).await;
             if let Ok(Err(error)) = saved {
-                tracing::debug!(%error, "the list of a server's APIs cannot be kept on disk");
+                tracing::debug!(%error, "cannot write discovery cache");
             }
         }
-        Ok(Learnt { apis, from_server: true, age: Duration::ZERO })
+        Ok(Loaded { apis, from_server: true, age: Duration::ZERO })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Snapshot {
-    /// Whether the server was asked at that time or later.
+    /// Returns whether the server was queried at that time or later.
     pub(in crate::client) fn is_newer_than(&self, time: Instant) -> bool {
-        self.asked.is_some_and(|asked| asked >= time)
+        self.queried_at.is_some_and(|queried_at| queried_at >= time)
     }
 }
 
@@ -270,5 +271,5 @@ impl fmt::Debug for CachedDiscovery {
     }
 }
 
-/// How long a result with failures is used before they are asked for again.
+/// How long a result with failures is used before they are requested again.
 const FAILURES_HOLD: Duration = Duration::from_secs(10);

@@ -1,8 +1,8 @@
-//! What a server offers, kept in files between runs of a program.
+//! The discovery cache on disk, shared by runs of a program.
 //!
-//! One folder per server, one file per document. A file is replaced as a whole, so that many processes can share it; one
-//! that is cut, changed or of another server is as good as none. Nothing in it is secret, and yet it is for its owner
-//! only: whoever can write it decides what a program takes a name for.
+//! There is one directory per server and one file per document. A file is replaced atomically, so that many processes
+//! can share it. A file that is truncated, damaged or of another server is ignored. Its content is not secret, but it
+//! is writable by its owner only: the content decides how a program resolves the names of resources.
 
 use std::{
     fs::{self, File},
@@ -18,51 +18,51 @@ use serde::{Deserialize, Serialize};
 use super::{Root, RootApis, aggregated::GroupList};
 use crate::client::{config::Config, config::environment::Environment};
 
-/// Where on disk to keep what a server offers, and for how long it is believed.
+/// A discovery cache on disk, with the time that a file is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskCache {
-    /// The folder of this server; made when something is kept.
+    /// The directory of this server, created by the first write.
     pub directory: PathBuf,
-    /// How old a file may be to be believed without asking the server.
+    /// The maximum age of a file that is used without querying the server.
     pub max_age: Duration,
     server: String,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedDocument {
     pub(super) apis: RootApis,
-    /// When the server said so; nothing if that cannot be told.
+    /// The time since the server sent it, or `None` if that is unknown.
     pub(super) age: Option<Duration>,
 }
 
-/// The first line of a file; the document follows.
+/// The first line of a file, before the document.
 #[derive(Deserialize, Serialize)]
 struct Head {
     format: u32,
     server: String,
     path: String,
     etag: Option<String>,
-    /// Seconds since 1970.
+    /// The time of writing, in seconds since 1970.
     saved: u64,
     length: usize,
     checksum: u64,
 }
 
 impl DiskCache {
-    /// Keeps files in that folder, which must be of one server only.
+    /// Creates a cache in that directory, which must be used for one server only.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), max_age: MAX_AGE, server: String::new() }
     }
 
-    /// Keeps files where kubectl has its own: in `$KUBECACHEDIR` or `~/.kube/cache`, in a folder for that server.
-    /// Nothing, if there is no home directory.
+    /// Creates a cache beside kubectl's: in `$KUBECACHEDIR` or `~/.kube/cache`, in a directory for that server. Returns
+    /// `None` without a home directory.
     pub fn for_server(config: &Config) -> Option<Self> {
         Self::in_environment(config, &Environment::of_process())
     }
 
-    /// Sets how old a file may be to be believed without asking the server. Six hours unless set.
+    /// Sets the maximum age of a file that is used without querying the server; six hours by default.
     #[must_use]
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
@@ -75,12 +75,12 @@ impl DiskCache {
             None => environment.home()?.join(".kube").join("cache"),
         };
         let server = config.server.to_string();
-        // The form that klient writes is its own, and so is the folder.
+        // The file format differs from kubectl's, so the directory does, too.
         Some(Self { server: server.clone(), ..Self::new(root.join("klient").join("discovery").join(folder(&server))) })
     }
 
-    /// What is kept of a document.
-    pub(super) fn load(&self, root: Root) -> Option<Kept> {
+    /// Loads a document.
+    pub(super) fn load(&self, root: Root) -> Option<CachedDocument> {
         let text = fs::read(self.file(root)).ok()?;
         let end = text.iter().position(|byte| *byte == b'\n')?;
         let (head, body) = (serde_json::from_slice::<Head>(&text[..end]).ok()?, &text[end + 1..]);
@@ -92,10 +92,10 @@ impl DiskCache {
         let saved = UNIX_EPOCH.checked_add(Duration::from_secs(head.saved));
         // A file from the future was written by a wrong clock.
         let age = saved.and_then(|saved| SystemTime::now().duration_since(saved).ok());
-        Some(Kept { apis: RootApis { etag: head.etag, groups, failures }, age })
+        Some(CachedDocument { apis: RootApis { etag: head.etag, groups, failures }, age })
     }
 
-    /// Keeps a document as of now.
+    /// Stores a document with the current time.
     pub(super) fn save(&self, root: Root, apis: &RootApis) -> io::Result<()> {
         let body = serde_json::to_vec(&GroupList::new(&apis.groups, &apis.failures))?;
         let head = Head {
@@ -122,12 +122,12 @@ impl DiskCache {
     }
 }
 
-/// The name of a server's folder: its address, with everything that may mean something in a path replaced.
+/// Returns the name of a server's directory: its address, without characters that are special in paths.
 fn folder(server: &str) -> String {
     let address = server.split_once("://").map_or(server, |(_, address)| address).trim_end_matches('/');
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
     let name: String = address.chars().map(plain).collect();
-    // Neither the folder itself nor the one above it.
+    // Neither `.` nor `..`.
     if name.chars().all(|c| c == '.') { format!("_{name}") } else { name }
 }
 
@@ -139,12 +139,12 @@ fn create_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// Writes beside the file, then takes its name: readers see the old text or the new one.
+/// Replaces a file atomically: readers see the old text or the new one.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let temporary = path.with_extension(format!("{}.{count}.tmp", process::id()));
-    // One that a process of the same number left behind; and never through a link that someone else has put there.
+    // Removes the leftover of a process with the same id, and never follows a link.
     let _ = fs::remove_file(&temporary);
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -153,13 +153,13 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let written =
         options.open(&temporary).and_then(|mut file| file.write_all(text)).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // It may never have been made; what counts is the error above.
+        // The file may not exist; the error above is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// FNV-1a: tells an accident, which is all that has to be told here.
+/// Returns the FNV-1a hash, which is enough to detect accidental damage.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

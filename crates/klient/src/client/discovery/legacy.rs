@@ -1,4 +1,4 @@
-//! The old form of discovery: a list of versions or groups, then one `APIResourceList` for each group version.
+//! The unaggregated format of discovery: a list of versions or groups, then one `APIResourceList` per group version.
 
 use std::collections::HashMap;
 
@@ -72,20 +72,20 @@ struct Resource {
     categories: Vec<String>,
 }
 
-/// Where the resources of a group version are listed.
+/// Returns the path of the resource list of a group version.
 pub(super) fn path(version: &GroupVersion) -> String {
     if version.group.is_empty() { format!("/api/{version}") } else { format!("/apis/{version}") }
 }
 
 impl Versions {
-    /// The group versions, the preferred one first.
+    /// Returns the group versions, the preferred one first.
     pub(super) fn group_versions(self) -> Vec<GroupVersion> {
         self.versions.into_iter().filter(|name| !name.is_empty()).map(|name| GroupVersion::new("", name)).collect()
     }
 }
 
 impl Group {
-    /// The group versions, the preferred one first.
+    /// Returns the group versions, the preferred one first.
     pub(super) fn group_versions(self) -> Vec<GroupVersion> {
         let mut versions = self.versions;
         if let Some(position) = versions.iter().position(|version| *version == self.preferred_version) {
@@ -97,7 +97,7 @@ impl Group {
 }
 
 impl ResourceList {
-    /// The resources, each with its subresources.
+    /// Returns the resources, each with its subresources.
     pub(super) fn read(self, group_version: GroupVersion) -> ApiGroupVersion {
         let (under, resources): (Vec<Resource>, Vec<Resource>) =
             self.resources.into_iter().filter(|resource| !resource.name.is_empty()).partition(|r| r.name.contains('/'));
@@ -144,7 +144,7 @@ impl Resource {
     }
 }
 
-/// A resource of which a server offers only subresources.
+/// Creates the resource of a subresource that is served without its parent.
 fn parent_of(subresource: &Resource, plural: &str, group_version: &GroupVersion) -> ServedResource {
     let gvk = group_version.clone().with_kind("");
     ServedResource {

@@ -1,25 +1,25 @@
-//! From the names of kinds and resources to what a server offers.
+//! Resolves the names of kinds and resources to what a server serves.
 //!
-//! The server's own order decides where a name means several things: groups by priority, versions by preference. A name
-//! that is not found has the server asked once more, as it may be new; not more often than the server can bear.
+//! The server's order decides if a name is ambiguous: groups by priority, versions by preference. A name that is not
+//! found triggers a new discovery, because it may be new; a rate limit protects the server.
 //! In client-go: `restmapper`.
 
 mod lookup;
-mod misses;
 mod name;
+mod refresh_limit;
 
 use std::{fmt, sync::Arc};
 
 use klient_core::{ApiResource, GroupKind, GroupVersion, GroupVersionKind};
 use tokio::time::Instant;
 
-use self::misses::Misses;
+use self::refresh_limit::RefreshLimit;
 use super::{CachedDiscovery, ServerApis};
 use crate::{Error, ErrorKind};
 
-/// Finds the resource that serves a kind, or that a name stands for.
+/// A mapper from kinds and names to the resources that serve them.
 ///
-/// A handle: clones share what is remembered.
+/// Clones share the discovery cache.
 ///
 /// ```no_run
 /// use klient::Client;
@@ -41,37 +41,37 @@ use crate::{Error, ErrorKind};
 #[derive(Clone)]
 pub struct RestMapper {
     discovery: CachedDiscovery,
-    misses: Arc<Misses>,
+    refreshes: Arc<RefreshLimit>,
 }
 
-/// What a name stands for.
+/// The resource that a name resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resolved {
-    /// The resource: in the first group, in the server's order, and the version that it prefers.
+    /// The resource, in the group of the highest priority and the version that the server prefers.
     pub resource: ApiResource,
-    /// Other resources, of less priority, that the name could stand for as well.
+    /// Other matches of lower priority.
     pub others: Vec<ApiResource>,
     short_name: Option<String>,
 }
 
 impl RestMapper {
-    /// Looks things up in what that discovery remembers.
+    /// Creates a mapper that uses this discovery cache.
     pub fn new(discovery: CachedDiscovery) -> Self {
-        Self { discovery, misses: Arc::new(Misses::new()) }
+        Self { discovery, refreshes: Arc::new(RefreshLimit::new()) }
     }
 
-    /// What is looked up in.
+    /// Returns the discovery cache.
     pub fn discovery(&self) -> &CachedDiscovery {
         &self.discovery
     }
 
-    /// The resource that serves a kind in one version.
+    /// Returns the resource that serves a kind in one version.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](ErrorKind::NotFound) if the server does not serve it, [`Unavailable`](ErrorKind::Unavailable) if it
-    /// is in a group version that could not be learnt, or why the server could not be asked.
+    /// Returns [`NotFound`](ErrorKind::NotFound) if the server does not serve the kind,
+    /// [`Unavailable`](ErrorKind::Unavailable) if its group version could not be read, or the error of the request.
     #[doc(alias = "RESTMapping")]
     pub async fn resource_for_kind(&self, gvk: &GroupVersionKind) -> Result<ApiResource, Error> {
         let missing = |apis: &ServerApis| {
@@ -91,11 +91,11 @@ impl RestMapper {
         self.find(|apis| lookup::by_kind(apis, gvk), missing).await
     }
 
-    /// The resource that serves a kind, in the version that the server prefers.
+    /// Returns the resource that serves a kind, in the version that the server prefers.
     ///
     /// # Errors
     ///
-    /// As [`resource_for_kind`](Self::resource_for_kind).
+    /// Returns the errors of [`resource_for_kind`](Self::resource_for_kind).
     #[doc(alias = "RESTMapping")]
     pub async fn resource_for_group_kind(&self, kind: &GroupKind) -> Result<ApiResource, Error> {
         let missing =
@@ -103,40 +103,41 @@ impl RestMapper {
         self.find(|apis| lookup::by_group_kind(apis, kind), missing).await
     }
 
-    /// What a name stands for: a plural, singular, short name or kind, with or without its group, or version and group.
-    /// `po`, `pod`, `Deployment`, `deployments.apps` and `deployments.v1.apps` are such names.
+    /// Resolves a plural, singular, short name or kind, with an optional group, or version and group. Examples are
+    /// `po`, `pod`, `Deployment`, `deployments.apps` and `deployments.v1.apps`.
     ///
-    /// Of several, the first in the server's order is meant; [`Resolved::warning`] says so where it is easily missed.
+    /// If there are several matches, the first in the server's order is returned; [`Resolved::warning`] describes a
+    /// match that may surprise.
     ///
     /// # Errors
     ///
-    /// As [`resource_for_kind`](Self::resource_for_kind); the error names what is nearly called so.
+    /// Returns the errors of [`resource_for_kind`](Self::resource_for_kind). The message suggests similar names.
     #[doc(alias = "ResourceFor")]
     #[doc(alias = "KindFor")]
     pub async fn resolve(&self, name: &str) -> Result<Resolved, Error> {
         let readings = name::readings(name);
         let missing = |apis: &ServerApis| {
             let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
-                return Error::new(ErrorKind::Invalid, format!("{name:?} is no name of a resource"));
+                return Error::new(ErrorKind::Invalid, format!("invalid resource name {name:?}"));
             };
             not_found(apis, &format!("resource {name:?}"), last.group.as_deref(), &close(apis, &first.resource))
         };
         self.find(|apis| lookup::by_name(apis, &readings), missing).await
     }
 
-    /// The resources of a category, such as `all`; there may be none.
+    /// Returns the resources of a category, such as `all`, or none if there is no such category.
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked.
+    /// Returns an error if discovery fails.
     #[doc(alias = "CategoryExpander")]
     pub async fn category(&self, name: &str) -> Result<Vec<ApiResource>, Error> {
-        // Not asked for again when it is empty: people write names here of which most are no categories.
+        // An unknown category does not trigger a new discovery, because most names in this position are not categories.
         let apis = self.discovery.apis().await?;
         Ok(lookup::in_category(&apis, name))
     }
 
-    /// Looks something up, once more after the server was asked again.
+    /// Looks up a resource, again after a new discovery if it is not found.
     async fn find<T>(
         &self,
         look: impl Fn(&ServerApis) -> Option<T>,
@@ -150,8 +151,8 @@ impl RestMapper {
         if known.is_newer_than(started) {
             return Err(missing(&known.apis));
         }
-        let newer = self.discovery.newer_than(started, || self.misses.permit()).await;
-        match newer.map_err(|error| error.context("a resource is not known, and the server cannot be asked again"))? {
+        let newer = self.discovery.newer_than(started, || self.refreshes.permit()).await;
+        match newer.map_err(|error| error.context("unknown resource, and discovery failed"))? {
             Some(newer) => look(&newer.apis).ok_or_else(|| missing(&newer.apis)),
             None => Err(missing(&known.apis)),
         }
@@ -159,12 +160,12 @@ impl RestMapper {
 }
 
 impl Resolved {
-    /// Says that a short name stands for other resources as well, if it does.
+    /// Returns a warning if a short name also matches other resources.
     pub fn warning(&self) -> Option<String> {
         let short = self.short_name.as_ref().filter(|_| !self.others.is_empty())?;
         let others: Vec<String> = self.others.iter().map(|other| other.group_resource().to_string()).collect();
         let meant = self.resource.group_resource();
-        Some(format!("{short:?} is taken for {meant}, and is short for {} too", others.join(" and ")))
+        Some(format!("short name {short:?} is ambiguous: using {meant}, also matches {}", others.join(" and ")))
     }
 }
 
@@ -174,7 +175,7 @@ impl fmt::Debug for RestMapper {
     }
 }
 
-/// The error about something that is not served, or of which it cannot be told.
+/// Returns the error for a resource that is not served, or may be in a failed group version.
 fn not_found(apis: &ServerApis, what: &str, group: Option<&str>, hint: &str) -> Error {
     let in_doubt = apis.failures.iter().find(|failure| group.is_some_and(|group| failure.group_version.group == group));
     if let Some(failure) = in_doubt {
@@ -184,13 +185,13 @@ fn not_found(apis: &ServerApis, what: &str, group: Option<&str>, hint: &str) -> 
         [] => String::new(),
         failures => {
             let versions: Vec<String> = failures.iter().map(|failure| failure.group_version.to_string()).collect();
-            format!("; nothing is known about {}", versions.join(", "))
+            format!("; discovery failed for {}", versions.join(", "))
         }
     };
-    Error::new(ErrorKind::NotFound, format!("the server has no {what}{hint}{unknown}"))
+    Error::new(ErrorKind::NotFound, format!("the server does not serve {what}{hint}{unknown}"))
 }
 
 fn close(apis: &ServerApis, name: &str) -> String {
     let names = lookup::close_to(apis, name);
-    if names.is_empty() { String::new() } else { format!("; it has {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("; similar: {}", names.join(", ")) }
 }

@@ -1,6 +1,6 @@
-//! The server's OpenAPI documents: one for each group version, or all in one of the older version.
+//! The server's OpenAPI documents: one per group version, or all in one document of version 2.
 //!
-//! The documents are large and in the server's words: they are given as bytes or as JSON, and not modelled here.
+//! The documents are large and are returned as bytes or as JSON, without typed structs.
 //! In client-go: `openapi` and `openapi3`.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::client::{
 };
 use crate::{Error, ErrorKind};
 
-/// Reads the server's OpenAPI documents.
+/// A client of the server's OpenAPI documents.
 ///
 /// ```no_run
 /// use klient::{Client, client::discovery::OpenApiClient, resource::GroupVersion};
@@ -33,11 +33,11 @@ pub struct OpenApiClient {
     client: Client,
 }
 
-/// Where the OpenAPI v3 documents of a server are.
+/// The addresses of a server's OpenAPI v3 documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenApiIndex {
-    /// The address of each document, which changes with its contents; by path, as `apis/apps/v1`.
+    /// The address of each document by its path, such as `apis/apps/v1`. The address changes with the content.
     pub documents: BTreeMap<String, String>,
 }
 
@@ -54,47 +54,47 @@ struct Entry {
 }
 
 impl OpenApiClient {
-    /// Asks the server of that client.
+    /// Creates a client for the server of `client`.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// Where the documents are.
+    /// Returns the addresses of the documents.
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked, or its answer not be read.
+    /// Returns an error if the request fails or the response cannot be decoded.
     pub async fn index(&self) -> Result<OpenApiIndex, Error> {
-        // Servers call it plain text.
+        // Servers send it as plain text.
         let index: Index = Document::fetch(&self.client, ROOT, media_type::JSON).await?.json_of_any_type()?;
         let documents = index.paths.into_iter().map(|(path, entry)| (path, entry.server_relative_url)).collect();
         Ok(OpenApiIndex { documents })
     }
 
-    /// The OpenAPI v3 document of a group version, as JSON text.
+    /// Returns the OpenAPI v3 document of a group version, as JSON text.
     ///
     /// # Errors
     ///
-    /// If there is none, if the server cannot be asked, or if what it sends is not JSON.
+    /// Returns an error if there is no such document, if the request fails, or if the response is not JSON.
     pub async fn document(&self, version: &GroupVersion) -> Result<Bytes, Error> {
         Ok(self.fetch(version).await?.body)
     }
 
-    /// The OpenAPI v3 document of a group version.
+    /// Returns the OpenAPI v3 document of a group version, decoded.
     ///
     /// # Errors
     ///
-    /// As [`document`](Self::document), and if it cannot be read.
+    /// Returns the errors of [`document`](Self::document), and an error if it cannot be decoded.
     #[doc(alias = "GVSpecAsMap")]
     pub async fn value(&self, version: &GroupVersion) -> Result<Value, Error> {
         self.fetch(version).await?.json()
     }
 
-    /// The OpenAPI v2 document of the whole server, as JSON text: tens of megabytes on some servers.
+    /// Returns the OpenAPI v2 document of the whole server, as JSON text. It has tens of megabytes on some servers.
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked, or if what it sends is not JSON.
+    /// Returns an error if the request fails or the response is not JSON.
     #[doc(alias = "OpenAPISchema")]
     pub async fn document_v2(&self) -> Result<Bytes, Error> {
         checked(Document::fetch(&self.client, "/openapi/v2", media_type::JSON).await?).map(|document| document.body)
@@ -105,17 +105,16 @@ impl OpenApiClient {
         loop {
             let index = self.index().await?;
             let Some(address) = index.address(version) else {
-                let what = format!("the server has no OpenAPI document of {version}");
+                let what = format!("the server has no OpenAPI document for {version}");
                 return Err(Error::new(ErrorKind::NotFound, what));
             };
             if !address.starts_with('/') {
-                // Following it could send credentials elsewhere.
-                let what =
-                    format!("the OpenAPI document of {version} is said to be at {address:?}, not on this server");
+                // Following an address on another host could send credentials there.
+                let what = format!("the OpenAPI document for {version} is at {address:?}, which is not on this server");
                 return Err(Error::new(ErrorKind::Decode, what));
             }
             match Document::fetch(&self.client, address, media_type::JSON).await {
-                // The document has changed since the index was read, and its address with it.
+                // The document and its address have changed since the index was read.
                 Err(error) if !moved && matches!(code_of(&error), Some(301 | 302 | 404)) => moved = true,
                 outcome => return checked(outcome?),
             }
@@ -124,23 +123,23 @@ impl OpenApiClient {
 }
 
 impl OpenApiIndex {
-    /// The group versions that have a document.
+    /// Iterates over the group versions that have a document.
     pub fn group_versions(&self) -> impl Iterator<Item = GroupVersion> {
         self.documents.keys().filter_map(|path| {
             let version = path.strip_prefix("apis/").or_else(|| path.strip_prefix("api/"))?.parse::<GroupVersion>();
-            // `apis/apps` is about the group, `api/v1` about a version.
+            // `apis/apps` describes the group, `api/v1` a version.
             version.ok().filter(|version| version.group.is_empty() == path.starts_with("api/"))
         })
     }
 
-    /// The address of the document of a group version.
+    /// Returns the address of the document of a group version.
     pub fn address(&self, version: &GroupVersion) -> Option<&str> {
         let root = if version.group.is_empty() { "api" } else { "apis" };
         self.documents.get(&format!("{root}/{version}")).map(String::as_str)
     }
 }
 
-/// A document that is JSON, as far as can be told without keeping it in another form.
+/// Checks that a document is JSON, without decoding it into a value.
 fn checked(document: Document) -> Result<Document, Error> {
     document.json::<serde::de::IgnoredAny>()?;
     Ok(document)

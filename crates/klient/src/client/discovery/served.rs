@@ -1,73 +1,73 @@
-//! One resource that a server offers, with all that it says about it.
+//! One resource of a server, with everything that discovery reports about it.
 
 use klient_core::{ApiResource, GroupVersionKind};
 
-/// A resource that a server offers.
+/// A resource that a server serves.
 #[doc(alias = "APIResource")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedResource {
-    /// Group, version, kind, plural and scope: what to make requests with.
+    /// The group, version, kind, plural and scope that requests need.
     ///
-    /// The kind is empty where a server offers only subresources of it, as servers of metrics do.
+    /// The kind is empty if a server serves only subresources of it, as metrics servers do.
     pub resource: ApiResource,
-    /// The kind of the objects, whose group and version may be others than those of the resource.
+    /// The kind of the objects. Its group and version may differ from those of the resource.
     pub response_kind: GroupVersionKind,
-    /// The singular in lower case.
+    /// The singular name in lower case.
     pub singular: String,
-    /// Short names for people: `deploy`.
+    /// Short names, such as `deploy`.
     pub short_names: Vec<String>,
-    /// Names of groups of resources that it belongs to: `all`.
+    /// Categories that it belongs to, such as `all`.
     pub categories: Vec<String>,
-    /// What can be done, in lower case: `get`, `deletecollection`.
+    /// Supported verbs in lower case, such as `get` and `deletecollection`.
     pub verbs: Vec<String>,
-    /// What is under each object: `status`, `scale`.
+    /// Subresources, such as `status` and `scale`.
     pub subresources: Vec<ServedSubresource>,
 }
 
-/// What is under each object of a resource.
+/// A subresource of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedSubresource {
-    /// The last part of the path: `scale`.
+    /// The last segment of the path, such as `scale`.
     pub name: String,
-    /// The kind that requests are about: `autoscaling/v1, Kind=Scale`, or that of the resource for `status`.
+    /// The kind of its requests: `autoscaling/v1, Kind=Scale`, or that of the resource for `status`.
     pub response_kind: GroupVersionKind,
-    /// What can be done.
+    /// Supported verbs.
     pub verbs: Vec<String>,
 }
 
 impl ServedResource {
-    /// Whether that can be done, as `list` or `patch`.
+    /// Returns whether a verb such as `list` or `patch` is supported.
     #[doc(alias = "SupportsAllVerbs")]
     pub fn supports(&self, verb: &str) -> bool {
         self.verbs.iter().any(|served| served == verb)
     }
 
-    /// Whether all of that can be done.
+    /// Returns whether all these verbs are supported.
     #[doc(alias = "SupportsAllVerbs")]
     pub fn supports_all(&self, verbs: &[&str]) -> bool {
         verbs.iter().all(|verb| self.supports(verb))
     }
 
-    /// The subresource of that name.
+    /// Returns the subresource of that name.
     pub fn subresource(&self, name: &str) -> Option<&ServedSubresource> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Whether it belongs to that group of resources, as `all`.
+    /// Returns whether it belongs to a category such as `all`.
     pub fn is_in_category(&self, category: &str) -> bool {
         self.categories.iter().any(|own| own == category)
     }
 
-    /// Whether there are objects, and not only subresources of some.
+    /// Returns whether the resource itself is served, and not only its subresources.
     pub(in crate::client) fn has_objects(&self) -> bool {
         !self.resource.kind.is_empty()
     }
 }
 
 impl ServedSubresource {
-    /// Whether that can be done.
+    /// Returns whether a verb is supported.
     pub fn supports(&self, verb: &str) -> bool {
         self.verbs.iter().any(|served| served == verb)
     }

@@ -1,4 +1,4 @@
-//! The body of an answer, as it streams in.
+//! The body of a response, as a stream.
 
 use std::{
     fmt,
@@ -11,15 +11,15 @@ use http_body::{Body as HttpBody, Frame};
 
 use crate::{Error, ErrorKind, error::BoxError};
 
-/// The body of an answer: chunks of bytes, in order.
+/// The body of a response: chunks of bytes, in order.
 ///
-/// Dropping it cancels the rest of the answer.
+/// Dropping it cancels the rest of the response.
 pub struct Body {
     inner: Pin<Box<dyn HttpBody<Data = Bytes, Error = BoxError> + Send>>,
 }
 
 impl Body {
-    /// Wraps any body; for transports of your own.
+    /// Wraps any body, for custom transports.
     pub fn new<B>(body: B) -> Self
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
@@ -28,50 +28,50 @@ impl Body {
         Self { inner: Box::pin(http_body_util::BodyExt::map_err(body, Into::into)) }
     }
 
-    /// A body that is already there.
+    /// Creates a body from bytes.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         Self::new(http_body_util::Full::new(bytes.into()))
     }
 
-    /// The next chunk; `None` at the end.
+    /// Returns the next chunk, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// If the connection breaks before the end.
+    /// Returns an error if the connection breaks before the end.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no data.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         std::future::poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// The poll form of [`chunk`](Self::chunk).
+    /// Polls for the next chunk; see [`chunk`](Self::chunk).
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         loop {
             return Poll::Ready(match ready!(self.inner.as_mut().poll_frame(context)) {
                 None => Ok(None),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => Ok(Some(data)),
-                    // Trailers say nothing that Kubernetes uses.
+                    // Kubernetes does not use trailers.
                     Err(_) => continue,
                 },
                 Some(Err(error)) => {
-                    let what = "the connection broke before the answer was complete";
+                    let what = "connection closed before the response was complete";
                     Err(Error::new(ErrorKind::Transport, what).with_source(error))
                 }
             });
         }
     }
 
-    /// The whole body, if it is no longer than `limit`.
+    /// Reads the whole body, up to `limit` bytes.
     ///
     /// # Errors
     ///
-    /// If it is longer, or the connection breaks.
+    /// Returns an error if the body is longer, or if the connection breaks.
     pub async fn collect(mut self, limit: usize) -> Result<Bytes, Error> {
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
-        let too_long = || Error::new(ErrorKind::Decode, format!("the answer is longer than {limit} bytes"));
+        let too_long = || Error::new(ErrorKind::Decode, format!("response is longer than {limit} bytes"));
         if first.len() > limit {
             return Err(too_long());
         }

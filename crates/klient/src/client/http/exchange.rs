@@ -1,4 +1,4 @@
-//! One request and its answer: credentials, limits, another try where that is safe, and what is counted on the way.
+//! One request and its response: credentials, limits, retries where they are safe, and metrics.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ use tracing::Instrument as _;
 use crate::client::{Client, http::body::Body, http::gunzip::Gunzip, http::retry};
 use crate::{Error, ErrorKind};
 
-/// How one request is sent, where it differs from the client's settings: an extension of the request.
+/// The options of one request that differ from the client's settings, stored as an extension of the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::client) struct SendOptions {
-    /// How long to wait for the head of the answer.
-    pub(in crate::client) patience: Patience,
-    /// How often the request is sent at the most.
+    /// How long to wait for the head of the response.
+    pub(in crate::client) head_timeout: HeadTimeout,
+    /// The maximum number of attempts.
     pub(in crate::client) max_attempts: Option<u32>,
 }
 
-/// How long to wait for the head of an answer.
+/// How long to wait for the head of a response.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::client) enum Patience {
-    /// As the client is set.
+pub(in crate::client) enum HeadTimeout {
+    /// The client's time limit.
     #[default]
-    Usual,
-    /// For answers that begin when something happens, as a log that is followed does.
+    Default,
+    /// No limit, for responses that begin when an event happens, such as a log that is followed.
     Unbounded,
 }
 
 impl Client {
-    /// Sends a request, again where that is safe, and returns the last answer.
+    /// Sends a request, with retries where they are safe, and returns the last response.
     pub(in crate::client) async fn exchange(
         &self,
         request: http::Request<Vec<u8>>,
@@ -65,12 +65,12 @@ impl Client {
                 self.throttled(verb, &parts.method).await;
             }
             let authorization = self.inner.auth.authorization().await?;
-            let answer = self.answer_in_time(self.request(&parts, &body, authorization.as_ref()), options).await;
-            let code = answer.as_ref().ok().map(http::Response::status);
-            self.inner.metrics.answered(&parts.method, code);
-            let wait = match answer {
+            let result = self.response_in_time(self.request(&parts, &body, authorization.as_ref()), options).await;
+            let code = result.as_ref().ok().map(http::Response::status);
+            self.inner.metrics.responded(&parts.method, code);
+            let wait = match result {
                 Ok(response) => {
-                    self.inner.warnings.tell(response.headers());
+                    self.inner.warnings.report(response.headers());
                     if response.status() == StatusCode::UNAUTHORIZED
                         && !renewed
                         && self.inner.auth.rejected(authorization.as_ref())
@@ -78,7 +78,7 @@ impl Client {
                         renewed = true;
                         Duration::ZERO
                     } else {
-                        match retry::after_answer(verb, response.status(), response.headers()) {
+                        match retry::after_response(verb, response.status(), response.headers()) {
                             Some(wait) if attempt < max_attempts => wait,
                             _ => return Ok(decompressed(response)),
                         }
@@ -90,7 +90,7 @@ impl Client {
                 },
             };
             self.inner.metrics.retried(&parts.method, code);
-            tracing::debug!(attempt, ?wait, code = code.map(|code| code.as_u16()), "sending a request again");
+            tracing::debug!(attempt, ?wait, code = code.map(|code| code.as_u16()), "retrying request");
             tokio::time::sleep(wait).await;
         }
     }
@@ -128,19 +128,19 @@ impl Client {
         request
     }
 
-    /// Bounds the wait for the head of an answer; a server that accepts and says nothing must not hang a caller.
-    async fn answer_in_time(
+    /// Limits the wait for the head of a response, so that a server that never responds cannot hang a caller.
+    async fn response_in_time(
         &self,
         request: http::Request<Bytes>,
         options: SendOptions,
     ) -> Result<http::Response<Body>, Error> {
-        let limit = match options.patience {
-            Patience::Usual => self.timeout(),
-            Patience::Unbounded => return self.inner.transport.send(request).await,
+        let limit = match options.head_timeout {
+            HeadTimeout::Default => self.timeout(),
+            HeadTimeout::Unbounded => return self.inner.transport.send(request).await,
         };
         let uri = request.uri().clone();
         tokio::time::timeout(limit, self.inner.transport.send(request)).await.unwrap_or_else(|_| {
-            let what = format!("no answer to {} within {} s", uri.path(), limit.as_secs_f32());
+            let what = format!("no response to {} within {} s", uri.path(), limit.as_secs_f32());
             Err(Error::new(ErrorKind::Timeout, what))
         })
     }
@@ -151,7 +151,7 @@ impl Client {
         }
         format!("{}{uri}", self.inner.path_prefix)
             .parse()
-            .map_err(|error| Error::new(ErrorKind::Config, "the server's path prefix is malformed").with_source(error))
+            .map_err(|error| Error::new(ErrorKind::Config, "invalid path prefix of the server").with_source(error))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decompresses a body while it streams in, many gzip members included.
+//! Decompression of a body while it is streamed, with any number of gzip members.
 
 use std::{
     pin::Pin,
@@ -15,7 +15,7 @@ use crate::error::BoxError;
 pub(in crate::client) struct Gunzip {
     compressed: Body,
     decoder: Option<GzipDecoder>,
-    /// What one chunk decompressed to.
+    /// The decompressed bytes of one chunk.
     plain: Vec<u8>,
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use crate::client::{ClientBuilder, http::transport::Transport};
 
 impl ClientBuilder {
-    /// Puts a transport of yours around the one there is: to log, to measure, to add headers, to fail in tests.
+    /// Wraps the client's transport in another one: to log, to measure, to add headers, or to inject failures in tests.
     ///
-    /// The last one added is the outermost. A layer sees every attempt, those that repeat a request included, as it goes
-    /// out: with all headers, `Authorization` among them. The kind of request is in its extensions, as a
-    /// [`Verb`](klient_core::Verb).
+    /// The last layer added is the outermost. A layer sees every attempt, retries included, with all headers,
+    /// `Authorization` among them. The request's extensions contain its [`Verb`](klient_core::Verb).
     ///
     /// ```no_run
     /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -17,7 +16,7 @@ impl ClientBuilder {
     /// use bytes::Bytes;
     /// use klient::{Client, client::{config::Config, http::{SendFuture, Transport}}};
     ///
-    /// /// Counts answers that are no success.
+    /// /// Counts responses that are not successful.
     /// struct Failures {
     ///     inner: Arc<dyn Transport>,
     ///     count: Arc<AtomicU64>,
@@ -26,11 +25,11 @@ impl ClientBuilder {
     /// impl Transport for Failures {
     ///     fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
     ///         Box::pin(async move {
-    ///             let answer = self.inner.send(request).await;
-    ///             if !answer.as_ref().is_ok_and(|answer| answer.status().is_success()) {
+    ///             let response = self.inner.send(request).await;
+    ///             if !response.as_ref().is_ok_and(|response| response.status().is_success()) {
     ///                 self.count.fetch_add(1, Ordering::Relaxed);
     ///             }
-    ///             answer
+    ///             response
     ///         })
     ///     }
     /// }

@@ -1,7 +1,7 @@
-//! When a request is sent again.
+//! The conditions for retries.
 //!
-//! Never a write that the server may have done: only what it refused and asked to be sent later, what was never sent
-//! (the transport's business), and reads.
+//! A write that the server may have executed is never retried. Retried are requests that the server rejected with a
+//! delay, requests that were never sent (by the transport), and reads.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use klient_core::Verb;
 
 use crate::{Error, ErrorKind};
 
-/// How often one request is sent at the most.
+/// The maximum number of attempts of one request.
 pub(in crate::client) const MAX_ATTEMPTS: u32 = 10;
 
-/// How long to wait before sending a refused request again; `None` if it must not be.
-pub(in crate::client) fn after_answer(verb: Option<Verb>, code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-    // These are said before anything is done. Any other server error may come after, so that only reads go again.
-    let undone = matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+/// Returns the delay before a rejected request is retried, or `None` if it must not be.
+pub(in crate::client) fn after_response(verb: Option<Verb>, code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    // These codes mean that nothing was executed. Other server errors may come later, so only reads are retried.
+    let not_executed = matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let harmless = code.is_server_error() && is_read(verb);
-    if !(undone || harmless) {
+    if !(not_executed || harmless) {
         return None;
     }
     Some(delay(headers)?.min(MAX_WAIT))
 }
 
-/// How long the server asks to wait, if it says so in seconds.
+/// Returns the delay that the server requests in seconds, if any.
 pub(in crate::client) fn delay(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?))
 }
 
-/// How long to wait before sending a request again whose answer never came; `None` if it must not be.
+/// Returns the delay before a request without a response is retried, or `None` if it must not be.
 pub(in crate::client) fn after_error(verb: Option<Verb>, attempt: u32, error: &Error) -> Option<Duration> {
     let broke = error.kind() == ErrorKind::Transport;
     (is_read(verb) && broke && attempt < MAX_READ_ATTEMPTS).then(|| Duration::from_millis(100) * 2u32.pow(attempt))
@@ -40,7 +40,7 @@ fn is_read(verb: Option<Verb>) -> bool {
 }
 
 const MAX_READ_ATTEMPTS: u32 = 3;
-/// Longer than any server asks for in earnest.
+/// Longer than any realistic delay that a server requests.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -52,9 +52,9 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_long_as_the_server_asks() {
+    fn retry_waits_for_the_delay_of_the_server() {
         let waits =
-            |code: u16, value| after_answer(Some(Verb::Create), StatusCode::from_u16(code).unwrap(), &headers(value));
+            |code: u16, value| after_response(Some(Verb::Create), StatusCode::from_u16(code).unwrap(), &headers(value));
         assert_eq!(waits(429, Some("2")), Some(Duration::from_secs(2)));
         assert_eq!(waits(503, Some("1")), Some(Duration::from_secs(1)));
         assert_eq!(waits(429, Some("86400")), Some(MAX_WAIT));
@@ -65,16 +65,16 @@ mod tests {
     }
 
     #[test]
-    fn sends_a_write_again_only_if_nothing_was_done() {
+    fn write_is_retried_only_if_it_was_not_executed() {
         let timeout = StatusCode::GATEWAY_TIMEOUT;
-        assert_eq!(after_answer(Some(Verb::Create), timeout, &headers(Some("1"))), None);
-        assert_eq!(after_answer(None, timeout, &headers(Some("1"))), None);
-        assert_eq!(after_answer(Some(Verb::List), timeout, &headers(Some("1"))), Some(Duration::from_secs(1)));
+        assert_eq!(after_response(Some(Verb::Create), timeout, &headers(Some("1"))), None);
+        assert_eq!(after_response(None, timeout, &headers(Some("1"))), None);
+        assert_eq!(after_response(Some(Verb::List), timeout, &headers(Some("1"))), Some(Duration::from_secs(1)));
     }
 
     #[test]
-    fn sends_only_reads_again_when_no_answer_came() {
-        let broke = Error::new(ErrorKind::Transport, "the connection broke");
+    fn only_reads_are_retried_without_a_response() {
+        let broke = Error::new(ErrorKind::Transport, "connection broke");
         assert!(after_error(Some(Verb::Get), 1, &broke).is_some());
         assert!(after_error(Some(Verb::List), 1, &broke).is_some());
         for verb in [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection, Verb::Watch] {

@@ -1,14 +1,14 @@
-//! One failure, told to everybody who waited for the same thing.
+//! One failure, reported to every caller that waited for the same result.
 //!
-//! [`Error`] is not `Clone`, since what lies below it need not be. Each waiter gets one with the same kind, message and
-//! delay, above the same cause.
+//! [`Error`] is not `Clone`, because its source need not be. Each caller gets an error with the same kind, message and
+//! delay, and with the same source.
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::Error;
 
-/// An error that says what the shared one says.
-pub(in crate::client) fn told(shared: &Arc<Error>) -> Error {
+/// Returns a copy of a shared error.
+pub(in crate::client) fn copy_of(shared: &Arc<Error>) -> Error {
     let mut error = Error::new(shared.kind(), shared.to_string());
     if let Some(delay) = shared.retry_after() {
         error = error.with_retry_after(delay);
@@ -19,7 +19,7 @@ pub(in crate::client) fn told(shared: &Arc<Error>) -> Error {
     }
 }
 
-/// What lies below a shared error.
+/// The source of a shared error.
 struct Cause {
     of: Arc<Error>,
 }
@@ -50,18 +50,18 @@ mod tests {
     use crate::ErrorKind;
 
     #[test]
-    fn everyone_is_told_kind_message_delay_and_causes() {
+    fn copy_has_kind_message_delay_and_sources() {
         let below = Error::new(ErrorKind::Config, "no route").with_source(io::Error::other("unplugged"));
         let error = Error::new(ErrorKind::Transport, "cannot connect").with_source(below);
         let shared = Arc::new(error.with_retry_after(Duration::from_secs(3)));
         for _ in 0..2 {
-            let error = told(&shared);
+            let error = copy_of(&shared);
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Transport, "cannot connect"));
             assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
             let cause = error.source().unwrap();
             assert_eq!(cause.to_string(), "no route");
             assert_eq!(cause.source().unwrap().to_string(), "unplugged");
         }
-        assert!(told(&Arc::new(Error::new(ErrorKind::Auth, "no"))).source().is_none());
+        assert!(copy_of(&Arc::new(Error::new(ErrorKind::Auth, "no"))).source().is_none());
     }
 }

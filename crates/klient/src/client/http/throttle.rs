@@ -1,5 +1,5 @@
-//! A limit on how often this client asks, for those who want one. There is none otherwise: servers defend themselves
-//! with 429, which is honoured.
+//! An optional limit on the rate of requests. There is none by default: servers protect themselves with status 429,
+//! which the client honors.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use crate::{Error, ErrorKind};
 
-/// A bucket of tokens that fills at a steady rate: each request takes one.
+/// A token bucket that fills at a constant rate. Each request takes one token.
 ///
-/// Those who find it empty wait in the order in which they came.
+/// Requests that find the bucket empty wait in order of arrival.
 pub(in crate::client) struct Throttle {
     per_second: f64,
     burst: f64,
@@ -20,7 +20,7 @@ pub(in crate::client) struct Throttle {
 }
 
 struct State {
-    /// Below zero if requests wait already.
+    /// The number of tokens, negative if requests are waiting.
     tokens: f64,
     at: Instant,
 }
@@ -28,22 +28,23 @@ struct State {
 impl Throttle {
     pub(in crate::client) fn new(per_second: f64, burst: u32) -> Result<Self, Error> {
         if !(per_second.is_finite() && per_second > 0.0 && burst > 0) {
-            let what = format!("a rate limit of {per_second} per second with bursts of {burst} lets nothing through");
+            let what =
+                format!("invalid rate limit of {per_second} per second with bursts of {burst}: it allows no requests");
             return Err(Error::new(ErrorKind::Config, what));
         }
         let burst = f64::from(burst);
         Ok(Self { per_second, burst, state: Mutex::new(State { tokens: burst, at: Instant::now() }) })
     }
 
-    /// Waits for a token; returns how long that took.
+    /// Waits for a token and returns how long that took.
     ///
     /// # Cancel safety
     ///
-    /// A token that is not used because the future is dropped is given back.
+    /// A token that is not used because the future is dropped is returned to the bucket.
     pub(in crate::client) async fn take(&self) -> Duration {
         let wait = self.reserve();
         if !wait.is_zero() {
-            let unused = GiveBack { throttle: self };
+            let unused = ReturnToken { throttle: self };
             tokio::time::sleep(wait).await;
             std::mem::forget(unused);
         }
@@ -60,12 +61,12 @@ impl Throttle {
     }
 }
 
-/// Returns a token when it is dropped.
-struct GiveBack<'a> {
+/// A guard that returns a token when it is dropped.
+struct ReturnToken<'a> {
     throttle: &'a Throttle,
 }
 
-impl Drop for GiveBack<'_> {
+impl Drop for ReturnToken<'_> {
     fn drop(&mut self) {
         self.throttle.state.lock().unwrap_or_else(PoisonError::into_inner).tokens += 1.0;
     }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn lets_a_burst_through_and_then_one_at_a_time() {
+    async fn throttle_allows_a_burst_and_then_a_constant_rate() {
         let throttle = Throttle::new(10.0, 3).unwrap();
         let start = Instant::now();
         for _ in 0..3 {
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_that_is_given_up_costs_nobody() {
+    async fn canceled_wait_returns_its_token() {
         let throttle = Throttle::new(1.0, 1).unwrap();
         throttle.take().await;
         for _ in 0..5 {
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_limits_that_let_nothing_through() {
+    fn limit_that_allows_no_requests_is_rejected() {
         for (per_second, burst) in [(0.0, 1), (-1.0, 1), (f64::NAN, 1), (f64::INFINITY, 1), (1.0, 0)] {
             assert!(Throttle::new(per_second, burst).is_err(), "{per_second} {burst}");
         }

@@ -1,7 +1,7 @@
-//! How requests reach the server. Step 1 of an object's way: body frames of a list or watch response.
+//! The transport of requests to the server. Step 1 of an object's path: body frames of a list or watch response.
 //!
-//! The trait is the hook to replace or wrap the transport; [`HttpTransport`] is the real one.
-//! `transport/` is the only place that names hyper and rustls.
+//! Implement the trait to replace or wrap the transport; [`HttpTransport`] is the default.
+//! `transport/` is the only place that uses hyper and rustls.
 
 mod connect;
 mod connection;
@@ -33,11 +33,11 @@ use crate::{Error, ErrorKind};
 /// A future that a [`Transport`] returns.
 pub type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Error>> + Send + 'a>>;
 
-/// Sends requests and returns answers. Implement it to replace the transport, or to wrap one.
+/// A transport of requests. Implement it to replace the default transport, or to wrap one.
 ///
-/// The URI of a request is path and query; scheme and host are the transport's to know.
+/// The URI of a request has only path and query; the transport knows scheme and host.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends one request. The answer's body streams in afterwards.
+    /// Sends one request. The response's body is streamed afterwards.
     fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_>;
 }
 
@@ -47,38 +47,37 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
     }
 }
 
-/// Where and how to connect. `Debug` does not show the user and the password of a proxy.
+/// The connection settings. `Debug` does not show the user and the password of a proxy.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpSettings {
-    /// Scheme, host and port of the server; what is after them is ignored here.
+    /// The scheme, host and port of the server; the rest of the URI is ignored.
     pub server: http::Uri,
-    /// For `https` servers.
+    /// The TLS settings for `https` servers.
     pub tls: Tls,
-    /// A client certificate that is had at run time; it goes before the one in `tls`.
+    /// A client certificate that is set at run time and takes precedence over the one in `tls`.
     pub identity: Option<IdentitySlot>,
-    /// The proxy on the way: an `http`, `https`, `socks5` or `socks5h` URL. The environment is not looked at here.
+    /// The proxy: an `http`, `https`, `socks5` or `socks5h` URL. The environment is ignored here.
     pub proxy: Option<http::Uri>,
-    /// Speaks HTTP/1.1, even where the server has HTTP/2. Then each request, and each watch, has a connection of its own.
+    /// Whether to use HTTP/1.1 only. Each request, and each watch, then has its own connection.
     #[doc(alias = "DISABLE_HTTP2")]
     pub http1_only: bool,
-    /// How long a connection may take to be made, without its TLS handshake; with a proxy, also how long that may take to
-    /// open its tunnel.
+    /// The time limit for opening a connection, without its TLS handshake; with a proxy, also the limit for its tunnel.
     pub connect_timeout: Duration,
-    /// How long a TLS handshake may take.
+    /// The time limit of a TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long a connection may be silent before it is checked with a ping.
+    /// How long a connection may be idle before it is checked with a ping.
     pub ping_interval: Duration,
-    /// How long the answer to a ping may take before the connection counts as dead.
+    /// How long the response to a ping may take before the connection is considered dead.
     pub ping_timeout: Duration,
-    /// How old a connection may be before new requests go elsewhere, so that load spreads over servers again.
+    /// The maximum age of a connection for new requests, so that load is distributed over servers again.
     pub max_connection_age: Duration,
-    /// How long certificates and keys in files count as unchanged.
+    /// How long certificate and key files are considered unchanged.
     pub file_check: Duration,
 }
 
 impl HttpSettings {
-    /// The usual settings for a server.
+    /// Returns the default settings for a server.
     pub fn new(server: http::Uri) -> Self {
         Self {
             server,
@@ -88,7 +87,7 @@ impl HttpSettings {
             http1_only: false,
             connect_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
-            // Together under the 45 seconds within which a half-open peer is noticed.
+            // The sum is below the 45 seconds within which a half-open connection must be detected.
             ping_interval: Duration::from_secs(25),
             ping_timeout: Duration::from_secs(15),
             max_connection_age: Duration::from_secs(30 * 60),
@@ -115,21 +114,21 @@ impl fmt::Debug for HttpSettings {
     }
 }
 
-/// The real transport: HTTP/2 where the server speaks it, HTTP/1.1 otherwise, over TLS or plain TCP.
+/// The default transport: HTTP/2 if the server supports it, HTTP/1.1 otherwise, over TLS or plain TCP.
 ///
-/// Watches have connections of their own, so that they never starve requests. Connections live as long as the
-/// transport or the last body read from them.
+/// Watches have their own connections, so that they never block requests. A connection lives as long as the transport
+/// or the last body read from it.
 pub struct HttpTransport {
     requests: Lane,
     watches: Lane,
 }
 
 impl HttpTransport {
-    /// A transport that connects on demand.
+    /// Creates a transport that connects on demand.
     ///
     /// # Errors
     ///
-    /// If the server's address or the TLS settings make no sense.
+    /// Returns an error if the server's address or the TLS settings are invalid.
     pub fn new(settings: HttpSettings) -> Result<Self, Error> {
         let connector = Arc::new(Connector::new(settings)?);
         Ok(Self {
@@ -158,7 +157,7 @@ impl fmt::Debug for HttpTransport {
     }
 }
 
-/// An error about a connection, with what caused it.
+/// Returns an error about a connection, with its cause.
 fn broken(message: String, source: impl Into<crate::error::BoxError>) -> Error {
     Error::new(ErrorKind::Transport, message).with_source(source)
 }

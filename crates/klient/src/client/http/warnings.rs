@@ -1,7 +1,7 @@
-//! What a server warns about: deprecated kinds, unknown fields and the like.
+//! The server's warnings: deprecated kinds, unknown fields and the like.
 //!
-//! A warning is told once, however often it comes: a loop that writes a deprecated object each second would otherwise
-//! fill the log.
+//! A repeated warning is reported once. Otherwise, a loop that writes a deprecated object every second would fill the
+//! log.
 
 use std::{
     collections::HashSet,
@@ -14,19 +14,19 @@ use http::{HeaderMap, header::WARNING};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Warning {
-    /// 299 in all that Kubernetes sends.
+    /// The code, which is 299 in all warnings of Kubernetes.
     pub code: u16,
-    /// Who warns; `-` if unknown.
+    /// The agent that added the warning; `-` if unknown.
     pub agent: String,
-    /// What it is about.
+    /// The text.
     pub text: String,
 }
 
-/// Takes the warnings of a server.
+/// A handler of the server's warnings.
 ///
-/// Any function of a [`Warning`] is one.
+/// Any function that takes a [`Warning`] implements it.
 pub trait WarningHandler: Send + Sync + 'static {
-    /// Takes one warning. Called from the task that sent the request: should not take long.
+    /// Handles one warning. It is called by the task that sent the request and should return quickly.
     fn warn(&self, warning: &Warning);
 }
 
@@ -36,39 +36,39 @@ impl<F: Fn(&Warning) + Send + Sync + 'static> WarningHandler for F {
     }
 }
 
-/// Logs warnings: what clients do that are told nothing else.
+/// A handler that logs warnings. It is the default.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LogWarnings;
 
 impl WarningHandler for LogWarnings {
     fn warn(&self, warning: &Warning) {
-        tracing::warn!(code = warning.code, agent = warning.agent, "the server warns: {}", warning.text);
+        tracing::warn!(code = warning.code, agent = warning.agent, text = warning.text, "server sent warning");
     }
 }
 
-/// Gives each warning to a handler once.
+/// A filter that passes each warning to a handler once.
 pub(in crate::client) struct Warnings {
     handler: Box<dyn WarningHandler>,
-    told: Mutex<HashSet<Warning>>,
+    reported: Mutex<HashSet<Warning>>,
 }
 
 impl Warnings {
     pub(in crate::client) fn new(handler: impl WarningHandler) -> Self {
-        Self { handler: Box::new(handler), told: Mutex::default() }
+        Self { handler: Box::new(handler), reported: Mutex::default() }
     }
 
-    /// Tells what the headers of an answer warn about.
-    pub(in crate::client) fn tell(&self, headers: &HeaderMap) {
+    /// Handles the warnings in the headers of a response.
+    pub(in crate::client) fn report(&self, headers: &HeaderMap) {
         for value in headers.get_all(WARNING) {
             for warning in parse(value.as_bytes()) {
                 let fresh = {
-                    let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-                    if told.len() >= MAX_TOLD {
-                        // Texts that name objects could fill the memory; to tell some again is the lesser evil.
-                        told.clear();
+                    let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+                    if reported.len() >= MAX_REPORTED {
+                        // Texts with object names could use unlimited memory; repeating some warnings is acceptable.
+                        reported.clear();
                     }
-                    told.insert(warning.clone())
+                    reported.insert(warning.clone())
                 };
                 if fresh {
                     self.handler.warn(&warning);
@@ -78,7 +78,7 @@ impl Warnings {
     }
 }
 
-/// The warnings of one header: `299 - "text"`, with or without a date, one after another. Ends at what is none.
+/// Parses the warnings of one header, `299 - "text"` with an optional date. Stops at the first invalid one.
 fn parse(value: &[u8]) -> Vec<Warning> {
     let text = String::from_utf8_lossy(value);
     let mut rest = text.trim_start();
@@ -95,12 +95,12 @@ fn parse_one(text: &str) -> Option<(Warning, &str)> {
     let code = code.parse().ok().filter(|_| code.len() == 3)?;
     let (agent, rest) = rest.split_once(' ')?;
     let (text, rest) = quoted(rest)?;
-    // The date, which says nothing that the answer's own does not.
+    // The date is skipped.
     let rest = quoted(rest.trim_start()).map_or(rest, |(_, after)| after);
     Some((Warning { code, agent: agent.to_owned(), text }, rest))
 }
 
-/// A text in quotes at the start, with its backslashes resolved and without control characters; and what is after it.
+/// Splits off a quoted string, with its backslashes resolved and without control characters.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut chars = text.strip_prefix('"')?.char_indices();
     let mut out = String::new();
@@ -115,8 +115,8 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// More than a healthy server ever has.
-const MAX_TOLD: usize = 1024;
+/// More than a server sends in practice.
+const MAX_REPORTED: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_all_warnings_of_a_header() {
+    fn all_warnings_of_a_header_are_parsed() {
         assert_eq!(texts(r#"299 - "v1 ComponentStatus is deprecated""#), ["v1 ComponentStatus is deprecated"]);
         assert_eq!(texts(r#"299 - "a \"b\" \\ c", 299 host:80 "d""#), [r#"a "b" \ c"#, "d"]);
         assert_eq!(texts(r#"299 - "dated" "Wed, 21 Oct 2026 07:28:00 GMT", 299 - "next""#), ["dated", "next"]);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_it_can_of_a_malformed_header() {
+    fn valid_part_of_a_malformed_header_is_parsed() {
         for header in ["", "299", "299 -", "299 - text", r#"299 - "open"#, r#"29 - "x""#, r#"2999 - "x""#, "\u{fffd}"] {
             assert!(parse(header.as_bytes()).is_empty(), "{header:?}");
         }
@@ -147,26 +147,26 @@ mod tests {
     }
 
     #[test]
-    fn tells_each_warning_once() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&told);
+    fn repeated_warning_is_reported_once() {
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&reported);
         let warnings = Warnings::new(move |warning: &Warning| seen.lock().unwrap().push(warning.text.clone()));
         let mut headers = HeaderMap::new();
         headers.append(WARNING, r#"299 - "one", 299 - "two""#.parse().unwrap());
         headers.append(WARNING, r#"299 - "three""#.parse().unwrap());
-        warnings.tell(&headers);
-        warnings.tell(&headers);
-        assert_eq!(*told.lock().unwrap(), ["one", "two", "three"]);
+        warnings.report(&headers);
+        warnings.report(&headers);
+        assert_eq!(*reported.lock().unwrap(), ["one", "two", "three"]);
     }
 
     #[test]
-    fn remembers_no_more_than_a_bounded_number() {
+    fn number_of_stored_warnings_is_bounded() {
         let warnings = Warnings::new(|_: &Warning| ());
-        for number in 0..3 * MAX_TOLD {
+        for number in 0..3 * MAX_REPORTED {
             let mut headers = HeaderMap::new();
             headers.append(WARNING, format!("299 - \"{number}\"").parse().unwrap());
-            warnings.tell(&headers);
+            warnings.report(&headers);
         }
-        assert!(warnings.told.lock().unwrap().len() <= MAX_TOLD);
+        assert!(warnings.reported.lock().unwrap().len() <= MAX_REPORTED);
     }
 }

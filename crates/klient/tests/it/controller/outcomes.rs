@@ -86,10 +86,10 @@ async fn controller_requeues_after_the_given_time() {
 async fn requeued_is_not_a_reason_before_its_time() {
     let world = World::start().await;
     world.create("a").await;
-    let later = Outcome::requeue_after(Duration::from_secs(300));
+    let later = Outcome::RequeueAfter(Duration::from_secs(300));
     let mut running = Running::start(builder(&world), move |request| {
         // The second reconcile asks for nothing: the first one's request still stands.
-        let outcome = if request.reasons().has(ReasonKind::Initial) { later } else { Outcome::done() };
+        let outcome = if request.reasons().has(ReasonKind::Initial) { later } else { Outcome::Done };
         async move { Ok(outcome) }
     });
     running.call().await;
@@ -161,7 +161,7 @@ async fn reconcile_with_passes_the_context() {
     let controller = builder(&world).reconcile_with(Arc::clone(&calls), async |request, calls| {
         calls.fetch_add(1, Ordering::SeqCst);
         assert_eq!(request.name(), "a");
-        Ok::<_, klient::Error>(Outcome::done())
+        Ok::<_, klient::Error>(Outcome::Done)
     });
     assert_eq!(controller.reconcile_once(key("a")).await.unwrap(), Outcome::Done);
     assert_eq!(calls.load(Ordering::SeqCst), 1);
@@ -178,7 +178,7 @@ async fn reconcile_once_returns_outcome_or_error() {
         assert!(request.object()?.is_some(), "the cache is complete");
         assert_eq!(request.reasons().to_string(), "requested");
         match request.name() {
-            "good" => Ok(Outcome::requeue_after(Duration::from_secs(5))),
+            "good" => Ok(Outcome::RequeueAfter(Duration::from_secs(5))),
             "bad" => Err("broken".into()),
             "worse" => panic!("on purpose"),
             _ => std::future::pending().await,

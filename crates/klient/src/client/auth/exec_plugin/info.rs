@@ -1,4 +1,4 @@
-//! What a program is told, in the variable `KUBERNETES_EXEC_INFO`.
+//! The request to a program, in the variable `KUBERNETES_EXEC_INFO`.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     client::config::{Config, EmbeddedData, ExecPlugin, Proxy, Trust},
 };
 
-/// The request, as JSON.
+/// Returns the request as JSON.
 pub(super) fn exec_info(plugin: &ExecPlugin, cluster: Option<&Value>, interactive: bool) -> String {
     let mut spec = Map::new();
     spec.insert("interactive".to_owned(), interactive.into());
@@ -17,7 +17,7 @@ pub(super) fn exec_info(plugin: &ExecPlugin, cluster: Option<&Value>, interactiv
     json!({"kind": "ExecCredential", "apiVersion": plugin.api_version.as_str(), "spec": spec}).to_string()
 }
 
-/// The cluster, for programs that ask for it. Files become data: the program may run elsewhere.
+/// Returns the cluster information. Files are inlined, because the program may run elsewhere.
 pub(super) fn cluster(plugin: &ExecPlugin, config: &Config) -> Result<Value, Error> {
     let mut cluster = Map::new();
     let mut put = |field: &str, value: Value| drop(cluster.insert(field.to_owned(), value));
@@ -33,7 +33,7 @@ pub(super) fn cluster(plugin: &ExecPlugin, config: &Config) -> Result<Value, Err
         }
     }
     if let Proxy::Via(proxy) = &config.proxy {
-        // `Uri` writes a path that was not given.
+        // `Uri` adds a path that the configuration does not have.
         put("proxy-url", proxy.to_string().trim_end_matches('/').into());
     }
     if config.disable_compression {

@@ -1,4 +1,4 @@
-//! One run of a program: start, read, wait, within limits.
+//! One run of a program, with limits on its time and its output.
 
 use std::{io, process::Stdio, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::{
 use super::failed;
 use crate::{Error, client::config::ExecPlugin};
 
-/// What the program writes to standard output.
+/// Runs the program and returns its standard output.
 pub(super) async fn run(plugin: &ExecPlugin, info: &str, interactive: bool) -> Result<Vec<u8>, Error> {
     let mut command = Command::new(&plugin.command);
     command
@@ -19,27 +19,27 @@ pub(super) async fn run(plugin: &ExecPlugin, info: &str, interactive: bool) -> R
         .env(EXEC_INFO, info)
         .stdin(if interactive { Stdio::inherit() } else { Stdio::null() })
         .stdout(Stdio::piped())
-        // What it has to say is for people, who expect it where kubectl shows it.
+        // The user sees the program's messages, as with kubectl.
         .stderr(Stdio::inherit())
-        // The runtime reaps it then, so that no zombie stays.
+        // The runtime reaps the process, so that no zombie remains.
         .kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| not_started(plugin, error))?;
     if interactive {
-        // People take their time.
+        // A login by a user may take any time.
         return finish(plugin, &mut child).await;
     }
     match tokio::time::timeout(plugin.timeout, finish(plugin, &mut child)).await {
         Ok(finished) => finished,
         Err(_) => {
             stop(&mut child).await;
-            let why = format!("did not answer within {:?}, and was stopped", plugin.timeout);
+            let why = format!("did not finish within {:?} and was stopped", plugin.timeout);
             Err(failed(plugin, &why))
         }
     }
 }
 
 async fn finish(plugin: &ExecPlugin, child: &mut Child) -> Result<Vec<u8>, Error> {
-    let broke = |error| failed(plugin, "cannot be talked to").with_source(error);
+    let broke = |error| failed(plugin, "cannot be read from or waited for").with_source(error);
     let mut output = Vec::new();
     let stdout = child.stdout.take();
     let ended = {
@@ -47,8 +47,8 @@ async fn finish(plugin: &ExecPlugin, child: &mut Child) -> Result<Vec<u8>, Error
         tokio::select! {
             read = &mut reading => read.map(|()| None),
             status = child.wait() => {
-                // A program of its own that it leaves behind may keep the pipe open; its answer is complete all the same.
-                let _ = tokio::time::timeout(LAST_WORDS, reading).await;
+                // A child process may keep the pipe open after the program has exited. The response is complete anyway.
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
                 status.map(Some)
             }
         }
@@ -56,7 +56,7 @@ async fn finish(plugin: &ExecPlugin, child: &mut Child) -> Result<Vec<u8>, Error
     let ended = ended.map_err(broke)?;
     if output.len() > MAX_OUTPUT {
         stop(child).await;
-        return Err(failed(plugin, &format!("wrote more than {MAX_OUTPUT} bytes, and was stopped")));
+        return Err(failed(plugin, &format!("wrote more than {MAX_OUTPUT} bytes and was stopped")));
     }
     let status = match ended {
         Some(status) => status,
@@ -64,12 +64,12 @@ async fn finish(plugin: &ExecPlugin, child: &mut Child) -> Result<Vec<u8>, Error
     };
     match status.success() {
         true => Ok(output),
-        // "exit status: 1" or "signal: 9 (SIGKILL)"
+        // `status` is "exit status: 1" or "signal: 9 (SIGKILL)".
         false => Err(failed(plugin, &format!("failed: {status}"))),
     }
 }
 
-/// Reads to the end, or a little beyond the limit. Whatever was read is in `output`, also if this is given up.
+/// Reads to the end, or slightly beyond the limit. `output` has the data that was read even if this future is dropped.
 async fn read(stdout: Option<ChildStdout>, output: &mut Vec<u8>) -> io::Result<()> {
     let Some(mut stdout) = stdout else { return Ok(()) };
     while output.len() <= MAX_OUTPUT && stdout.read_buf(output).await? > 0 {}
@@ -77,9 +77,9 @@ async fn read(stdout: Option<ChildStdout>, output: &mut Vec<u8>) -> io::Result<(
 }
 
 async fn stop(child: &mut Child) {
-    // It may have ended by itself by now.
+    // The program may have exited by itself meanwhile.
     if let Err(error) = child.kill().await {
-        tracing::debug!(%error, "a credential plugin could not be stopped");
+        tracing::debug!(%error, "cannot stop credential plugin");
     }
 }
 
@@ -92,7 +92,7 @@ fn not_started(plugin: &ExecPlugin, error: io::Error) -> Error {
 }
 
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
-/// Certificates take some kilobytes.
+/// Certificates take a few kilobytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// How long what a program wrote before its end may take to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long to wait for output that was written before the program exited.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);

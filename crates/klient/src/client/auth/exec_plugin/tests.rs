@@ -1,4 +1,4 @@
-//! Terminals and what a program is told.
+//! Terminals, and the request to a program.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn issuer(mode: InteractiveMode, has_terminal: fn() -> bool) -> ExecIssuer {
 }
 
 #[test]
-fn standard_input_is_given_if_wanted_and_a_terminal() {
+fn plugin_gets_standard_input_only_if_it_is_a_terminal() {
     for (mode, with, without) in [
         (InteractiveMode::Never, Some(false), Some(false)),
         (InteractiveMode::IfAvailable, Some(true), Some(false)),
@@ -22,11 +22,11 @@ fn standard_input_is_given_if_wanted_and_a_terminal() {
     }
     let error = issuer(InteractiveMode::Always, || false).is_interactive().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
-    assert!(error.to_string().contains("credential plugin plugin is not run, as it needs a terminal"), "{error}");
+    assert!(error.to_string().contains("credential plugin plugin requires a terminal"), "{error}");
 }
 
 #[test]
-fn a_program_that_asks_is_told_about_the_cluster() {
+fn plugin_receives_cluster_info_if_configured() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
     std::fs::write(&file, "pem").unwrap();

@@ -1,4 +1,4 @@
-//! Plain requests to the issuer's web server, over the client's own transport.
+//! Plain requests to the issuer's web server, over the client's transport.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// How to reach web servers.
+/// The settings for connections to web servers.
 pub(super) struct Web {
     tls: Tls,
     proxy: Proxy,
@@ -24,19 +24,19 @@ impl Web {
         Self { tls, proxy }
     }
 
-    /// Sends a request to where its URI says, and reads the whole answer.
+    /// Sends a request to its URI and reads the whole response.
     pub(super) async fn exchange(&self, request: Request<Bytes>) -> Result<(StatusCode, Bytes), Error> {
         let url = request.uri().clone();
         let transport = self.transport(&url)?;
         let exchange = async {
-            let answer = transport.send(request).await?;
-            let status = answer.status();
-            Ok((status, answer.into_body().collect(MAX_ANSWER).await?))
+            let response = transport.send(request).await?;
+            let status = response.status();
+            Ok((status, response.into_body().collect(MAX_RESPONSE).await?))
         };
         match tokio::time::timeout(TIME_LIMIT, exchange).await {
-            Ok(answered) => answered.map_err(|error: Error| unreachable(&url, error)),
+            Ok(result) => result.map_err(|error: Error| unreachable(&url, error)),
             Err(_) => {
-                let what = format!("{} did not answer within {TIME_LIMIT:?}", place(&url));
+                let what = format!("no response from {} within {TIME_LIMIT:?}", redacted(&url));
                 Err(Error::new(ErrorKind::Auth, what))
             }
         }
@@ -50,15 +50,15 @@ impl Web {
     }
 }
 
-/// A URL without what may be secret in it.
-pub(super) fn place(url: &Uri) -> String {
+/// Returns a URL without the parts that may be secret.
+pub(super) fn redacted(url: &Uri) -> String {
     let port = url.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}{}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default(), url.path())
 }
 
 fn unreachable(url: &Uri, error: Error) -> Error {
-    Error::new(ErrorKind::Auth, format!("no answer from {}", place(url))).with_source(error)
+    Error::new(ErrorKind::Auth, format!("no response from {}", redacted(url))).with_source(error)
 }
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-const MAX_ANSWER: usize = 1 << 20;
+const MAX_RESPONSE: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Issuing once for many, renewing in time, and rejections.
+//! Issuing once for many requests, renewal before expiry, and rejections.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -9,12 +9,12 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-/// Gives numbered tokens, each when there is a permit; or fails.
+/// An issuer of numbered tokens, one per permit, that can be set to fail.
 struct Numbered {
     issued: Arc<AtomicUsize>,
     permits: Arc<Semaphore>,
     lifetime: Option<Duration>,
-    /// How many runs give something new; later ones give the same again.
+    /// The number of runs that return a new token. Later runs return the last one again.
     different: usize,
     fails_from: usize,
 }
@@ -56,7 +56,7 @@ async fn token(auth: &RenewedAuth) -> HeaderValue {
 }
 
 #[tokio::test]
-async fn a_hundred_requests_at_once_ask_once() {
+async fn concurrent_requests_call_the_issuer_once() {
     let issuer = Numbered { permits: Arc::new(Semaphore::new(0)), ..Numbered::new() };
     let permits = Arc::clone(&issuer.permits);
     let (auth, issued) = issuer.auth();
@@ -75,7 +75,7 @@ async fn a_hundred_requests_at_once_ask_once() {
 }
 
 #[tokio::test]
-async fn a_hundred_requests_at_once_are_told_of_one_failure() {
+async fn concurrent_requests_share_one_failure() {
     let issuer = Numbered { permits: Arc::new(Semaphore::new(0)), fails_from: 0, ..Numbered::new() };
     let permits = Arc::clone(&issuer.permits);
     let (auth, issued) = issuer.auth();
@@ -85,7 +85,7 @@ async fn a_hundred_requests_at_once_are_told_of_one_failure() {
             tokio::spawn(async move { auth.authorization().await.unwrap_err().to_string() })
         })
         .collect();
-    // All of them wait before the run may end.
+    // All requests wait before the run may end.
     tokio::task::yield_now().await;
     permits.add_permits(1);
     for waiting in waiting {
@@ -95,7 +95,7 @@ async fn a_hundred_requests_at_once_are_told_of_one_failure() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_takes_nothing_from_the_others() {
+async fn canceled_caller_does_not_affect_the_others() {
     let issuer = Numbered { permits: Arc::new(Semaphore::new(0)), ..Numbered::new() };
     let permits = Arc::clone(&issuer.permits);
     let (auth, issued) = issuer.auth();
@@ -113,7 +113,7 @@ async fn a_caller_that_goes_away_takes_nothing_from_the_others() {
 }
 
 #[tokio::test]
-async fn dropping_the_source_ends_its_run() {
+async fn dropping_the_source_cancels_its_run() {
     let issuer = Numbered { permits: Arc::new(Semaphore::new(0)), ..Numbered::new() };
     let permits = Arc::downgrade(&issuer.permits);
     let (auth, _) = issuer.auth();
@@ -122,14 +122,14 @@ async fn dropping_the_source_ends_its_run() {
     });
     assert!(waiting.await);
     drop(auth);
-    // The issuer goes with the task.
+    // The task owns the issuer.
     while permits.upgrade().is_some() {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_credential_is_renewed_and_a_good_one_is_not() {
+async fn credential_is_renewed_only_after_it_expired() {
     for (lifetime, runs) in [(None, 1), (Some(Duration::ZERO), 3), (Some(Duration::from_secs(3600)), 1)] {
         let (auth, issued) = Numbered { lifetime, ..Numbered::new() }.auth();
         for _ in 0..3 {
@@ -140,7 +140,7 @@ async fn an_expired_credential_is_renewed_and_a_good_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_credential_about_to_expire_is_renewed_but_not_by_every_request() {
+async fn expiring_credential_is_renewed_once_not_per_request() {
     let (auth, issued) = Numbered { lifetime: Some(LEEWAY - Duration::from_secs(1)), ..Numbered::new() }.auth();
     for _ in 0..5 {
         assert_eq!(token(&auth).await, "Bearer 0");
@@ -153,7 +153,7 @@ async fn a_credential_about_to_expire_is_renewed_but_not_by_every_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_that_fails_leaves_what_is_still_good() {
+async fn failed_renewal_keeps_a_credential_that_is_still_valid() {
     let (auth, issued) =
         Numbered { lifetime: Some(LEEWAY - Duration::from_secs(1)), fails_from: 1, ..Numbered::new() }.auth();
     token(&auth).await;
@@ -162,11 +162,15 @@ async fn a_renewal_that_fails_leaves_what_is_still_good() {
     assert_eq!(issued.load(Ordering::SeqCst), 2);
     let used = token(&auth).await;
     assert!(auth.rejected(Some(&used)));
-    assert_eq!(auth.authorization().await.unwrap_err().to_string(), "run 2 failed", "a rejected one is not good");
+    assert_eq!(
+        auth.authorization().await.unwrap_err().to_string(),
+        "run 2 failed",
+        "a rejected credential is not used"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_credential_is_renewed_once() {
+async fn rejected_credential_is_renewed_once() {
     let (auth, issued) = Numbered::new().auth();
     let used = token(&auth).await;
     for _ in 0..10 {
@@ -174,13 +178,13 @@ async fn a_rejected_credential_is_renewed_once() {
     }
     for _ in 0..10 {
         assert_eq!(token(&auth).await, "Bearer 1");
-        assert!(auth.rejected(Some(&used)), "there is another one by now");
+        assert!(auth.rejected(Some(&used)), "a newer credential exists");
     }
     assert_eq!(issued.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_issuer_that_gives_the_same_again_is_left_alone_for_a_while() {
+async fn issuer_is_not_called_again_soon_after_the_same_credential() {
     let (auth, issued) = Numbered { different: 0, ..Numbered::new() }.auth();
     let used = token(&auth).await;
     assert!(auth.rejected(Some(&used)));
@@ -197,7 +201,7 @@ async fn an_issuer_that_gives_the_same_again_is_left_alone_for_a_while() {
 }
 
 #[test]
-fn a_run_that_died_with_its_runtime_is_started_again() {
+fn run_is_restarted_after_its_runtime_was_dropped() {
     let issuer = Numbered { permits: Arc::new(Semaphore::new(0)), ..Numbered::new() };
     let permits = Arc::clone(&issuer.permits);
     let (auth, _) = issuer.auth();

@@ -1,4 +1,4 @@
-//! In a pod, and in what is not quite one.
+//! Configuration from a pod's service account, complete and incomplete.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn config_in(root: &Path, variables: &[(&str, &str)]) -> Result<Config, Error> {
 }
 
 #[test]
-fn takes_server_token_and_authority_from_the_pod() {
+fn config_has_server_token_and_authority_of_the_pod() {
     let root = account(&[("token", "pod-token\n"), ("ca.crt", CERTIFICATE), ("namespace", "web\n")]);
     let config = config_in(root.path(), &VARIABLES).unwrap();
     assert_eq!(config.server, "https://10.0.0.1:443/");
@@ -34,7 +34,7 @@ fn takes_server_token_and_authority_from_the_pod() {
 }
 
 #[test]
-fn puts_ipv6_addresses_in_brackets() {
+fn server_address_has_brackets_around_ipv6() {
     let root = account(&[("token", "t")]);
     for host in ["fd00::1", "[fd00::1]"] {
         let config = config_in(root.path(), &[(HOST, host), (PORT, "6443")]).unwrap();
@@ -43,22 +43,22 @@ fn puts_ipv6_addresses_in_brackets() {
 }
 
 #[test]
-fn trusts_the_system_where_no_authority_is_mounted() {
+fn system_is_trusted_if_no_authority_is_mounted() {
     let root = account(&[("token", "t")]);
     assert_eq!(config_in(root.path(), &VARIABLES).unwrap().tls, Tls::default());
 }
 
 #[test]
-fn says_what_is_missing() {
+fn error_names_the_missing_part() {
     let empty = account(&[]);
     let blank = account(&[("token", " \n")]);
     let bad = account(&[("token", "t"), ("ca.crt", "nothing")]);
     for (root, variables, expected) in [
         (&empty, &[][..], "not in a cluster: KUBERNETES_SERVICE_HOST is not set"),
         (&empty, &VARIABLES[..1], "not in a cluster: KUBERNETES_SERVICE_PORT is not set"),
-        (&empty, &VARIABLES[..], "serviceaccount/token cannot be read"),
+        (&empty, &VARIABLES[..], "cannot read service account token"),
         (&blank, &VARIABLES[..], "serviceaccount/token is empty"),
-        (&bad, &VARIABLES[..], "serviceaccount/ca.crt holds no certificate in PEM"),
+        (&bad, &VARIABLES[..], "serviceaccount/ca.crt contains no PEM certificate"),
     ] {
         let error = config_in(root.path(), variables).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
@@ -67,7 +67,7 @@ fn says_what_is_missing() {
 }
 
 #[test]
-fn is_possible_only_with_variables_and_a_token() {
+fn in_cluster_requires_variables_and_a_token() {
     let (empty, full) = (account(&[]), account(&[("token", "t")]));
     for (root, variables, possible) in
         [(&empty, &VARIABLES[..], false), (&full, &VARIABLES[..1], false), (&full, &VARIABLES[..], true)]
@@ -77,7 +77,7 @@ fn is_possible_only_with_variables_and_a_token() {
 }
 
 #[test]
-fn takes_the_namespace_from_the_variable_first() {
+fn namespace_variable_takes_precedence() {
     let (empty, full) = (account(&[]), account(&[("namespace", "web")]));
     let variable = [("POD_NAMESPACE", "pod")];
     for (root, variables, expected) in
@@ -88,7 +88,7 @@ fn takes_the_namespace_from_the_variable_first() {
 }
 
 #[test]
-fn lets_server_token_and_authority_be_overridden() {
+fn overrides_replace_server_token_and_authority() {
     let root = account(&[("token", "t"), ("ca.crt", CERTIFICATE)]);
     let authority = root.path().join("other.crt");
     fs::write(&authority, CERTIFICATE).unwrap();
@@ -104,7 +104,7 @@ fn lets_server_token_and_authority_be_overridden() {
 }
 
 #[test]
-fn sends_no_token_in_clear_text() {
+fn token_is_dropped_without_tls() {
     let root = account(&[("token", "t")]);
     let environment = Environment::of_test(root.path(), &VARIABLES);
     let config = config(&environment, &Overrides::default().server("http://proxy:8001")).unwrap();

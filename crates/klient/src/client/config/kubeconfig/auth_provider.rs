@@ -1,28 +1,28 @@
-//! The old built-in ways to get credentials, of which only `oidc` is left.
+//! The legacy built-in auth providers, of which only `oidc` remains.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{Fields, Making},
+    fields::{Fields, ObjectBuilder},
     problem::Problem,
 };
 
-/// A built-in way to get credentials, and its settings. `Debug` shows the names of the settings only.
+/// A built-in auth provider and its settings. `Debug` shows only the names of the settings.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AuthProviderConfig {
-    /// Name of the provider.
+    /// The name of the provider.
     pub name: String,
-    /// Its settings, the tokens that it keeps included.
+    /// The settings of the provider, stored tokens included.
     pub config: BTreeMap<String, String>,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
 }
 
 impl AuthProviderConfig {
-    /// A provider of that name.
+    /// Creates a provider of that name without settings.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -42,7 +42,7 @@ impl AuthProviderConfig {
     pub(super) fn write(&self) -> Map<String, Value> {
         let config: Map<String, Value> =
             self.config.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
-        Making::new(&self.other).always("name", self.name.as_str()).always("config", config).done()
+        ObjectBuilder::new(&self.other).always("name", self.name.as_str()).always("config", config).done()
     }
 }
 

@@ -1,49 +1,50 @@
-//! A cluster in a kubeconfig: where its server is, and how to trust it.
+//! A cluster in a kubeconfig: the address of its server, and the certificates to trust.
 
 use std::{fmt, path::PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{
-    entries::{Entries, Stanza, read_entries, write_entries},
+    entries::{Entries, EntryValue, read_entries, write_entries},
     extension::Extension,
-    fields::{Fields, Making},
+    fields::{Fields, ObjectBuilder},
     problem::Problem,
 };
 use crate::client::{config::EmbeddedData, config::secret::without_userinfo};
 
-/// Where an API server is, and how to trust it.
+/// The address of an API server, and the certificates to trust.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// Address of the server: `https://host:port`, perhaps with a path before the API's own.
+    /// The address of the server: `https://host:port`, with an optional path prefix.
     pub server: Option<String>,
     /// The name to expect in the server's certificate, if it is not the host's.
     pub tls_server_name: Option<String>,
-    /// Trusts any certificate. Whoever is on the way then reads and changes everything, credentials included.
+    /// Whether any certificate is trusted. An attacker on the network can then read and change all traffic, credentials
+    /// included.
     pub insecure_skip_tls_verify: bool,
-    /// File with the certificates to trust. Not together with the data.
+    /// The file with the certificates to trust. Cannot be set together with the data.
     pub certificate_authority: Option<PathBuf>,
     /// The certificates to trust.
     pub certificate_authority_data: Option<EmbeddedData>,
-    /// Proxy for all requests: an `http`, `https`, `socks5` or `socks5h` URL.
+    /// The proxy for all requests: an `http`, `https`, `socks5` or `socks5h` URL.
     pub proxy_url: Option<String>,
-    /// Asks the server not to compress its answers.
+    /// Whether the server must not compress its responses.
     pub disable_compression: bool,
-    /// What other programs keep here.
+    /// Data of other programs.
     pub extensions: Entries<Extension>,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
 }
 
 impl Cluster {
-    /// A cluster at that address.
+    /// Creates a cluster at that address.
     pub fn new(server: impl Into<String>) -> Self {
         Self { server: Some(server.into()), ..Self::default() }
     }
 }
 
-impl Stanza for Cluster {
+impl EntryValue for Cluster {
     const NAMES: (&'static str, &'static str) = ("clusters", "cluster");
 
     fn read(path: String, value: Value) -> Result<Self, Problem> {
@@ -62,7 +63,7 @@ impl Stanza for Cluster {
     }
 
     fn write(&self) -> Value {
-        Making::new(&self.other)
+        ObjectBuilder::new(&self.other)
             .always("server", self.server.as_deref().unwrap_or_default())
             .text("tls-server-name", self.tls_server_name.as_deref())
             .flag("insecure-skip-tls-verify", self.insecure_skip_tls_verify)

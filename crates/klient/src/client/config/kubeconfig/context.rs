@@ -1,40 +1,40 @@
-//! A context in a kubeconfig: which cluster, as which user, in which namespace.
+//! A context in a kubeconfig: a cluster, a user and a namespace.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::{
-    entries::{Entries, Stanza, read_entries, write_entries},
+    entries::{Entries, EntryValue, read_entries, write_entries},
     extension::Extension,
-    fields::{Fields, Making},
+    fields::{Fields, ObjectBuilder},
     problem::Problem,
 };
 
-/// Which cluster to talk to, as which user, in which namespace.
+/// A combination of a cluster, a user and a namespace.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Context {
-    /// Name of the cluster.
+    /// The name of the cluster.
     pub cluster: Option<String>,
-    /// Name of the user; nobody in particular without one.
+    /// The name of the user; anonymous without one.
     pub user: Option<String>,
-    /// Namespace of requests that do not name one.
+    /// The namespace of requests that do not name one.
     pub namespace: Option<String>,
-    /// What other programs keep here.
+    /// Data of other programs.
     pub extensions: Entries<Extension>,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
 }
 
 impl Context {
-    /// A context of that cluster and that user.
+    /// Creates a context of that cluster and that user.
     pub fn new(cluster: impl Into<String>, user: impl Into<String>) -> Self {
         Self { cluster: Some(cluster.into()), user: Some(user.into()), ..Self::default() }
     }
 }
 
-impl Stanza for Context {
+impl EntryValue for Context {
     const NAMES: (&'static str, &'static str) = ("contexts", "context");
 
     fn read(path: String, value: Value) -> Result<Self, Problem> {
@@ -49,7 +49,7 @@ impl Stanza for Context {
     }
 
     fn write(&self) -> Value {
-        Making::new(&self.other)
+        ObjectBuilder::new(&self.other)
             .always("cluster", self.cluster.as_deref().unwrap_or_default())
             .always("user", self.user.as_deref().unwrap_or_default())
             .text("namespace", self.namespace.as_deref())

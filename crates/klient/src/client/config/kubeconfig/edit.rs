@@ -1,6 +1,6 @@
-//! A change of kubeconfig files, under their locks.
+//! Changes of kubeconfig files, under their locks.
 //!
-//! Each changed stanza is written to the file that it came from, and a file that nothing changed in is not touched.
+//! Each changed entry is written to the file that it was read from. A file without changes is not written.
 //! In client-go: `ModifyConfig`.
 
 use std::{
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Entries, Kubeconfig, KubeconfigFiles,
-    entries::Stanza,
+    entries::EntryValue,
     files::merge,
     lock::FileLock,
     paths,
@@ -26,15 +26,15 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// Kubeconfig files that are locked to be changed. Dropping it changes nothing.
+/// Kubeconfig files that are locked for a change. Dropping the value changes nothing.
 ///
-/// Reads and writes as the merged [`Kubeconfig`], with absolute paths:
+/// It dereferences to the merged [`Kubeconfig`], with absolute paths:
 ///
-/// - A changed stanza goes to the file that it came from, a new one to the default file.
-/// - A removed stanza is removed from the file that it came from; a namesake in a later file then comes to light.
-/// - The current context goes to the first file that sets one, or else to the default file.
-/// - Paths that did not change stay as they were written. New ones become relative where they lie below the directory
-///   of their file.
+/// - A changed entry is written to the file that it was read from, a new one to the default file.
+/// - A removed entry is removed from the file that it was read from. An entry of the same name in a later file then
+///   takes effect.
+/// - The current context is written to the first file that sets one, or else to the default file.
+/// - Unchanged paths are written as they were. New ones become relative if they are below the directory of their file.
 ///
 /// ```no_run
 /// use klient::client::config::{AuthInfo, Cluster, Context, KubeconfigFiles};
@@ -49,30 +49,30 @@ use crate::{Error, ErrorKind};
 #[must_use = "nothing is written without `save`"]
 pub struct KubeconfigEdit {
     default_file: Option<Arc<Path>>,
-    // The files as they were, one by one and merged, and what becomes of them.
+    // The files before the change, one by one and merged, and the merged result.
     files: Vec<(Arc<Path>, Kubeconfig)>,
     before: Kubeconfig,
     now: Kubeconfig,
-    // Files that may not be changed, and why: others can be all the same.
+    // Files that could not be locked, with the reason. The other files can still be changed.
     unlocked: BTreeMap<PathBuf, io::Error>,
-    // Last, so that the locks go last.
+    // The last field, so that the locks are released last.
     _locks: Vec<FileLock>,
 }
 
 impl KubeconfigEdit {
     pub(super) fn begin(files: &KubeconfigFiles) -> Result<Self, Error> {
         let default_file: Option<Arc<Path>> = files.default_file().map(Arc::from);
-        let deadline = Instant::now() + files.lock_patience();
+        let deadline = Instant::now() + files.lock_wait();
         let (mut locks, mut unlocked) = (Vec::new(), BTreeMap::new());
         // All writers take the locks in the same order, so that no two wait for each other.
         for path in files.paths().iter().collect::<BTreeSet<_>>() {
             if default_file.as_deref() == Some(path) {
-                create_directory_of(path).map_err(|error| failed(path, "its directory cannot be created", error))?;
+                create_directory_of(path).map_err(|error| failed(path, "cannot create its directory", error))?;
             }
             match FileLock::acquire(path, deadline) {
                 Ok(lock) => locks.push(lock),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(failed(path, "cannot be locked", error));
+                    return Err(failed(path, "cannot lock file", error));
                 }
                 Err(error) => drop(unlocked.insert(path.clone(), error)),
             }
@@ -87,7 +87,7 @@ impl KubeconfigEdit {
     ///
     /// # Errors
     ///
-    /// If there is no file to write to, or one cannot be written.
+    /// Returns an error if there is no file to write to, or if a file cannot be written.
     pub fn save(mut self) -> Result<(), Error> {
         let mut changed = BTreeMap::new();
         self.route_entries(&mut changed, |kubeconfig| &mut kubeconfig.clusters)?;
@@ -103,16 +103,16 @@ impl KubeconfigEdit {
         }
         for (path, kubeconfig) in changed {
             if let Some(error) = self.unlocked.remove(&*path) {
-                return Err(failed(&path, "cannot be locked", error));
+                return Err(failed(&path, "cannot lock file", error));
             }
-            let text = text::write(&kubeconfig.to_value(), kubeconfig.form)
+            let text = text::write(&kubeconfig.to_value(), kubeconfig.format)
                 .map_err(|problem| problem.in_file(Some(Arc::clone(&path))))?;
-            replace(&path, &text).map_err(|error| failed(&path, "cannot be written", error))?;
+            replace(&path, &text).map_err(|error| failed(&path, "cannot write file", error))?;
         }
         Ok(())
     }
 
-    fn route_entries<T: Stanza>(
+    fn route_entries<T: EntryValue>(
         &mut self,
         changed: &mut Changed,
         entries: fn(&mut Kubeconfig) -> &mut Entries<T>,
@@ -120,7 +120,7 @@ impl KubeconfigEdit {
         let before = entries(&mut self.before).clone();
         let now = entries(&mut self.now).clone();
         for (name, value) in now.iter().filter(|(name, value)| before.get(name) != Some(value)) {
-            // By where it was read from, even if it was taken out and put in again.
+            // The origin of an entry is preserved even if it was removed and inserted again.
             let file = match before.shared_origin(name) {
                 Some(origin) => origin,
                 None => self.new_file()?,
@@ -157,7 +157,7 @@ impl KubeconfigEdit {
         Ok(())
     }
 
-    /// The first file that has something, or else the one for what is new.
+    /// Returns the first file for which `has` is true, or else the default file.
     fn first_file(&self, has: impl Fn(&Kubeconfig) -> bool) -> Result<Arc<Path>, Error> {
         match self.files.iter().find(|(_, kubeconfig)| has(kubeconfig)) {
             Some((path, _)) => Ok(Arc::clone(path)),
@@ -166,11 +166,11 @@ impl KubeconfigEdit {
     }
 
     fn new_file(&self) -> Result<Arc<Path>, Error> {
-        let missing = || Error::new(ErrorKind::Config, "no kubeconfig to write to: KUBECONFIG and HOME are not set");
+        let missing = || Error::new(ErrorKind::Config, "no kubeconfig to write to: set KUBECONFIG or HOME");
         self.default_file.clone().ok_or_else(missing)
     }
 
-    /// What is going to be written to that file.
+    /// Returns the content that will be written to that file.
     fn copy<'a>(&self, changed: &'a mut Changed, file: &Arc<Path>) -> &'a mut Kubeconfig {
         changed.entry(Arc::clone(file)).or_insert_with(|| {
             let read = self.files.iter().find(|(path, _)| path == file);
@@ -181,16 +181,16 @@ impl KubeconfigEdit {
 
 type Changed = BTreeMap<Arc<Path>, Kubeconfig>;
 
-/// Turns absolute paths back into what they were in the file, or into relative ones.
-fn restore_paths<T: Stanza>(value: &mut T, mut before: Option<T>, mut raw: Option<T>, base: &Path) {
-    let mut before: BTreeMap<_, _> = before.iter_mut().flat_map(Stanza::paths).collect();
-    let mut raw: BTreeMap<_, _> = raw.iter_mut().flat_map(Stanza::paths).collect();
+/// Restores the original spelling of unchanged paths, and makes new ones relative.
+fn restore_paths<T: EntryValue>(value: &mut T, mut before: Option<T>, mut raw: Option<T>, base: &Path) {
+    let mut before: BTreeMap<_, _> = before.iter_mut().flat_map(EntryValue::paths).collect();
+    let mut raw: BTreeMap<_, _> = raw.iter_mut().flat_map(EntryValue::paths).collect();
     for (field, path) in value.paths() {
         *path = match (before.remove(field), raw.remove(field)) {
             (Some(before), Some(raw)) if before == path => raw.clone(),
             _ => paths::relativize(base, path),
         };
-        // A command that is nothing but a name would be looked for in PATH.
+        // A command without a separator would be looked up in PATH.
         if field == "exec.command" && path.components().count() == 1 {
             *path = Path::new(".").join(&path);
         }

@@ -1,6 +1,6 @@
-//! The named stanzas of a kubeconfig, each with the file that it came from.
+//! The named entries of a kubeconfig, each with the file that it was read from.
 //!
-//! Names are unique. A stanza keeps its place in its file, so that a change of one does not move the others.
+//! Names are unique. An entry keeps its position in its file, so that changing one does not move the others.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry as Slot},
@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{Fields, Making},
+    fields::{Fields, ObjectBuilder},
     problem::Problem,
 };
 
@@ -35,14 +35,14 @@ pub struct Entries<T> {
 pub(super) struct Entry<T> {
     pub(super) value: T,
     pub(super) origin: Option<Arc<Path>>,
-    // Its place in the list it was read from; the last for new ones.
+    // The position in the list that it was read from; the last for new entries.
     position: usize,
-    // Fields beside the name and the value.
+    // Fields besides the name and the value.
     rest: Map<String, Value>,
 }
 
-/// What a named stanza can hold.
-pub(super) trait Stanza: Clone + PartialEq {
+/// The value of a named entry.
+pub(super) trait EntryValue: Clone + PartialEq {
     /// The name of the list, and of the value in each of its items.
     const NAMES: (&'static str, &'static str);
 
@@ -50,24 +50,24 @@ pub(super) trait Stanza: Clone + PartialEq {
 
     fn write(&self) -> Value;
 
-    /// The files that it names, by field. The fields are part of what a relative path is compared by.
+    /// Returns the file paths in the value, by field. The fields identify a path when it is made relative again.
     fn paths(&mut self) -> Vec<(&'static str, &mut PathBuf)> {
         Vec::new()
     }
 }
 
 impl<T> Entries<T> {
-    /// The one of that name.
+    /// Returns the entry of that name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.entries.get(name).map(|entry| &entry.value)
     }
 
-    /// The one of that name, to be changed.
+    /// Returns the entry of that name, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         self.entries.get_mut(name).map(|entry| &mut entry.value)
     }
 
-    /// Adds one, or replaces the one of that name, which keeps its file; gives the old one back.
+    /// Inserts an entry and returns the replaced one of that name, if any. A replaced entry keeps its file.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         match self.entries.entry(name.into()) {
             Slot::Occupied(mut slot) => Some(std::mem::replace(&mut slot.get_mut().value, value)),
@@ -78,38 +78,38 @@ impl<T> Entries<T> {
         }
     }
 
-    /// Takes one out.
+    /// Removes and returns the entry of that name.
     pub fn remove(&mut self, name: &str) -> Option<T> {
         self.entries.remove(name).map(|entry| entry.value)
     }
 
-    /// Whether there is one of that name.
+    /// Returns whether there is an entry of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// The file that one was read from.
+    /// Returns the file that an entry was read from.
     #[doc(alias = "LocationOfOrigin")]
     pub fn origin(&self, name: &str) -> Option<&Path> {
         self.entries.get(name)?.origin.as_deref()
     }
 
-    /// All of them, by name.
+    /// Iterates over the entries in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), &entry.value))
     }
 
-    /// All names, in order.
+    /// Iterates over the names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -128,7 +128,7 @@ impl<T> Entries<T> {
         }
     }
 
-    /// Adds those of another file whose names are still free. Whole: nothing of a namesake is mixed in.
+    /// Adds the entries of another file whose names are unused. Entries of the same name are not merged.
     pub(super) fn add_missing(&mut self, later: Self) {
         let end = self.entries.values().map(|entry| entry.position.saturating_add(1)).max().unwrap_or_default();
         for (name, entry) in later.entries {
@@ -138,32 +138,32 @@ impl<T> Entries<T> {
     }
 }
 
-/// Reads the list out of an object.
-pub(super) fn read_entries<T: Stanza>(parent: &mut Fields) -> Result<Entries<T>, Problem> {
+/// Reads the list of an object.
+pub(super) fn read_entries<T: EntryValue>(parent: &mut Fields) -> Result<Entries<T>, Problem> {
     let (list, key) = T::NAMES;
     let mut entries = BTreeMap::new();
     for (position, (path, item)) in parent.list(list)?.into_iter().enumerate() {
         let mut fields = Fields::new(path, item)?;
         let name = fields.text("name")?.unwrap_or_default();
-        // From here on by name, which says more than a position.
+        // From here on, the path has the name, which is clearer than a position.
         let path = parent.path_of(&format!("{list}[{name:?}]"));
         let mut fields = Fields::new(path.clone(), Value::Object(fields.rest()))?;
         let value = T::read(fields.path_of(key), fields.value(key))?;
         let entry = Entry { value, origin: None, position, rest: fields.rest() };
         if entries.insert(name, entry).is_some() {
-            return Err(Problem::new(path, "is given twice"));
+            return Err(Problem::new(path, "is defined twice"));
         }
     }
     Ok(Entries { entries })
 }
 
-/// The list, in the order of the file.
-pub(super) fn write_entries<T: Stanza>(entries: &Entries<T>) -> Vec<Value> {
+/// Returns the list in the order of the file.
+pub(super) fn write_entries<T: EntryValue>(entries: &Entries<T>) -> Vec<Value> {
     let (_, key) = T::NAMES;
     let mut entries: Vec<_> = entries.entries.iter().collect();
     entries.sort_by_key(|(_, entry)| entry.position);
     let item = |(name, entry): (&String, &Entry<T>)| {
-        Making::new(&entry.rest).always("name", name.as_str()).always(key, entry.value.write()).done().into()
+        ObjectBuilder::new(&entry.rest).always("name", name.as_str()).always(key, entry.value.write()).done().into()
     };
     entries.into_iter().map(item).collect()
 }
@@ -174,7 +174,7 @@ impl<T> Default for Entries<T> {
     }
 }
 
-/// By names and values; where they came from does not matter.
+/// Compares names and values; origins are ignored.
 impl<T: PartialEq> PartialEq for Entries<T> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())

@@ -1,60 +1,60 @@
-//! A program that gives credentials, as a kubeconfig describes it.
+//! A credential plugin, as a kubeconfig describes it.
 //!
-//! Held as it was written; what makes sense is decided when the configuration is resolved.
+//! The values are stored as written. They are checked when the configuration is resolved.
 
 use std::{fmt, path::PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{
-    fields::{Fields, Making},
+    fields::{Fields, ObjectBuilder},
     problem::Problem,
 };
 use crate::client::config::Secret;
 
-/// A program that gives credentials. `Debug` shows neither its arguments nor what is in its variables.
+/// A program that returns credentials. `Debug` shows neither its arguments nor the values of its variables.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ExecConfig {
-    /// The program: a path, or a name to be looked for in `PATH`.
+    /// The program: a path, or a name to look up in `PATH`.
     pub command: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// Variables that it gets besides those of this process.
+    /// The variables of the program, in addition to those of this process.
     pub env: Vec<ExecEnvVar>,
-    /// The version of `ExecCredential` that it speaks, such as `client.authentication.k8s.io/v1`.
+    /// The version of `ExecCredential` that the program supports, such as `client.authentication.k8s.io/v1`.
     pub api_version: Option<String>,
-    /// What to tell people that do not have it.
+    /// The message for users that do not have the program.
     pub install_hint: Option<String>,
-    /// Whether it is told about the cluster.
+    /// Whether the program receives the cluster's address and certificate authority.
     pub provide_cluster_info: bool,
-    /// Whether it uses standard input: `Never`, `IfAvailable` or `Always`.
+    /// Whether the program uses standard input: `Never`, `IfAvailable` or `Always`.
     pub interactive_mode: Option<String>,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
 }
 
-/// A variable for the program.
+/// An environment variable of the program.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ExecEnvVar {
-    /// Name of the variable.
+    /// The name of the variable.
     pub name: String,
-    /// What it is set to.
+    /// The value of the variable.
     pub value: Secret,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
 }
 
 impl ExecEnvVar {
-    /// A variable.
+    /// Creates a variable.
     pub fn new(name: impl Into<String>, value: impl Into<Secret>) -> Self {
         Self { name: name.into(), value: value.into(), other: Map::new() }
     }
 }
 
 impl ExecConfig {
-    /// A program that speaks that version.
+    /// Creates a plugin that supports that version.
     pub fn new(command: impl Into<PathBuf>, api_version: impl Into<String>) -> Self {
         Self { command: command.into(), api_version: Some(api_version.into()), ..Self::default() }
     }
@@ -74,12 +74,12 @@ impl ExecConfig {
 
     pub(super) fn write(&self) -> Map<String, Value> {
         let env = self.env.iter().map(|variable| {
-            Making::new(&variable.other)
+            ObjectBuilder::new(&variable.other)
                 .always("name", variable.name.as_str())
                 .always("value", variable.value.expose())
                 .done()
         });
-        Making::new(&self.other)
+        ObjectBuilder::new(&self.other)
             .always("command", self.command.to_string_lossy())
             .list("args", self.args.iter().map(String::as_str))
             .list("env", env)

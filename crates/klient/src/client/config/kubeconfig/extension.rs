@@ -1,12 +1,12 @@
-//! What other programs keep in a kubeconfig, under a name of their own.
+//! Data of other programs in a kubeconfig, by name.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::{entries::Stanza, problem::Problem};
+use super::{entries::EntryValue, problem::Problem};
 
-/// Any value. `Debug` does not show it, since it may be a secret for all this crate knows.
+/// A value of another program. `Debug` does not show it, because it may be a secret.
 #[derive(Clone, Default, PartialEq)]
 pub struct Extension {
     /// The value.
@@ -19,7 +19,7 @@ impl From<Value> for Extension {
     }
 }
 
-impl Stanza for Extension {
+impl EntryValue for Extension {
     const NAMES: (&'static str, &'static str) = ("extensions", "extension");
 
     fn read(_: String, value: Value) -> Result<Self, Problem> {

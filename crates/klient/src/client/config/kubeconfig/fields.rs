@@ -1,7 +1,7 @@
-//! Reading and making the objects of a kubeconfig, field by field.
+//! Reads and writes the objects of a kubeconfig, field by field.
 //!
-//! By hand and not with serde's derive, for three things: errors name the field by its path, no error quotes a value,
-//! and every field that is not asked for is left over, to be written back.
+//! It does not use serde's derive, for three reasons: errors name the field by its path, no error quotes a value, and
+//! every unknown field is collected, to be written back.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Begins with the object at that path.
+    /// Starts to read the object at that path.
     pub(super) fn new(path: impl Into<String>, value: Value) -> Result<Self, Problem> {
         let path = path.into();
         match value {
@@ -27,7 +27,7 @@ impl Fields {
         }
     }
 
-    /// The path of a field in this object.
+    /// Returns the path of a field in this object.
     pub(super) fn path_of(&self, field: &str) -> String {
         if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
     }
@@ -60,7 +60,7 @@ impl Fields {
         }
     }
 
-    /// The object in a field, if there is one.
+    /// Returns the object in a field, if any.
     pub(super) fn object(&mut self, field: &str) -> Result<Option<Self>, Problem> {
         match self.map.remove(field) {
             None | Some(Value::Null) => Ok(None),
@@ -68,7 +68,7 @@ impl Fields {
         }
     }
 
-    /// The items of a list, each with its path.
+    /// Returns the items of a list, each with its path.
     pub(super) fn list(&mut self, field: &str) -> Result<Vec<(String, Value)>, Problem> {
         let path = self.path_of(field);
         match self.map.remove(field) {
@@ -90,17 +90,17 @@ impl Fields {
             .collect()
     }
 
-    /// Any value.
+    /// Returns the value of a field.
     pub(super) fn value(&mut self, field: &str) -> Value {
         self.map.remove(field).unwrap_or(Value::Null)
     }
 
-    /// The names of the fields that are left.
+    /// Returns the names of the fields that were not read.
     pub(super) fn names(&self) -> Vec<String> {
         self.map.keys().cloned().collect()
     }
 
-    /// What nobody asked for.
+    /// Returns the fields that were not read.
     pub(super) fn rest(self) -> Map<String, Value> {
         self.map
     }
@@ -119,13 +119,13 @@ fn unexpected(path: String, expected: &str, found: &Value) -> Problem {
     Problem::new(path, format!("expected {expected}, found {found}{hint}"))
 }
 
-/// An object that is being made. What is empty is left out.
-pub(super) struct Making {
+/// An object that is being built. Empty values are left out.
+pub(super) struct ObjectBuilder {
     map: Map<String, Value>,
 }
 
-impl Making {
-    /// Begins with what reading left over.
+impl ObjectBuilder {
+    /// Starts with the fields that reading left over.
     pub(super) fn new(rest: &Map<String, Value>) -> Self {
         Self { map: rest.clone() }
     }

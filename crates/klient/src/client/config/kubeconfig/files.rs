@@ -1,7 +1,7 @@
-//! Which files a configuration comes from, and how they become one.
+//! The files of a configuration, and how they are merged.
 //!
-//! The first file that names a cluster, user, context or extension gives all of it; the first that sets anything else
-//! gives that. An explicit file must exist, the others need not.
+//! The first file that defines a cluster, user, context or extension provides all of it. The first file that sets
+//! another field provides that field. An explicit file must exist, the others may be missing.
 //! In client-go: `ClientConfigLoadingRules` and `PathOptions`.
 
 use std::{
@@ -15,7 +15,7 @@ use std::{
 use super::{Kubeconfig, KubeconfigEdit, problem::Problem, problem::error_for};
 use crate::{Error, client::config::environment::Environment};
 
-/// The files that make up a configuration, the most important first.
+/// The files of a configuration, in order of precedence.
 ///
 /// ```no_run
 /// use klient::client::config::KubeconfigFiles;
@@ -35,19 +35,19 @@ pub struct KubeconfigFiles {
 }
 
 impl KubeconfigFiles {
-    /// Those that the environment names: the list in `KUBECONFIG`, or else `~/.kube/config`.
+    /// Returns the files that the environment names: the list in `KUBECONFIG`, or else `~/.kube/config`.
     #[doc(alias = "NewDefaultClientConfigLoadingRules")]
     pub fn from_env() -> Self {
         Self::from_environment(&Environment::of_process())
     }
 
-    /// One file that must be there, such as a flag names.
+    /// Returns one file that must exist, such as one named by a flag.
     #[doc(alias = "ExplicitPath")]
     pub fn explicit(path: impl Into<PathBuf>) -> Self {
         Self { explicit: true, ..Self::list([path]) }
     }
 
-    /// These files, of which any may be missing. Names that come twice count once.
+    /// Returns a list of files, of which any may be missing. Duplicates are ignored.
     pub fn list(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let mut seen = HashSet::new();
         let paths = paths.into_iter().map(Into::into);
@@ -62,22 +62,22 @@ impl KubeconfigFiles {
         }
     }
 
-    /// Sets how long a change waits for the locks of other writers; 5 seconds unless told.
+    /// Sets how long a change waits for the locks of other writers; 5 seconds by default.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// The files, the most important first.
+    /// Returns the files, in order of precedence.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// The file that gets what is in none yet: the first that exists, or else the last.
+    /// Returns the file for new entries: the first that exists, or else the last.
     #[doc(alias = "GetDefaultFilename")]
     pub fn default_file(&self) -> Option<&Path> {
-        // The last, and not the first, because kubectl creates that one.
+        // The last and not the first, because kubectl creates that one.
         self.paths.iter().find(|path| path.exists()).or(self.paths.last()).map(PathBuf::as_path)
     }
 
@@ -85,29 +85,31 @@ impl KubeconfigFiles {
     ///
     /// # Errors
     ///
-    /// If an explicit file is missing, or if any file cannot be read or makes no sense; all such files are named.
+    /// Returns an error if an explicit file is missing, or if any file cannot be read or is invalid. The message names
+    /// all such files.
     pub fn load(&self) -> Result<Kubeconfig, Error> {
         let mut merged = merge(self.read_each(self.explicit)?.into_iter().map(|(_, kubeconfig)| kubeconfig));
         merged.resolve_paths();
         Ok(merged)
     }
 
-    /// Locks the files and loads them to be changed. Nothing is written before [`KubeconfigEdit::save`].
+    /// Locks the files and loads them for a change. Nothing is written before [`KubeconfigEdit::save`].
     ///
-    /// A file that does not exist yet is none to begin with, even an explicit one. Blocks while others have the locks.
+    /// A missing file is treated as empty, even an explicit one. Blocks while other programs hold the locks.
     ///
     /// # Errors
     ///
-    /// If a lock is not to be had in time, or if any file cannot be read or makes no sense.
+    /// Returns an error if a lock cannot be acquired in time, or if any file cannot be read or is invalid.
     pub fn edit(&self) -> Result<KubeconfigEdit, Error> {
         KubeconfigEdit::begin(self)
     }
 
-    /// Changes the files under their locks: each stanza in the file that it came from. Gives back what `change` does.
+    /// Changes the files under their locks, each entry in the file that it was read from. Returns the result of
+    /// `change`.
     ///
     /// # Errors
     ///
-    /// As [`edit`](Self::edit), or if a file cannot be written.
+    /// Returns the errors of [`edit`](Self::edit), and an error if a file cannot be written.
     #[doc(alias = "ModifyConfig")]
     pub fn modify<T>(&self, change: impl FnOnce(&mut Kubeconfig) -> T) -> Result<T, Error> {
         let mut edit = self.edit()?;
@@ -116,7 +118,7 @@ impl KubeconfigFiles {
         Ok(result)
     }
 
-    /// The files one by one, paths as written.
+    /// Reads the files one by one, without resolving paths.
     pub(super) fn read_each(&self, must_exist: bool) -> Result<Vec<(Arc<Path>, Kubeconfig)>, Error> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for path in &self.paths {
@@ -136,12 +138,12 @@ impl KubeconfigFiles {
         }
     }
 
-    pub(super) fn lock_patience(&self) -> Duration {
+    pub(super) fn lock_wait(&self) -> Duration {
         self.lock_timeout
     }
 }
 
-/// Joins files, the most important first.
+/// Merges files, in order of precedence.
 pub(super) fn merge(files: impl IntoIterator<Item = Kubeconfig>) -> Kubeconfig {
     let mut merged = Kubeconfig::default();
     for file in files {
@@ -154,7 +156,7 @@ fn read_file(path: &Arc<Path>) -> Result<Option<Kubeconfig>, Problem> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Problem::new("", "cannot be read").with_source(error)),
+        Err(error) => return Err(Problem::new("", "cannot read file").with_source(error)),
     };
     let mut kubeconfig = Kubeconfig::read(&bytes)?;
     kubeconfig.set_origin(path);

@@ -1,6 +1,7 @@
-//! The lock of a kubeconfig: a file beside it, named `.lock` in addition, that only one process can create.
+//! The lock of a kubeconfig: a file beside it with the suffix `.lock`, which only one process can create.
 //!
-//! The same as client-go's, so that kubectl and this crate keep out of each other's way. Dropping it removes the file.
+//! It is the same as client-go's, so that kubectl and this crate exclude each other. Dropping the lock removes the
+//! file.
 
 use std::{
     ffi::OsString,
@@ -17,7 +18,7 @@ pub(super) struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock of that file, which need not exist; its directory must.
+    /// Acquires the lock of that file. The file may be missing, but its directory must exist.
     pub(super) fn acquire(file: &Path, deadline: Instant) -> io::Result<Self> {
         let path = lock_path(file);
         loop {
@@ -28,7 +29,10 @@ impl FileLock {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let message = format!("{} is there: another program is writing, or died while it was", path.display());
+                let message = format!(
+                    "{} exists: another program is writing, or exited while writing; remove the file if none is running",
+                    path.display()
+                );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             thread::sleep(left.min(POLL));
@@ -38,7 +42,7 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // If it cannot be removed, the next writer says so, by name.
+        // If the file cannot be removed, the next writer reports it by name.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,6 +1,6 @@
-//! What takes precedence over files, such as a program's flags.
+//! Settings that take precedence over kubeconfig files, such as a program's flags.
 //!
-//! A setting that is empty here leaves what the files say. Some come together: see [`Overrides::cluster`] and
+//! An empty setting leaves the value of the files. Some settings replace several: see [`Overrides::cluster`] and
 //! [`Overrides::user`].
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{AuthInfo, Cluster, Entries};
 use crate::client::config::Secret;
 
-/// Settings that go before what kubeconfig files say.
+/// Settings that take precedence over kubeconfig files.
 ///
 /// ```
 /// use klient::client::config::{Config, Kubeconfig, Overrides};
@@ -24,21 +24,21 @@ use crate::client::config::Secret;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Overrides {
-    /// Name of the context to use; must exist.
+    /// The name of the context to use. It must exist.
     pub context: Option<String>,
-    /// Name of the cluster to use instead of the context's; must exist.
+    /// The name of the cluster to use instead of the context's. It must exist.
     pub cluster_name: Option<String>,
-    /// Name of the user to use instead of the context's; must exist.
+    /// The name of the user to use instead of the context's. It must exist.
     pub user_name: Option<String>,
-    /// Namespace to use instead of the context's.
+    /// The namespace to use instead of the context's.
     pub namespace: Option<String>,
-    /// Goes below the cluster of the files.
+    /// Defaults for fields that the cluster in the files does not set.
     pub cluster_defaults: Cluster,
-    /// Goes above the cluster of the files.
+    /// Fields that override the cluster in the files.
     pub cluster: Cluster,
-    /// Goes above the user of the files.
+    /// Fields that override the user in the files.
     pub user: AuthInfo,
-    /// Limit for one request.
+    /// The time limit of one request.
     pub request_timeout: Option<Duration>,
 }
 
@@ -71,26 +71,26 @@ impl Overrides {
         self
     }
 
-    /// Sets what the cluster is where the files do not say.
+    /// Sets defaults for fields that the cluster in the files does not set.
     #[must_use]
     pub fn cluster_defaults(mut self, cluster: Cluster) -> Self {
         self.cluster_defaults = cluster;
         self
     }
 
-    /// Sets what goes above the cluster of the files.
+    /// Sets fields that override the cluster in the files.
     ///
-    /// A certificate authority, in either form, or the wish to trust any certificate replaces all that the files say
-    /// about trust. A server does away with the files' `tls-server-name`.
+    /// A certificate authority, as file or data, or `insecure_skip_tls_verify` replaces all trust settings of the
+    /// files. A server also removes the files' `tls-server-name`.
     #[must_use]
     pub fn cluster(mut self, cluster: Cluster) -> Self {
         self.cluster = cluster;
         self
     }
 
-    /// Sets what goes above the user of the files.
+    /// Sets fields that override the user in the files.
     ///
-    /// A client certificate, and likewise a key, replaces both forms of the files'.
+    /// A client certificate replaces both the file and the data of the files' certificate. The same holds for a key.
     #[must_use]
     pub fn user(mut self, user: AuthInfo) -> Self {
         self.user = user;
@@ -118,14 +118,14 @@ impl Overrides {
         self
     }
 
-    /// Sets the limit for one request.
+    /// Sets the time limit of one request.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = Some(timeout);
         self
     }
 
-    /// The cluster to use, given the one of the files.
+    /// Returns the cluster to use, given the one in the files.
     pub(crate) fn apply_to_cluster(&self, file: Option<&Cluster>) -> Cluster {
         let mut merged = Cluster::default();
         for layer in [Some(&self.cluster_defaults), file, Some(&self.cluster)].into_iter().flatten() {
@@ -148,13 +148,13 @@ impl Overrides {
             merged.certificate_authority_data.clone_from(&above.certificate_authority_data);
         }
         if above.server.is_some() {
-            // The files' name is that of another server.
+            // The name in the files belongs to another server.
             merged.tls_server_name.clone_from(&above.tls_server_name);
         }
         merged
     }
 
-    /// The user to be, given the one of the files.
+    /// Returns the user to use, given the one in the files.
     pub(crate) fn apply_to_user(&self, file: Option<&AuthInfo>) -> AuthInfo {
         let mut merged = file.cloned().unwrap_or_default();
         let above = &self.user;

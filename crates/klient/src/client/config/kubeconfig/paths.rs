@@ -1,21 +1,21 @@
-//! Relative paths in a kubeconfig, which are relative to the directory of the file that they stand in.
+//! Relative paths in a kubeconfig, which are relative to the directory of their file.
 //!
-//! Both ways go by the text of the paths alone, as in client-go: links are not followed.
+//! Both directions use only the text of the paths, as in client-go: links are not followed.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The directory that relative paths in this file begin at, absolute.
+/// Returns the absolute directory that relative paths in this file start from.
 pub(super) fn base_of(file: &Path) -> PathBuf {
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     file.parent().map(clean).unwrap_or_default()
 }
 
-/// The absolute form of a path in a file of that directory.
+/// Returns the absolute form of a path in a file of that directory.
 pub(super) fn resolve(base: &Path, path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_owned() } else { clean(&base.join(path)) }
 }
 
-/// The form relative to that directory; as it is, if that would need to climb out.
+/// Returns the form relative to that directory, or the path itself if it is not below the directory.
 pub(super) fn relativize(base: &Path, path: &Path) -> PathBuf {
     match clean(path).strip_prefix(base) {
         Ok(relative) if !relative.as_os_str().is_empty() => relative.to_owned(),
@@ -31,7 +31,7 @@ fn clean(path: &Path) -> PathBuf {
             Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::Normal(_))) => {
                 cleaned.pop();
             }
-            // Nothing is above the root.
+            // The root has no parent.
             Component::ParentDir if cleaned.has_root() => {}
             other => cleaned.push(other),
         }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolves_against_the_directory_of_the_file() {
+    fn path_is_resolved_against_the_directory_of_its_file() {
         for (path, resolved) in [
             ("ca.crt", "/home/me/.kube/ca.crt"),
             ("./pki/ca.crt", "/home/me/.kube/pki/ca.crt"),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_relative_only_what_lies_below() {
+    fn only_a_path_below_the_directory_is_made_relative() {
         for (path, relative) in [
             ("/home/me/.kube/pki/ca.crt", "pki/ca.crt"),
             ("/home/me/.kube/a/../ca.crt", "ca.crt"),

@@ -1,4 +1,4 @@
-//! One thing that is wrong with a configuration: which file, which field, why.
+//! One problem of a configuration: the file, the field and the reason.
 //!
 //! A problem never quotes a value that may be a secret.
 
@@ -6,18 +6,18 @@ use std::{fmt, path::Path, sync::Arc};
 
 use crate::{BoxError, Error, ErrorKind};
 
-/// Something wrong, and where.
+/// A problem and its location.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) file: Option<Arc<Path>>,
-    pub(crate) place: String,
+    pub(crate) field: String,
     pub(crate) why: String,
     pub(crate) source: Option<BoxError>,
 }
 
 impl Problem {
-    pub(crate) fn new(place: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { file: None, place: place.into(), why: why.into(), source: None }
+    pub(crate) fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { file: None, field: field.into(), why: why.into(), source: None }
     }
 
     pub(crate) fn in_file(mut self, file: Option<Arc<Path>>) -> Self {
@@ -36,8 +36,8 @@ impl fmt::Display for Problem {
         if let Some(file) = &self.file {
             write!(f, "{}: ", file.display())?;
         }
-        match (self.place.is_empty(), &self.file) {
-            (false, _) => write!(f, "{}: {}", self.place, self.why),
+        match (self.field.is_empty(), &self.file) {
+            (false, _) => write!(f, "{}: {}", self.field, self.why),
             (true, Some(_)) => f.write_str(&self.why),
             (true, None) => write!(f, "kubeconfig {}", self.why),
         }
@@ -55,12 +55,12 @@ impl From<Problem> for Error {
     }
 }
 
-/// One error for all problems: people mend a file once, not once for each.
+/// Returns one error for all problems, so that a user can fix them all at once.
 pub(crate) fn error_for(mut problems: Vec<Problem>) -> Option<Error> {
     if problems.len() > 1 {
         let all: Vec<String> = problems
             .iter()
-            // The causes are joined in, since there can be but one source.
+            // The causes are part of the message, because an error has only one source.
             .map(|problem| match &problem.source {
                 Some(source) => format!("{problem}: {source}"),
                 None => problem.to_string(),

@@ -1,7 +1,7 @@
-//! Writing a file so that readers see the old one or the new one, never half of it.
+//! Atomic replacement of a file: readers see the old text or the new one, never a part.
 //!
-//! The new text goes to a file beside it, which then takes its name. A new file is for its owner only; an existing one
-//! keeps its mode and owner, and stays a link if it is one.
+//! The new text is written to a temporary file, which is then renamed. A new file is readable by its owner only. An
+//! existing one keeps its mode and owner, and remains a link if it is one.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     };
     let target = existing.as_ref().map_or(path, |(_, real)| real);
     if existing.is_some() {
-        // What its owner has made read-only must not be written by the detour of another file.
+        // A read-only file must not be replaced by renaming another file.
         File::options().write(true).open(target)?;
     }
     let temporary = Temporary { path: beside(target) };
@@ -32,13 +32,13 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
         .map_or(Ok(()), |(metadata, _)| keep_owner_and_mode(&file, metadata))
         .and_then(|()| fs::rename(&temporary.path, target));
     match moved {
-        // Someone else's file, or one that is mounted by itself: what is left is to write into it, as client-go does.
+        // The file has another owner or is a mount point, so it is overwritten in place, as client-go does.
         Err(_) if existing.is_some() => fs::write(target, text),
         other => other,
     }
 }
 
-/// Creates the directory of a file, for its owner only.
+/// Creates the directory of a file, accessible to its owner only.
 pub(super) fn create_directory_of(path: &Path) -> io::Result<()> {
     let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else { return Ok(()) };
     let mut builder = fs::DirBuilder::new();
@@ -48,7 +48,7 @@ pub(super) fn create_directory_of(path: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// A file that is gone in the end, unless it was renamed.
+/// A temporary file that is removed on drop, unless it was renamed.
 struct Temporary {
     path: PathBuf,
 }
@@ -88,6 +88,6 @@ fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn keep_owner_and_mode(_: &File, _: &fs::Metadata) -> io::Result<()> {
-    // Rights are inherited from the directory there.
+    // Permissions are inherited from the directory there.
     Ok(())
 }

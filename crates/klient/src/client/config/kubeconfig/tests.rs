@@ -11,7 +11,7 @@ use crate::{ErrorKind, client::config::environment::Environment};
 
 mod write_back;
 
-/// A kubeconfig with everything that this crate knows, and more.
+/// A kubeconfig with every field that this crate knows, and unknown ones.
 const FULL: &str = r#"
 apiVersion: v1
 kind: Config
@@ -70,13 +70,13 @@ fn list(directory: &TempDir, names: &[&str]) -> KubeconfigFiles {
     KubeconfigFiles::list(names.iter().map(|name| directory.path().join(name)))
 }
 
-/// A file with one cluster, whose server says which file it is, and a current context.
+/// A file with one cluster, whose server identifies the file, and a current context.
 fn small(cluster: &str, server: &str, context: &str) -> String {
     format!("current-context: {context}\nclusters: [{{name: {cluster}, cluster: {{server: {server}}}}}]\n")
 }
 
 #[test]
-fn keeps_unknown_fields_and_extensions() {
+fn kubeconfig_keeps_unknown_fields_and_extensions() {
     let kubeconfig: Kubeconfig = FULL.parse().unwrap();
     let before: Value = serde_saphyr::from_str(FULL).unwrap();
     let after: Value = serde_saphyr::from_str(&kubeconfig.to_yaml().unwrap()).unwrap();
@@ -87,7 +87,7 @@ fn keeps_unknown_fields_and_extensions() {
 }
 
 #[test]
-fn writes_as_kubectl_does() {
+fn yaml_is_written_as_kubectl_writes_it() {
     let mut kubeconfig = Kubeconfig::default();
     kubeconfig.clusters.insert("no", Cluster::new("https://h"));
     kubeconfig.users.insert("me", AuthInfo::with_token("12345"));
@@ -114,7 +114,7 @@ users:
 }
 
 #[test]
-fn reads_any_unicode_and_json() {
+fn parser_accepts_utf8_utf16_and_json() {
     let text = "current-context: \"ünï\"\n";
     let utf16 = |unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
     let marked = |mark: &[u8], bytes: &[u8]| [mark, bytes].concat();
@@ -135,7 +135,7 @@ fn reads_any_unicode_and_json() {
 }
 
 #[test]
-fn names_the_field_that_has_the_wrong_type_but_not_its_value() {
+fn type_error_names_the_field_but_not_its_value() {
     for (text, expected) in [
         (
             "users: [{name: a, user: {token: 5317}}]",
@@ -152,8 +152,8 @@ fn names_the_field_that_has_the_wrong_type_but_not_its_value() {
             "clusters: [{name: a, cluster: {insecure-skip-tls-verify: s3cret}}]",
             "expected true or false, found a string",
         ),
-        ("clusters: [{name: a}, {name: a}]", "clusters[\"a\"]: is given twice"),
-        ("contexts: [{name: a, context: {extensions: [{name: x}, {name: x}]}}]", "extensions[\"x\"]: is given twice"),
+        ("clusters: [{name: a}, {name: a}]", "clusters[\"a\"]: is defined twice"),
+        ("contexts: [{name: a, context: {extensions: [{name: x}, {name: x}]}}]", "extensions[\"x\"]: is defined twice"),
         ("kind: Pod", "kind: expected \"Config\", found \"Pod\""),
         ("apiVersion: v2", "apiVersion: expected \"v1\", found \"v2\""),
         ("users:\n- token: \"s3cret", "line 2, column 10: is neither YAML nor JSON"),
@@ -166,11 +166,11 @@ fn names_the_field_that_has_the_wrong_type_but_not_its_value() {
         assert!(!format!("{error:?}").contains("s3cret") && !format!("{error:?}").contains("5317"), "{error:?}");
     }
     let error = Kubeconfig::parse(b"\xff\xfe\x00").unwrap_err();
-    assert_eq!(error.to_string(), "kubeconfig is text in neither UTF-8 nor UTF-16");
+    assert_eq!(error.to_string(), "kubeconfig is neither UTF-8 nor UTF-16");
 }
 
 #[test]
-fn lets_the_first_file_win_whole_stanzas_and_single_settings() {
+fn merge_takes_entries_and_settings_of_the_first_file() {
     let directory = directory(&[
         ("a", "clusters: [{name: red, cluster: {server: a}}]\nfuture: a"),
         (
@@ -193,7 +193,7 @@ fn lets_the_first_file_win_whole_stanzas_and_single_settings() {
 }
 
 #[test]
-fn resolves_paths_against_the_file_that_names_them() {
+fn paths_are_resolved_against_their_file() {
     let directory = directory(&[]);
     for (name, ca) in [("one", "ca.crt"), ("two", "../ca.crt")] {
         fs::create_dir(directory.path().join(name)).unwrap();
@@ -215,14 +215,14 @@ fn resolves_paths_against_the_file_that_names_them() {
 }
 
 #[test]
-fn leaves_commands_without_a_separator_to_the_search_path() {
+fn command_without_separator_is_not_resolved() {
     let directory = directory(&[("a", "users: [{name: u, user: {exec: {command: aws}}}]")]);
     let merged = list(&directory, &["a"]).load().unwrap();
     assert_eq!(merged.users.get("u").unwrap().exec.as_ref().unwrap().command, PathBuf::from("aws"));
 }
 
 #[test]
-fn finds_files_as_client_go_does() {
+fn files_are_found_as_in_client_go() {
     let root = Path::new("/nowhere");
     for (variables, expected) in [
         (&[("HOME", "/home/me")][..], &["/home/me/.kube/config"][..]),
@@ -237,26 +237,26 @@ fn finds_files_as_client_go_does() {
 }
 
 #[test]
-fn demands_an_explicit_file_and_names_all_that_are_broken() {
+fn error_names_missing_explicit_and_all_invalid_files() {
     let directory = directory(&[("a", "kind: Pod"), ("b", ""), ("c", "a: [")]);
     let path = directory.path().join("missing");
     let error = Kubeconfig::from_file(&path).unwrap_err();
     assert_eq!(error.to_string(), format!("{}: does not exist", path.display()));
     assert!(list(&directory, &["missing"]).load().unwrap().is_empty());
     let error = list(&directory, &["a", "b", "c", "."]).load().unwrap_err().to_string();
-    for part in ["/a: kind", "/c: line 1, column 4", "cannot be read"] {
+    for part in ["/a: kind", "/c: line 1, column 4", "cannot read file"] {
         assert!(error.contains(part), "{error}");
     }
 }
 
 proptest! {
     #[test]
-    fn never_panics_on_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn parser_never_panics_on_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = Kubeconfig::parse(&bytes);
     }
 
     #[test]
-    fn never_panics_on_damaged_files(at in 0..FULL.len(), len in 0..20_usize, put in "[-:\\[\\]{}&*!|>'\"%@#, \n\ta1é]{0,8}") {
+    fn parser_never_panics_on_damaged_files(at in 0..FULL.len(), len in 0..20_usize, put in "[-:\\[\\]{}&*!|>'\"%@#, \n\ta1é]{0,8}") {
         let mut bytes = FULL.as_bytes().to_vec();
         bytes.splice(at..(at + len).min(FULL.len()), put.bytes());
         if let Ok(kubeconfig) = Kubeconfig::parse(&bytes) {
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn reads_back_any_text_it_writes(name in "\\PC{0,12}", token in any::<String>(), context in ".{0,12}") {
+    fn written_text_is_read_back_unchanged(name in "\\PC{0,12}", token in any::<String>(), context in ".{0,12}") {
         let context = Some(context).filter(|context| !context.is_empty());
         let mut kubeconfig = Kubeconfig { current_context: context, ..Kubeconfig::default() };
         kubeconfig.users.insert(name, AuthInfo::with_token(format!("x{token}")));

@@ -1,34 +1,34 @@
-//! From bytes to a value and back: encodings, YAML and JSON.
+//! Decoding and encoding of files: Unicode, YAML and JSON.
 //!
-//! A file keeps its form: JSON is written back as JSON, anything else as YAML in UTF-8. Errors say where, never what,
-//! since the line may hold a secret.
+//! JSON is written back as JSON, anything else as YAML in UTF-8. Errors name the position and never the content,
+//! because the line may contain a secret.
 
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::problem::Problem;
 
-/// The form of a file.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Format {
     #[default]
     Yaml,
     Json,
 }
 
-/// Reads bytes; an empty file is null.
-pub(super) fn read(bytes: &[u8]) -> Result<(Value, Form), Problem> {
+/// Parses a file. An empty file is null.
+pub(super) fn read(bytes: &[u8]) -> Result<(Value, Format), Problem> {
     let text = decode(bytes)?;
-    // JSON first where it looks like it: not all of JSON is YAML, tabs for one.
+    // Text that looks like JSON is parsed as JSON first, because not all JSON is YAML: tabs, for example.
     if text.trim_start().starts_with('{')
         && let Ok(value) = serde_json::from_str(&text)
     {
-        return Ok((value, Form::Json));
+        return Ok((value, Format::Json));
     }
     let options = serde_saphyr::options! {
-        // For some ten thousands of contexts. What aliases make of a file is bounded apart from that.
+        // Enough for tens of thousands of contexts. The expansion of aliases has its own limit.
         budget: serde_saphyr::budget! { max_events: 20_000_000, max_nodes: 10_000_000 },
-        // As in client-go: the last one counts.
+        // The last duplicate wins, as in client-go.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         strict_booleans: true,
         with_snippet: false,
@@ -37,20 +37,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Value, Form), Problem> {
         let place = error.location().map(|at| format!("line {}, column {}", at.line(), at.column()));
         Problem::new(place.unwrap_or_default(), "is neither YAML nor JSON")
     })?;
-    Ok((value, Form::Yaml))
+    Ok((value, Format::Yaml))
 }
 
-/// Writes a value, with a line end after the last line.
-pub(super) fn write(value: &Value, form: Form) -> Result<String, Problem> {
+/// Encodes a value, with a line end after the last line.
+pub(super) fn write(value: &Value, format: Format) -> Result<String, Problem> {
     let mut text = String::new();
-    let fail = |error: crate::BoxError| Problem::new("", "cannot be written").with_source(error);
-    match form {
-        // Without block scalars, as the folding of long strings would make keys hard to compare and copy.
-        Form::Yaml => {
+    let fail = |error: crate::BoxError| Problem::new("", "cannot be encoded as YAML or JSON").with_source(error);
+    match format {
+        // No block scalars, because folded strings make keys hard to compare and copy.
+        Format::Yaml => {
             let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
             serde_saphyr::to_fmt_writer_with_options(&mut text, value, options).map_err(|error| fail(error.into()))?;
         }
-        Form::Json => text = serde_json::to_string_pretty(value).map_err(|error| fail(error.into()))?,
+        Format::Json => text = serde_json::to_string_pretty(value).map_err(|error| fail(error.into()))?,
     }
     if !text.ends_with('\n') {
         text.push('\n');
@@ -65,12 +65,12 @@ fn decode(bytes: &[u8]) -> Result<String, Problem> {
     };
     let text = match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => str::from_utf8(rest).ok().map(str::to_owned),
-        // What PowerShell's redirection makes, with a mark or without one.
+        // The output of PowerShell's redirection, with or without a byte order mark.
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         [first, 0, ..] if *first != 0 => utf16(bytes, u16::from_le_bytes),
         [0, second, ..] if *second != 0 => utf16(bytes, u16::from_be_bytes),
         _ => str::from_utf8(bytes).ok().map(str::to_owned),
     };
-    text.ok_or_else(|| Problem::new("", "is text in neither UTF-8 nor UTF-16"))
+    text.ok_or_else(|| Problem::new("", "is neither UTF-8 nor UTF-16"))
 }

@@ -1,4 +1,4 @@
-//! A user in a kubeconfig: how to prove to a server who asks, and as whom to act.
+//! A user in a kubeconfig: credentials, and the user to impersonate.
 
 use std::{
     collections::BTreeMap,
@@ -10,60 +10,60 @@ use serde_json::{Map, Value};
 
 use super::{
     auth_provider::AuthProviderConfig,
-    entries::{Entries, Stanza, read_entries, write_entries},
+    entries::{Entries, EntryValue, read_entries, write_entries},
     exec::ExecConfig,
     extension::Extension,
-    fields::{Fields, Making},
+    fields::{Fields, ObjectBuilder},
     problem::Problem,
 };
 use crate::client::{config::EmbeddedData, config::Secret};
 
-/// Credentials, and whom to impersonate.
+/// Credentials, and the user to impersonate.
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AuthInfo {
-    /// File with the client's certificate. Not together with the data.
+    /// The file with the client certificate. Cannot be set together with the data.
     pub client_certificate: Option<PathBuf>,
-    /// The client's certificate.
+    /// The client certificate.
     pub client_certificate_data: Option<EmbeddedData>,
-    /// File with the client's private key. Not together with the data.
+    /// The file with the client's private key. Cannot be set together with the data.
     pub client_key: Option<PathBuf>,
     /// The client's private key.
     pub client_key_data: Option<EmbeddedData>,
-    /// Bearer token. Not together with a password.
+    /// The bearer token. Cannot be set together with a password.
     pub token: Option<Secret>,
-    /// File with a bearer token, which is read again and again and then goes before the token.
+    /// The file with a bearer token, which is read periodically and takes precedence over `token`.
     pub token_file: Option<PathBuf>,
-    /// User to impersonate.
+    /// The user to impersonate.
     pub impersonate: Option<String>,
-    /// UID to impersonate.
+    /// The UID to impersonate.
     pub impersonate_uid: Option<String>,
-    /// Groups to impersonate.
+    /// The groups to impersonate.
     pub impersonate_groups: Vec<String>,
-    /// More about the user to impersonate.
+    /// Additional attributes of the user to impersonate.
     pub impersonate_extra: BTreeMap<String, Vec<String>>,
-    /// Name for basic authentication.
+    /// The user name for basic authentication.
     pub username: Option<String>,
-    /// Password for basic authentication.
+    /// The password for basic authentication.
     pub password: Option<Secret>,
-    /// A built-in way to get credentials; `oidc` is the only one left.
+    /// A built-in auth provider; `oidc` is the only one left.
     pub auth_provider: Option<AuthProviderConfig>,
-    /// A program that gives credentials.
+    /// A program that returns credentials.
     pub exec: Option<ExecConfig>,
-    /// What other programs keep here.
+    /// Data of other programs.
     pub extensions: Entries<Extension>,
-    /// Fields that this version does not know; written back as they are.
+    /// Fields unknown to this version, written back unchanged.
     pub other: Map<String, Value>,
 }
 
 impl AuthInfo {
-    /// A user with a bearer token.
+    /// Creates a user with a bearer token.
     pub fn with_token(token: impl Into<Secret>) -> Self {
         Self { token: Some(token.into()), ..Self::default() }
     }
 }
 
-impl Stanza for AuthInfo {
+impl EntryValue for AuthInfo {
     const NAMES: (&'static str, &'static str) = ("users", "user");
 
     fn read(path: String, value: Value) -> Result<Self, Problem> {
@@ -92,7 +92,7 @@ impl Stanza for AuthInfo {
         let extra: Map<String, Value> =
             self.impersonate_extra.iter().map(|(key, values)| (key.clone(), values.as_slice().into())).collect();
         let data = |data: &'_ Option<EmbeddedData>| data.as_ref().map(|data| data.as_base64().to_owned());
-        Making::new(&self.other)
+        ObjectBuilder::new(&self.other)
             .path("client-certificate", self.client_certificate.as_ref())
             .text("client-certificate-data", data(&self.client_certificate_data).as_deref())
             .path("client-key", self.client_key.as_ref())
@@ -113,7 +113,7 @@ impl Stanza for AuthInfo {
     }
 
     fn paths(&mut self) -> Vec<(&'static str, &mut PathBuf)> {
-        // A command without a separator is looked for in PATH.
+        // A command without a separator is looked up in PATH.
         let command = self.exec.as_mut().map(|exec| &mut exec.command).filter(|command| has_separator(command));
         let named = [
             ("client-certificate", self.client_certificate.as_mut()),

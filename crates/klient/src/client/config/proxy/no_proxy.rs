@@ -1,8 +1,8 @@
-//! `NO_PROXY`: what is reached directly. The rules are those of Go's `httpproxy`.
+//! `NO_PROXY`: the hosts that are reached directly. The rules are those of Go's `httpproxy`.
 
 use std::net::IpAddr;
 
-/// What is reached directly.
+/// The hosts that are reached directly.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NoProxy {
     all: bool,
@@ -17,13 +17,13 @@ enum Rule {
 }
 
 impl NoProxy {
-    /// Reads a list; what makes no sense in it is passed over, as Go does.
+    /// Parses a list. Invalid entries are skipped, as in Go.
     pub(super) fn parse(list: &str) -> Self {
         let entries = || list.split(',').map(|entry| entry.trim().to_lowercase());
         Self { all: entries().any(|entry| entry == "*"), rules: entries().filter_map(|entry| rule(&entry)).collect() }
     }
 
-    /// Whether that host is reached directly. This machine always is.
+    /// Returns whether that host is reached directly. This machine always is.
     pub(super) fn covers(&self, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_lowercase();
         let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
@@ -36,7 +36,7 @@ fn rule(entry: &str) -> Option<Rule> {
     if let Some((network, bits)) = entry.split_once('/') {
         let network = network.parse::<IpAddr>().ok()?;
         let bits: u32 = bits.parse().ok().filter(|bits| *bits <= width(network))?;
-        // An old address in the clothes of a new one.
+        // An IPv4 address may be written as an IPv6 address.
         return Some(match network.to_canonical() {
             plain @ IpAddr::V4(_) if network.is_ipv6() => Rule::Range { network: plain, bits: bits.checked_sub(96)? },
             _ => Rule::Range { network, bits },
@@ -54,7 +54,7 @@ fn rule(entry: &str) -> Option<Rule> {
     (below.len() > 1).then_some(Rule::Domain { below, itself, port })
 }
 
-/// Host and port. An address of version 6 has colons, but only brackets set a port apart from it.
+/// Splits an entry into host and port. An IPv6 address has colons, so only brackets separate a port from it.
 fn split_port(entry: &str) -> Option<(&str, Option<u16>)> {
     if let Some((address, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return match rest.strip_prefix(':') {
@@ -101,9 +101,9 @@ fn width(address: IpAddr) -> u32 {
 mod tests {
     use super::*;
 
-    /// The answers of `golang.org/x/net/http/httpproxy` 0.49, all of them.
+    /// All results are those of `golang.org/x/net/http/httpproxy` 0.49.
     #[test]
-    fn lists_mean_what_they_mean_to_go() {
+    fn no_proxy_lists_match_as_in_go() {
         for (list, host, direct) in [
             ("", "example.org", false),
             ("*", "example.org", true),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_always_reached_directly() {
+    fn loopback_is_always_reached_directly() {
         for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]"] {
             assert!(NoProxy::default().covers(host, 80), "{host}");
         }

@@ -1,9 +1,9 @@
-//! The golden cases: same files, same overrides, same settings; an error where client-go has one.
+//! The golden cases: the same files and overrides give the same settings, or an error where client-go has one.
 
 use super::*;
 
 #[test]
-fn resolves_what_client_go_resolves() {
+fn config_resolves_as_in_client_go() {
     let mut lines = include_str!("../../../../testdata/clientcmd_golden.jsonl").lines();
     let texts: HashMap<String, String> = serde_json::from_str(lines.next().unwrap()).unwrap();
     let mut count = 0;
@@ -43,7 +43,7 @@ fn check(texts: &HashMap<String, String>, case: &Value) {
     }
 }
 
-/// All of it, but without what client-go fills in for old plugins as it reads.
+/// Returns the kubeconfig without the defaults that client-go sets for old plugins when it reads.
 fn without_modes(kubeconfig: &Kubeconfig) -> Kubeconfig {
     let mut kubeconfig = kubeconfig.clone();
     let names: Vec<String> = kubeconfig.users.names().map(str::to_owned).collect();
@@ -82,7 +82,7 @@ fn overrides(given: &Value, root: &str) -> Overrides {
     }
 }
 
-/// Without a plugin that other credentials go before: client-go finds that out only when it connects.
+/// Removes a plugin that is unused because of other credentials. client-go ignores it only when it connects.
 fn used(rest: &Value) -> Value {
     let mut rest = rest.as_object().unwrap().clone();
     if ["token", "username", "certFile", "certData"].iter().any(|field| rest.contains_key(*field)) {
@@ -91,12 +91,12 @@ fn used(rest: &Value) -> Value {
     rest.into()
 }
 
-/// In client-go's words.
+/// Returns the settings under client-go's names.
 fn settings(config: &Config, root: &str) -> Value {
     let mut settings = Map::new();
     let mut put = |name: &str, value: &str| drop(settings.insert(name.to_owned(), value.replace(root, "$DIR").into()));
     let path = |path: &Path| path.to_str().unwrap().to_owned();
-    // A path ends without a slash here, which means the same.
+    // A path has no trailing slash here, which is equivalent.
     let server = config.server.to_string();
     put("host", if server.contains("c-1") { "https://h/k8s/clusters/c-1/" } else { server.trim_end_matches('/') });
     put("namespace", &config.namespace);

@@ -1,4 +1,4 @@
-//! Files that are there, missing, damaged, shared.
+//! Files that exist, are missing, damaged or shared.
 
 use std::sync::Arc;
 
@@ -37,30 +37,30 @@ fn cache() -> (tempfile::TempDir, DiskCache) {
 }
 
 #[test]
-fn gives_back_what_was_kept() {
+fn cache_loads_the_saved_document() {
     let (_folder, cache) = cache();
     assert!(cache.load(Root::Named).is_none());
     cache.save(Root::Named, &apis("a")).unwrap();
-    let kept = cache.load(Root::Named).unwrap();
-    assert_eq!(kept.apis, apis("a"));
-    assert!(kept.age.unwrap() < Duration::from_secs(60));
+    let loaded = cache.load(Root::Named).unwrap();
+    assert_eq!(loaded.apis, apis("a"));
+    assert!(loaded.age.unwrap() < Duration::from_secs(60));
     assert!(cache.load(Root::Core).is_none());
 }
 
 #[cfg(unix)]
 #[test]
-fn is_for_its_owner_only() {
+fn cache_is_accessible_to_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let (_folder, cache) = cache();
     cache.save(Root::Core, &apis("a")).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&cache.directory), 0o700);
     assert_eq!(mode(&cache.file(Root::Core)), 0o600);
-    assert_eq!(fs::read_dir(&cache.directory).unwrap().count(), 1, "something is left behind");
+    assert_eq!(fs::read_dir(&cache.directory).unwrap().count(), 1, "a temporary file is left");
 }
 
 #[test]
-fn a_damaged_file_is_none_at_all() {
+fn damaged_file_is_ignored() {
     let (_folder, cache) = cache();
     cache.save(Root::Named, &apis("a")).unwrap();
     let file = cache.file(Root::Named);
@@ -83,7 +83,7 @@ fn a_damaged_file_is_none_at_all() {
 }
 
 #[test]
-fn a_file_of_another_server_is_none_at_all() {
+fn file_of_another_server_is_ignored() {
     let (_folder, cache) = cache();
     cache.save(Root::Named, &apis("a")).unwrap();
     let other = DiskCache { server: "https://other".to_owned(), ..cache };
@@ -91,7 +91,7 @@ fn a_file_of_another_server_is_none_at_all() {
 }
 
 #[test]
-fn a_file_from_the_future_has_no_age() {
+fn file_from_the_future_has_no_age() {
     let (_folder, cache) = cache();
     cache.save(Root::Named, &apis("a")).unwrap();
     let text = fs::read_to_string(cache.file(Root::Named)).unwrap();
@@ -105,7 +105,7 @@ fn a_file_from_the_future_has_no_age() {
 }
 
 #[test]
-fn readers_and_writers_at_once_see_whole_files() {
+fn concurrent_readers_see_whole_files() {
     let (_folder, cache) = cache();
     cache.save(Root::Named, &apis("first")).unwrap();
     std::thread::scope(|scope| {
@@ -128,7 +128,7 @@ fn readers_and_writers_at_once_see_whole_files() {
 }
 
 #[test]
-fn every_server_has_a_folder_under_the_home_or_where_kubectl_is_told() {
+fn each_server_has_a_directory_in_the_kubectl_cache() {
     let folder_of = |server: &str, variables: &[(&str, &str)]| {
         let environment = Environment::of_test(Path::new("/nowhere"), variables);
         let cache = DiskCache::in_environment(&Config::new(server).unwrap(), &environment);
@@ -139,8 +139,8 @@ fn every_server_has_a_folder_under_the_home_or_where_kubectl_is_told() {
     assert_eq!(folder_of("https://host:6443", &home), Some(format!("{discovery}/host_6443")));
     assert_eq!(folder_of("https://host/k8s/c-1", &home), Some(format!("{discovery}/host_k8s_c-1")));
     assert_eq!(folder_of("https://[::1]:6443", &home), Some(format!("{discovery}/___1__6443")));
-    let told = [("HOME", "/home/me"), ("KUBECACHEDIR", "/cache")];
-    assert_eq!(folder_of("https://host:6443", &told).as_deref(), Some("/cache/klient/discovery/host_6443"));
+    let variables = [("HOME", "/home/me"), ("KUBECACHEDIR", "/cache")];
+    assert_eq!(folder_of("https://host:6443", &variables).as_deref(), Some("/cache/klient/discovery/host_6443"));
     assert_eq!(folder_of("https://host:6443", &[]), None);
     assert_eq!(folder("https://.."), "_..");
 }

@@ -1,39 +1,39 @@
-//! Finding a resource among all that a server offers. Pure, and in the server's order: of several, the first is preferred.
+//! Lookup of a resource among all that a server serves, in the server's order: the first match is preferred.
 
 use klient_core::{ApiResource, GroupKind, GroupVersionKind};
 
 use super::{Resolved, name::Reading};
 use crate::client::discovery::{ApiGroup, ServedResource, ServerApis};
 
-/// The resource that serves a kind in one version.
+/// Returns the resource that serves a kind in one version.
 pub(super) fn by_kind(apis: &ServerApis, gvk: &GroupVersionKind) -> Option<ApiResource> {
     let version = apis.version(&gvk.group_version())?;
     version.resources.iter().find(|served| served.resource.kind == gvk.kind).map(|served| served.resource.clone())
 }
 
-/// The resource that serves a kind, in the preferred version or the first that has it.
+/// Returns the resource that serves a kind, in the preferred version or the first that has it.
 pub(super) fn by_group_kind(apis: &ServerApis, kind: &GroupKind) -> Option<ApiResource> {
     let versions = &apis.group(&kind.group)?.versions;
     versions.iter().find_map(|version| by_kind(apis, &version.group_version.clone().with_kind(kind.kind.clone())))
 }
 
-/// The resource that a name stands for, with all others that it could.
+/// Returns the resource that a name resolves to, with all other matches.
 pub(super) fn by_name(apis: &ServerApis, readings: &[Reading]) -> Option<Resolved> {
     readings.iter().find_map(|reading| {
-        // A group may be cut short, as `deploy.app`, where no group has exactly that name.
+        // A group may be abbreviated, as in `deploy.app`, if no group has exactly that name.
         let exact = |group: &ApiGroup| reading.group.as_ref().is_none_or(|asked| group.name == *asked);
         let begins = |group: &ApiGroup| reading.group.as_ref().is_some_and(|asked| group.name.starts_with(asked));
         in_groups(apis, reading, exact).or_else(|| in_groups(apis, reading, begins))
     })
 }
 
-/// Every resource of a category, once.
+/// Returns every resource of a category once.
 pub(super) fn in_category(apis: &ServerApis, category: &str) -> Vec<ApiResource> {
     let members = apis.preferred_resources().filter(|served| served.has_objects() && served.is_in_category(category));
     members.map(|served| served.resource.clone()).collect()
 }
 
-/// Names that are nearly the one that was asked for, to be shown to people.
+/// Returns names that are similar to a name, for an error message.
 pub(super) fn close_to(apis: &ServerApis, name: &str) -> Vec<String> {
     let name = name.to_lowercase();
     let allowed = if name.chars().count() < 4 { 1 } else { 2 };
@@ -49,7 +49,7 @@ pub(super) fn close_to(apis: &ServerApis, name: &str) -> Vec<String> {
     found.take(MAX_CLOSE).map(text).collect()
 }
 
-/// Whether a name is a resource's own, and in which way.
+/// Returns whether a name matches a resource in that way.
 fn matches(served: &ServedResource, name: &str, way: Way) -> bool {
     match way {
         Way::Plural => served.resource.plural == name,
@@ -87,7 +87,7 @@ fn in_groups(apis: &ServerApis, reading: &Reading, group: impl Fn(&ApiGroup) -> 
     })
 }
 
-/// How many letters to change, add or leave out to make one word of another.
+/// Returns the edit distance of two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_the_letters_that_differ() {
+    fn distance_counts_edits() {
         for (a, b, expected) in
             [("", "", 0), ("pods", "pods", 0), ("pds", "pods", 1), ("pod", "dop", 2), ("", "abc", 3)]
         {
@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn distance_is_the_same_both_ways_and_within_the_lengths(a in ".{0,8}", b in ".{0,8}") {
+        fn distance_is_symmetric_and_bounded_by_the_lengths(a in ".{0,8}", b in ".{0,8}") {
             let (long, short) = (a.chars().count().max(b.chars().count()), a.chars().count().min(b.chars().count()));
             prop_assert_eq!(distance(&a, &b), distance(&b, &a));
             prop_assert!((long - short..=long).contains(&distance(&a, &b)));

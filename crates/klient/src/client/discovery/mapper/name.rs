@@ -1,15 +1,15 @@
-//! The names that people give resources: `po`, `deployments.apps`, `deployments.v1.apps`, `Deployment`.
+//! The names of resources that users write: `po`, `deployments.apps`, `deployments.v1.apps`, `Deployment`.
 
-/// What a name may mean, before any server is asked.
+/// One interpretation of a name, before discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// Plural, singular, short name or kind, in lower case.
+    /// The plural, singular, short name or kind, in lower case.
     pub(super) resource: String,
     pub(super) group: Option<String>,
     pub(super) version: Option<String>,
 }
 
-/// All that a name may mean, the likeliest first.
+/// Returns all interpretations of a name, the most likely first.
 pub(super) fn readings(name: &str) -> Vec<Reading> {
     let name = name.trim();
     let mut parts = name.splitn(3, '.');
@@ -23,7 +23,7 @@ pub(super) fn readings(name: &str) -> Vec<Reading> {
         return Vec::new();
     }
     match (parts.next(), parts.next()) {
-        // `widgets.example.com` is both: version `example` of group `com`, and group `example.com`.
+        // `widgets.example.com` may be version `example` of group `com`, or group `example.com`.
         (Some(version), Some(group)) => {
             vec![reading(group, Some(version)), reading(&name[resource_end(name)..], None)]
         }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_group_and_version_where_they_may_be() {
+    fn name_is_split_into_group_and_version() {
         let read = |name: &str| {
             let text = |part: Option<String>| part.unwrap_or_else(|| "-".to_owned());
             let show =

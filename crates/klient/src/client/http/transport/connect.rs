@@ -1,6 +1,6 @@
-//! Makes connections: TCP, perhaps through a proxy, then TLS, then HTTP/2 or HTTP/1.1 as the server chooses.
+//! Opens connections: TCP, optionally through a proxy, then TLS, then HTTP/2 or HTTP/1.1 as the server selects.
 //!
-//! Each step has a limit of its own, and its failure says which step it was.
+//! Each step has its own time limit, and its error names the step.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// A new connection, of whichever sort the server speaks.
+/// A new connection, of the protocol that the server selected.
 pub(super) enum Connected {
     Http1(Http1),
     Http2(Http2),
@@ -48,12 +48,12 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(settings: HttpSettings) -> Result<Self, Error> {
         let server = &settings.server;
-        let config = |what: &str| Error::new(ErrorKind::Config, format!("server address {server}: {what}"));
+        let config = |what: &str| Error::new(ErrorKind::Config, format!("invalid server address {server}: {what}"));
         let Some(authority) = server.authority() else { return Err(config("no host")) };
         let secure = match server.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(config("the scheme is neither http nor https")),
+            _ => return Err(config("the scheme must be http or https")),
         };
         // Brackets belong to the address, not to the name.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -62,7 +62,7 @@ impl Connector {
         let identity = settings.identity.clone();
         let tls = secure.then(|| TlsConnector::new(&settings.tls, &host, peer, &settings, identity)).transpose()?;
         let proxy = settings.proxy.as_ref().map(|proxy| ProxyConnector::new(proxy, &settings)).transpose()?;
-        let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| config("no valid host"))?;
+        let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| config("invalid host"))?;
         Ok(Self { host, port, authority: authority.to_string(), host_header, tls, proxy, settings })
     }
 
@@ -70,12 +70,12 @@ impl Connector {
         &self.authority
     }
 
-    /// Changes whenever new connections are made with other credentials than old ones.
+    /// Returns a number that changes when new connections use other credentials than old ones.
     pub(super) fn generation(&self) -> u64 {
         self.tls.as_ref().map_or(0, TlsConnector::generation)
     }
 
-    /// A request as HTTP/1.1 wants it: a path, and a header for the host. A proxy that forwards it needs the whole address.
+    /// Converts a request to HTTP/1.1: a path and a `Host` header, or the whole address for a forwarding proxy.
     pub(super) fn for_http1(&self, request: http::Request<Bytes>) -> Result<http::Request<Full<Bytes>>, Error> {
         let (mut parts, body) = request.into_parts();
         parts.headers.entry(HOST).or_insert_with(|| self.host_header.clone());
@@ -91,7 +91,7 @@ impl Connector {
         Ok(http::Request::from_parts(parts, Full::new(body)))
     }
 
-    /// A request as HTTP/2 wants it: the whole address.
+    /// Converts a request to HTTP/2, with the whole address.
     pub(super) fn for_http2(&self, request: http::Request<Bytes>) -> Result<http::Request<Full<Bytes>>, Error> {
         let (mut parts, body) = request.into_parts();
         parts.uri = self.whole_address(&parts.uri)?;
@@ -105,17 +105,17 @@ impl Connector {
             .authority(self.authority.as_str())
             .path_and_query(path_of(uri))
             .build()
-            .map_err(|error| broken("the request has no valid address".to_owned(), error))
+            .map_err(|error| broken("invalid address of request".to_owned(), error))
     }
 
-    /// The proxy that requests themselves are sent to, if there is one.
+    /// Returns the proxy that forwards plain requests, if any.
     fn forwarder(&self) -> Option<&ProxyConnector> {
         self.proxy.as_ref().filter(|proxy| self.tls.is_none() && proxy.forwards_plain_requests())
     }
 
-    /// Whether an answer is the proxy's own, and no server's.
-    pub(super) fn refusal<T>(&self, answer: &http::Response<T>) -> Option<Error> {
-        self.forwarder()?.refusal(answer)
+    /// Returns an error if a response is the proxy's own and not the server's.
+    pub(super) fn refusal<T>(&self, response: &http::Response<T>) -> Option<Error> {
+        self.forwarder()?.refusal(response)
     }
 
     pub(super) async fn connect(&self, lane: LaneSettings) -> Result<Connected, Error> {
@@ -123,14 +123,14 @@ impl Connector {
         let Some(tls) = &self.tls else {
             return self.http1(TokioIo::new(stream), 0).await;
         };
-        // rustls reads some 4 KB at a time: less than one event, each of them a system call.
+        // rustls reads 4 KB at a time, which is less than one event and costs a system call each.
         let stream = BufReader::with_capacity(READ_AHEAD, stream);
         let limit = self.settings.handshake_timeout;
         let generation = tls.generation();
         let stream = match tokio::time::timeout(limit, tls.handshake(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(refused_handshake(&self.authority, error)),
-            Err(_) => return Err(too_slow("finish a TLS handshake with", &self.authority, limit)),
+            Err(_) => return Err(too_slow("complete a TLS handshake with", &self.authority, limit)),
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(TokioIo::new(stream), lane, generation).await
@@ -139,7 +139,7 @@ impl Connector {
         }
     }
 
-    /// A stream to the server, or to the proxy that forwards its requests.
+    /// Opens a stream to the server, or to the proxy that forwards its requests.
     async fn reach(&self) -> Result<BoxStream, Error> {
         let Some(proxy) = &self.proxy else {
             return Ok(Box::new(self.dial(&self.host, self.port, &self.authority).await?));
@@ -190,22 +190,22 @@ impl Connector {
     }
 
     fn no_http(&self, error: hyper::Error) -> Error {
-        broken(format!("{} does not speak HTTP", self.authority), error)
+        broken(format!("HTTP handshake with {} failed", self.authority), error)
     }
 }
 
 fn too_slow(what: &str, peer: &str, limit: Duration) -> Error {
-    Error::new(ErrorKind::Transport, format!("could not {what} {peer} within {limit:?}"))
+    Error::new(ErrorKind::Transport, format!("cannot {what} {peer} within {limit:?}"))
 }
 
 fn path_of(uri: &http::Uri) -> PathAndQuery {
     uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
-/// How much of what has arrived is taken from the kernel at once, below TLS.
+/// The size of the read buffer below TLS.
 const READ_AHEAD: usize = 64 << 10;
 
-/// So that the connector can be shared by all lanes.
+// The connector must be shareable by all lanes.
 const _: fn() = || {
     fn shared<T: Send + Sync>() {}
     shared::<Arc<Connector>>();

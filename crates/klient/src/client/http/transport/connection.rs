@@ -1,4 +1,4 @@
-//! One connection, and the answers that stream in on it.
+//! One connection, and the responses that are streamed on it.
 
 use std::{
     pin::Pin,
@@ -27,29 +27,29 @@ use tokio::{
 use super::lane::IdleHttp1;
 use crate::{client::http::body::Body, error::BoxError};
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 pub(super) enum Refused {
-    /// The server cannot have done anything about it, as it did not get it or said so; here it is.
-    Undone(Box<http::Request<Bytes>>),
+    /// The server cannot have executed the request, which is returned.
+    NotExecuted(Box<http::Request<Bytes>>),
     Failed(BoxError),
 }
 
 impl Refused {
     fn from_error(mut error: TrySendError<http::Request<Full<Bytes>>>) -> Self {
         match error.take_message() {
-            Some(request) => Self::Undone(Box::new(request.map(take_bytes))),
+            Some(request) => Self::NotExecuted(Box::new(request.map(take_bytes))),
             None => Self::Failed(error.into_error().into()),
         }
     }
 }
 
-/// Whether the server has said that it did not look at a request: it ended the connection before that stream, or refused
-/// just the stream. These are the two cases in which HTTP/2 promises that nothing was done.
-fn is_undone(error: &hyper::Error) -> bool {
+/// Returns whether the server reported that it did not process a request: it closed the connection before that stream,
+/// or refused the stream. In these two cases, HTTP/2 guarantees that nothing was executed.
+fn is_not_executed(error: &hyper::Error) -> bool {
     let mut next = std::error::Error::source(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            // A stream that the server may have looked at ends with an error of the connection instead.
+            // A stream that the server may have processed ends with a connection error instead.
             let ended_before = error.is_go_away();
             let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
             return error.is_remote() && (ended_before || refused);
@@ -59,7 +59,7 @@ fn is_undone(error: &hyper::Error) -> bool {
     false
 }
 
-/// The bytes of a body that nobody has read from.
+/// Returns the bytes of an unread body.
 fn take_bytes(body: Full<Bytes>) -> Bytes {
     let mut body = std::pin::pin!(body);
     match body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop())) {
@@ -68,7 +68,7 @@ fn take_bytes(body: Full<Bytes>) -> Bytes {
     }
 }
 
-/// The task that drives a connection; it ends with its owner.
+/// The task that drives a connection, aborted when the driver is dropped.
 pub(super) struct Driver {
     task: tokio::task::AbortHandle,
 }
@@ -80,13 +80,13 @@ impl Driver {
     {
         let task = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(error = &error as &dyn std::error::Error, "connection ended");
+                tracing::debug!(error = &error as &dyn std::error::Error, "connection closed");
             }
         });
         Self { task: task.abort_handle() }
     }
 
-    /// Drives an HTTP/2 connection, and keeps track of how many streams its server allows.
+    /// Drives an HTTP/2 connection, and tracks how many streams its server allows.
     pub(super) fn spawn_http2<T>(
         mut connection: http2::Connection<T, Full<Bytes>, TokioExecutor>,
     ) -> (Self, watch::Receiver<usize>)
@@ -94,20 +94,20 @@ impl Driver {
         T: Read + Write + Send + Unpin + 'static,
     {
         let (sender, allowed) = watch::channel(connection.current_max_send_streams());
-        // hyper reads from the socket in a task of its own, and does not tell this one what the server has said: it has to
-        // look, until there is something or the time for it is over.
-        let mut looks = SETTLE_TIME.as_millis() / LOOK_EVERY.as_millis();
-        let mut next_look = Box::pin(tokio::time::sleep(LOOK_EVERY));
+        // hyper reads from the socket in its own task and does not report the server's settings, so they are polled
+        // until they arrive or the time limit expires.
+        let mut polls = SETTLE_TIME.as_millis() / POLL_INTERVAL.as_millis();
+        let mut next_look = Box::pin(tokio::time::sleep(POLL_INTERVAL));
         let driver = Self::spawn(std::future::poll_fn(move |context| {
             let polled = Pin::new(&mut connection).poll(context);
             loop {
                 let now = connection.current_max_send_streams();
                 sender.send_if_modified(|allowed| std::mem::replace(allowed, now) != now);
-                if now != FIRST_STREAMS || looks == 0 || next_look.as_mut().poll(context).is_pending() {
+                if now != FIRST_STREAMS || polls == 0 || next_look.as_mut().poll(context).is_pending() {
                     return polled;
                 }
-                looks -= 1;
-                next_look.as_mut().reset(Instant::now() + LOOK_EVERY);
+                polls -= 1;
+                next_look.as_mut().reset(Instant::now() + POLL_INTERVAL);
             }
         }));
         (driver, allowed)
@@ -124,13 +124,13 @@ impl Drop for Driver {
 pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
     streams: AtomicUsize,
-    /// How many streams the server allows, as far as it has said.
+    /// The number of streams that the server allows, as far as known.
     allowed: watch::Receiver<usize>,
-    /// It has said so, or was given the time to.
+    /// Whether the server has sent its settings, or the time limit for them expired.
     is_settled: AtomicBool,
     generation: u64,
     retire_at: Instant,
-    /// The server refused a request here: it is about to end the connection, or full beyond what it said.
+    /// Whether the server refused a request here: it is about to close the connection, or is overloaded.
     has_refused: AtomicBool,
     _driver: Driver,
 }
@@ -155,13 +155,13 @@ impl Http2 {
         }
     }
 
-    /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
+    /// Returns whether new requests may use it: it is open, young, and has the current credentials.
     pub(super) fn is_usable(&self, generation: u64) -> bool {
         let is_wanted = self.generation == generation && Instant::now() < self.retire_at;
         is_wanted && !self.sender.is_closed() && !self.has_refused.load(Ordering::Relaxed)
     }
 
-    /// Room for a request, if there is any. `freed` is told when there is again.
+    /// Reserves a stream, if one is available. `freed` is notified when one becomes available again.
     pub(super) fn stream(self: &Arc<Self>, max_streams: usize, freed: &Arc<Notify>) -> Option<Stream> {
         let allowed = max_streams.min(*self.allowed.borrow()).max(1);
         let taken = self
@@ -170,27 +170,28 @@ impl Http2 {
         taken.is_ok().then(|| Stream { connection: Arc::clone(self), freed: Arc::clone(freed) })
     }
 
-    /// Whether the server may be about to say how many streams it allows, as it does once a connection is made.
+    /// Returns whether the server's settings may still arrive, as they do right after a connection is opened.
     pub(super) fn is_young(&self) -> bool {
         !self.is_settled.load(Ordering::Relaxed) && *self.allowed.borrow() == FIRST_STREAMS
     }
 
-    /// Waits until it has said so; not for long, since one is a number that it may mean.
+    /// Waits briefly for the server's settings. The wait is limited, because the server may really allow only one
+    /// stream.
     pub(super) async fn settle(&self) {
         let mut allowed = self.allowed.clone();
-        // An error says that the connection has ended, which the next look at it finds out.
+        // An error means that the connection was closed, which the next use detects.
         let _ = tokio::time::timeout(SETTLE_TIME, allowed.wait_for(|allowed| *allowed != FIRST_STREAMS)).await;
         self.is_settled.store(true, Ordering::Relaxed);
     }
 
-    /// Room for the first request, before the server has said how much there is.
+    /// Reserves the first stream, before the server's settings are known.
     pub(super) fn first_stream(self: &Arc<Self>, freed: &Arc<Notify>) -> Stream {
         self.streams.fetch_add(1, Ordering::AcqRel);
         Stream { connection: Arc::clone(self), freed: Arc::clone(freed) }
     }
 }
 
-/// Room for one request on a shared connection, given back when dropped.
+/// A reserved stream of a shared connection, released on drop.
 pub(super) struct Stream {
     connection: Arc<Http2>,
     freed: Arc<Notify>,
@@ -202,13 +203,14 @@ impl Stream {
         let copy = request.clone();
         let response = match sender.try_send_request(request).await {
             Ok(response) => response,
-            Err(error) if error.message().is_none() && is_undone(error.error()) => {
+            Err(error) if error.message().is_none() && is_not_executed(error.error()) => {
                 self.connection.has_refused.store(true, Ordering::Relaxed);
-                return Err(Refused::Undone(Box::new(copy.map(take_bytes))));
+                return Err(Refused::NotExecuted(Box::new(copy.map(take_bytes))));
             }
             Err(error) => return Err(Refused::from_error(error)),
         };
-        Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(Hold::Stream { _stream: self }) })))
+        Ok(response
+            .map(|incoming| Body::new(ResponseBody { incoming, hold: Some(Occupied::Stream { _stream: self }) })))
     }
 }
 
@@ -219,10 +221,10 @@ impl Drop for Stream {
     }
 }
 
-/// What an HTTP/1.1 connection has to do, until it ends.
+/// The work of an HTTP/1.1 connection.
 ///
-/// It has one user at a time, who waits for nothing else and does this meanwhile. A task of its own would have to be woken for
-/// each chunk of an answer, and wake the user for it, even where many chunks are at hand.
+/// The connection has one user at a time, which drives it while it waits. A separate task would have to be woken for
+/// each chunk of a response, and to wake the user in turn, even if many chunks are available.
 pub(super) struct Work {
     future: Option<Pin<Box<Connection>>>,
 }
@@ -234,21 +236,21 @@ impl Work {
         Self { future: Some(Box::pin(connection)) }
     }
 
-    /// Does what can be done now.
-    fn go_on(&mut self, context: &mut Context<'_>) {
+    /// Makes as much progress as possible now.
+    fn progress(&mut self, context: &mut Context<'_>) {
         let Some(future) = &mut self.future else { return };
         let Poll::Ready(ended) = future.as_mut().poll(context) else { return };
         if let Err(error) = ended {
-            tracing::debug!(error = &error as &dyn std::error::Error, "connection ended");
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection closed");
         }
         self.future = None;
     }
 
-    /// Goes on until what is wanted of the connection is there.
+    /// Drives the connection until a future completes.
     async fn until<F: Future>(&mut self, wanted: F) -> F::Output {
         let mut wanted = std::pin::pin!(wanted);
         std::future::poll_fn(|context| {
-            self.go_on(context);
+            self.progress(context);
             wanted.as_mut().poll(context)
         })
         .await
@@ -271,13 +273,13 @@ impl Http1 {
     }
 
     pub(super) fn is_open(&mut self) -> bool {
-        // Nobody has looked since the last answer whether the server has closed it.
-        self.work.go_on(&mut Context::from_waker(Waker::noop()));
+        // The connection was not driven since the last response, so a close by the server is detected here.
+        self.work.progress(&mut Context::from_waker(Waker::noop()));
         let now = Instant::now();
         !self.sender.is_closed() && now < self.retire_at && now < self.idle_since + MAX_IDLE_TIME
     }
 
-    /// Whether new requests may go here: it is open, young, and was made with the newest credentials.
+    /// Returns whether new requests may use it: it is open, young, and has the current credentials.
     pub(super) fn is_usable(&mut self, generation: u64) -> bool {
         self.is_open() && self.generation == generation
     }
@@ -287,38 +289,38 @@ impl Http1 {
         request: http::Request<Full<Bytes>>,
         idle: Arc<IdleHttp1>,
     ) -> Result<http::Response<Body>, Refused> {
-        // The answer before was read to its end, so this takes a moment at most, or fails.
+        // The previous response was read to its end, so this completes immediately or fails.
         if self.work.until(self.sender.ready()).await.is_err() {
-            return Err(Refused::Undone(Box::new(request.map(take_bytes))));
+            return Err(Refused::NotExecuted(Box::new(request.map(take_bytes))));
         }
         let sent = self.sender.try_send_request(request);
         let response = self.work.until(sent).await.map_err(Refused::from_error)?;
-        let hold = Hold::Connection { connection: Box::new(self), idle };
-        Ok(response.map(|incoming| Body::new(Answer { incoming, hold: Some(hold) })))
+        let hold = Occupied::Connection { connection: Box::new(self), idle };
+        Ok(response.map(|incoming| Body::new(ResponseBody { incoming, hold: Some(hold) })))
     }
 }
 
-/// How many streams are opened before the server has said how many it allows: what it does not allow would wait behind
-/// the others.
+/// The number of streams before the server's settings are known. Streams above the server's limit would wait for the
+/// others.
 pub(super) const FIRST_STREAMS: usize = 1;
-/// Several times as long as any packet takes.
+/// Several times the latency of any network.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Servers and balancers close idle connections after a minute or more.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Servers and load balancers close idle connections after a minute or more.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(50);
 
-/// An answer that streams in, and what it holds until it ends.
-struct Answer {
+/// A response body with the connection that it occupies.
+struct ResponseBody {
     incoming: Incoming,
-    hold: Option<Hold>,
+    hold: Option<Occupied>,
 }
 
-enum Hold {
+enum Occupied {
     Stream { _stream: Stream },
     Connection { connection: Box<Http1>, idle: Arc<IdleHttp1> },
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -326,12 +328,12 @@ impl HttpBody for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        if let Some(Hold::Connection { connection, .. }) = &mut self.hold {
-            connection.work.go_on(context);
+        if let Some(Occupied::Connection { connection, .. }) = &mut self.hold {
+            connection.work.progress(context);
         }
         let polled = Pin::new(&mut self.incoming).poll_frame(context);
         if let Poll::Ready(None) = polled
-            && let Some(Hold::Connection { mut connection, idle }) = self.hold.take()
+            && let Some(Occupied::Connection { mut connection, idle }) = self.hold.take()
         {
             connection.idle_since = Instant::now();
             idle.put(*connection);

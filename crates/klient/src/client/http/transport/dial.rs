@@ -1,13 +1,13 @@
 //! TCP connections: from a name or an address to an open socket.
 //!
-//! Where a name has several addresses, a silent one does not hold up the others: after a moment the next is tried
-//! beside it, and the first that answers is used.
+//! If a name has several addresses, an unresponsive one does not block the others: after a short delay, the next one is
+//! tried in parallel, and the first connection is used.
 
 use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::{net::TcpStream, task::JoinSet};
 
-/// How a socket notices that its peer is gone, also where HTTP has no pings.
+/// The keep-alive settings that detect a dead peer, also without HTTP pings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeepAlive {
     pub(super) idle: Duration,
@@ -22,8 +22,8 @@ pub(super) async fn dial(host: &str, port: u16, keep_alive: KeepAlive) -> io::Re
 }
 
 async fn race(mut addresses: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    // Dropping the set ends the attempts that are left.
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "name has no address");
+    // Dropping the set cancels the remaining attempts.
     let mut attempts = JoinSet::new();
     let mut all_tried = false;
     loop {
@@ -51,11 +51,11 @@ async fn race(mut addresses: impl Iterator<Item = SocketAddr>) -> io::Result<Tcp
 impl KeepAlive {
     fn apply(self, stream: &TcpStream) -> io::Result<()> {
         let socket = socket2::SockRef::from(stream);
-        // The kernel counts in seconds, and takes none for a mistake.
+        // The kernel counts in seconds and rejects zero.
         let [idle, interval] = [self.idle, self.patience / PROBES].map(|time| time.max(Duration::from_secs(1)));
         let settings = socket2::TcpKeepalive::new().with_time(idle).with_interval(interval);
         socket.set_tcp_keepalive(&settings.with_retries(PROBES))?;
-        // Unanswered data counts too, not only unanswered probes.
+        // Unacknowledged data counts as well, not only unacknowledged probes.
         #[cfg(target_os = "linux")]
         socket.set_tcp_user_timeout(Some(self.idle + self.patience))?;
         Ok(())
@@ -63,7 +63,7 @@ impl KeepAlive {
 }
 
 const PROBES: u32 = 3;
-/// What an address gets before the next one is tried, too.
+/// The delay before the next address is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
@@ -72,14 +72,14 @@ mod tests {
 
     use super::*;
 
-    /// An address that nobody listens on, as long as the socket is held.
+    /// Returns an address that refuses connections as long as the socket is held.
     fn refusing() -> (SocketAddr, tokio::net::TcpSocket) {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         (socket.local_addr().unwrap(), socket)
     }
 
-    /// An address that answers to nothing, as its queue is full, and what fills it.
+    /// Returns an address that never responds because its queue is full, with the connections that fill the queue.
     async fn silent() -> (SocketAddr, Vec<TcpStream>, TcpListener) {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_refuses_leaves_the_next() {
+    async fn dial_tries_the_next_address_after_a_refusal() {
         let (refusing, _socket) = refusing();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let open = listener.local_addr().unwrap();
@@ -104,11 +104,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_says_nothing_does_not_hold_up_the_next() {
+    async fn dial_tries_the_next_address_beside_a_silent_one() {
         let (silent, _queue, _listener) = silent().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let open = listener.local_addr().unwrap();
-        // Without the race, this would take as long as the kernel tries: minutes.
+        // Without the race, this would take minutes, until the kernel gives up.
         let raced = tokio::time::timeout(Duration::from_secs(20), race([silent, open].into_iter())).await;
         assert_eq!(raced.unwrap().unwrap().peer_addr().unwrap(), open);
     }

@@ -1,4 +1,4 @@
-//! A function as a transport: the way to a server in the same process.
+//! A function as a transport, for a server in the same process.
 
 use std::{fmt, future::Future};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{SendFuture, Transport};
 use crate::{client::http::body::Body, error::BoxError};
 
-/// A transport that asks a function, as an embedded server's.
+/// A transport that calls a function, such as an embedded server's.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -16,10 +16,10 @@ use crate::{client::http::body::Body, error::BoxError};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), klient::Error> {
-/// let answer = |request: http::Request<Bytes>| async move {
+/// let handler = |request: http::Request<Bytes>| async move {
 ///     http::Response::new(Full::new(Bytes::from(request.uri().path().to_owned())))
 /// };
-/// let client = Client::builder(FnTransport::new(answer)).build();
+/// let client = Client::builder(FnTransport::new(handler)).build();
 /// assert_eq!(client.rest().get().path("/version").bytes().await?, "/version");
 /// # Ok(())
 /// # }
@@ -35,7 +35,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    /// Asks this function.
+    /// Creates a transport that calls this function.
     pub fn new(function: F) -> Self {
         Self { function }
     }
@@ -49,8 +49,8 @@ where
     B::Error: Into<BoxError>,
 {
     fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
-        let answer = (self.function)(request);
-        Box::pin(async move { Ok(answer.await.map(Body::new)) })
+        let response = (self.function)(request);
+        Box::pin(async move { Ok(response.await.map(Body::new)) })
     }
 }
 

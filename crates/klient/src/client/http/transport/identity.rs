@@ -1,4 +1,4 @@
-//! A client certificate that is had while the program runs, such as one that a plugin gives.
+//! A client certificate that is set while the program runs, such as one from a plugin.
 
 use std::{
     fmt,
@@ -7,10 +7,10 @@ use std::{
 
 use crate::client::config::ClientCertificate;
 
-/// A client certificate that can be replaced at any time, shared by whoever gets it and the transport that shows it.
+/// A client certificate that can be replaced at any time, shared by its source and the transport.
 ///
-/// It goes before the certificate of the TLS settings. Once it has changed, new requests go to new connections;
-/// answers that are under way, watches included, are read to their end on the old ones.
+/// It takes precedence over the certificate of the TLS settings. After a change, new requests use new connections.
+/// Responses in progress, watches included, are read to their end on the old ones.
 ///
 /// ```
 /// use klient::client::{config::{ClientCertificate, Pem}, http::{HttpSettings, IdentitySlot}};
@@ -18,7 +18,7 @@ use crate::client::config::ClientCertificate;
 /// let identity = IdentitySlot::default();
 /// let mut settings = HttpSettings::new("https://127.0.0.1:6443".parse()?);
 /// settings.identity = Some(identity.clone());
-/// // Later, and again whenever there is a new one:
+/// // Later, and whenever there is a new certificate:
 /// # let (certificate, key) = (b"".to_vec(), b"".to_vec());
 /// identity.set(Some(ClientCertificate::new(Pem::Data(certificate), Pem::Data(key))));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -35,7 +35,7 @@ struct Held {
 }
 
 impl IdentitySlot {
-    /// Sets the certificate to show from now on. The same one again changes nothing.
+    /// Sets the certificate for new connections. Setting the same one again has no effect.
     pub fn set(&self, certificate: Option<ClientCertificate>) {
         let mut held = self.lock();
         if held.certificate != certificate {
@@ -44,7 +44,7 @@ impl IdentitySlot {
         }
     }
 
-    /// How often the certificate has changed, and the one there is now.
+    /// Returns the number of changes, and the current certificate.
     pub(super) fn current(&self) -> (u64, Option<ClientCertificate>) {
         let held = self.lock();
         (held.changes, held.certificate.clone())
@@ -59,7 +59,7 @@ impl IdentitySlot {
     }
 }
 
-// Never prints the key.
+// `Debug` never prints the key.
 impl fmt::Debug for IdentitySlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.lock().certificate.is_some() { "IdentitySlot(set)" } else { "IdentitySlot(empty)" })

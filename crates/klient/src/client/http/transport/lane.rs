@@ -1,7 +1,8 @@
-//! A set of connections for one sort of request.
+//! A set of connections for one type of request.
 //!
-//! Over HTTP/2, requests share connections up to a number of streams each, and connections are added when all are full:
-//! nothing queues behind long answers. Over HTTP/1.1, each request has a connection, and finished ones are used again.
+//! Over HTTP/2, requests share connections up to a number of streams each. Connections are added when all are full, so
+//! that no request queues behind long responses. Over HTTP/1.1, each request has a connection, which is reused
+//! afterwards.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -17,24 +18,24 @@ use super::{
 };
 use crate::{
     Error, ErrorKind,
-    client::http::{body::Body, shared_error::told},
+    client::http::{body::Body, shared_error::copy_of},
 };
 
-/// How the connections of a lane are used.
+/// The settings of a lane's connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneSettings {
-    /// How many requests share an HTTP/2 connection, if the server allows as many.
+    /// The number of requests that share an HTTP/2 connection, if the server allows as many.
     pub(super) max_streams: usize,
-    /// How much of one answer may be under way unread.
+    /// The number of unread bytes of one response that may be in flight.
     pub(super) stream_window: u32,
 }
 
 impl LaneSettings {
     pub(super) const REQUESTS: Self = Self { max_streams: 64, stream_window: 2 << 20 };
-    // Watches that nobody reads for a moment must not use up the window of the others.
+    // Watches that are not read for a moment must not use up the window of the others.
     pub(super) const WATCHES: Self = Self { max_streams: 64, stream_window: 512 << 10 };
 
-    /// Enough for every stream to be full at once.
+    /// Returns a window for all streams at their maximum at once.
     pub(super) fn connection_window(self) -> u32 {
         self.stream_window.saturating_mul(u32::try_from(self.max_streams).unwrap_or(u32::MAX)).min(1 << 30)
     }
@@ -47,15 +48,15 @@ pub(super) struct Lane {
     idle: Arc<IdleHttp1>,
     /// Held while connecting, unless the server is known to need a connection per request.
     connecting: tokio::sync::Mutex<()>,
-    /// Told when a connection has room again.
+    /// Notified when a connection has a free stream again.
     freed: Arc<Notify>,
-    /// How many attempts to connect have ended, of those made under `connecting`.
+    /// The number of completed connection attempts that were made under `connecting`.
     attempts: AtomicU64,
     failure: Mutex<Option<Failure>>,
     protocol: AtomicU8,
 }
 
-/// The last attempt to connect that failed, for all who waited for it.
+/// The last connection attempt that failed, for all requests that waited for it.
 struct Failure {
     attempt: u64,
     error: Arc<Error>,
@@ -73,8 +74,8 @@ const UNKNOWN: u8 = 0;
 const HTTP1: u8 = 1;
 const HTTP2: u8 = 2;
 const MAX_IDLE: usize = 25;
-/// Further tries for a request that the server cannot have looked at.
-const MAX_UNDONE: usize = 4;
+/// The number of retries of a request that the server cannot have processed.
+const MAX_NOT_EXECUTED: usize = 4;
 
 enum Ready {
     Http1(Http1),
@@ -101,7 +102,7 @@ impl Lane {
     }
 
     pub(super) async fn send(&self, mut request: http::Request<Bytes>) -> Result<http::Response<Body>, Error> {
-        let mut undone = 0;
+        let mut not_executed = 0;
         loop {
             let outcome = match self.ready().await? {
                 Ready::Http1(connection) => {
@@ -116,23 +117,23 @@ impl Lane {
                         None => Ok(response),
                     };
                 }
-                // Nothing was done about it: whatever the verb, it is safe to send it elsewhere.
-                Err(Refused::Undone(same)) if undone < MAX_UNDONE => {
-                    undone += 1;
+                // Nothing was executed, so the request can be sent on another connection, whatever its verb.
+                Err(Refused::NotExecuted(same)) if not_executed < MAX_NOT_EXECUTED => {
+                    not_executed += 1;
                     request = *same;
                 }
-                Err(Refused::Undone(_)) => {
-                    let what = format!("{} refuses requests or closes connections at once", self.authority());
+                Err(Refused::NotExecuted(_)) => {
+                    let what = format!("{} refuses requests or closes new connections immediately", self.authority());
                     return Err(Error::new(ErrorKind::Transport, what));
                 }
                 Err(Refused::Failed(error)) => {
-                    return Err(super::broken(format!("the connection to {} broke", self.authority()), error));
+                    return Err(super::broken(format!("connection to {} broke", self.authority()), error));
                 }
             }
         }
     }
 
-    /// A connection with room for one more request.
+    /// Returns a connection with a free stream.
     async fn ready(&self) -> Result<Ready, Error> {
         if let Some(ready) = self.existing() {
             return Ok(ready);
@@ -141,10 +142,10 @@ impl Lane {
         if known == HTTP1 {
             return self.connect().await;
         }
-        // Many requests at once must not make many connections where one does, nor wait for one failure after another.
+        // Concurrent requests must not open many connections if one is enough, nor wait for one failure after another.
         let seen = self.attempts.load(Ordering::Acquire);
         let connecting = loop {
-            // Whoever has the lock may wait for a slow server; what gets free in the meantime will do.
+            // The lock holder may wait for a slow server, so a stream that becomes free meanwhile is used.
             let connecting = tokio::select! {
                 connecting = self.connecting.lock() => Some(connecting),
                 () = self.freed.notified() => None,
@@ -164,9 +165,9 @@ impl Lane {
         if let Some(failure) = &*lock(&self.failure)
             && failure.attempt > seen
         {
-            return Err(told(&failure.error));
+            return Err(copy_of(&failure.error));
         }
-        // Found out while waiting: from here on, all of them connect side by side.
+        // HTTP/1.1 was detected while waiting: from here on, all requests connect in parallel.
         if self.protocol.load(Ordering::Relaxed) == HTTP1 {
             drop(connecting);
             return self.connect().await;
@@ -176,7 +177,7 @@ impl Lane {
         connected.map_err(|error| {
             let error = Arc::new(error);
             *lock(&self.failure) = Some(Failure { attempt, error: Arc::clone(&error) });
-            told(&error)
+            copy_of(&error)
         })
     }
 
@@ -193,7 +194,7 @@ impl Lane {
             .map(Ready::Http2)
     }
 
-    /// A connection that is full only because its server has not said yet how much it takes.
+    /// Returns a connection that is full only because the server's settings are not known yet.
     fn young(&self) -> Option<Arc<Http2>> {
         let generation = self.connector.generation();
         let connections = lock(&self.connections);
@@ -218,14 +219,14 @@ impl Lane {
 }
 
 impl IdleHttp1 {
-    /// The connection that was used last: the others get the chance to be closed.
+    /// Takes the most recently used connection, so that the others can be closed.
     fn take(&self, generation: u64) -> Option<Http1> {
         let mut connections = lock(&self.connections);
         connections.retain_mut(|connection| connection.is_usable(generation));
         connections.pop()
     }
 
-    /// Keeps a connection whose answer was read to the end.
+    /// Stores a connection whose response was read to the end.
     pub(super) fn put(&self, mut connection: Http1) {
         let mut connections = lock(&self.connections);
         if connections.len() < MAX_IDLE && connection.is_open() {
@@ -234,7 +235,7 @@ impl IdleHttp1 {
     }
 }
 
-/// The lists stay whole whatever panics elsewhere.
+/// Locks a list. A panic elsewhere does not leave it inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

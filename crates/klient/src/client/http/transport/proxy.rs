@@ -1,7 +1,10 @@
-//! The way through a proxy.
+//! Connections through a proxy.
 //!
-//! HTTP proxies open a tunnel for TLS, and forward plain requests that name the whole address. SOCKS proxies open a
+//! HTTP proxies open a tunnel for TLS, and forward plain requests that have the whole address. SOCKS proxies open a
 //! tunnel for both. Messages name the proxy, and never its user or password.
+//!
+//! `CONNECT` and SOCKS are not taken from hyper-util, because its tunnel accepts only status 200, drops bytes that
+//! arrive together with the proxy's response, and reports neither the proxy's status nor its reason.
 
 mod connect;
 mod socks;
@@ -27,13 +30,13 @@ use crate::{
     },
 };
 
-/// A proxy, and how to talk to it.
+/// A proxy, and how to connect to it.
 pub(super) struct ProxyConnector {
     kind: Kind,
     host: String,
     port: u16,
     tls: Option<TlsConnector>,
-    /// For people: without user and password.
+    /// The name in messages, without user and password.
     name: String,
 }
 
@@ -42,7 +45,7 @@ enum Kind {
     Socks { login: Option<Login> },
 }
 
-/// A user and a password, as a URL gives them.
+/// The user and the password of a URL.
 struct Login {
     user: String,
     password: Secret,
@@ -51,7 +54,7 @@ struct Login {
 impl ProxyConnector {
     pub(super) fn new(proxy: &Uri, settings: &HttpSettings) -> Result<Self, Error> {
         let name = without_userinfo(&proxy.to_string()).trim_end_matches('/').to_owned();
-        let config = |what: &str| Error::new(ErrorKind::Config, format!("proxy {name}: {what}"));
+        let config = |what: &str| Error::new(ErrorKind::Config, format!("invalid proxy {name}: {what}"));
         let Some(authority) = proxy.authority() else { return Err(config("no host")) };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let login = authority.as_str().rsplit_once('@').map(|(login, _)| Login::parse(login));
@@ -62,20 +65,20 @@ impl ProxyConnector {
             Some("http") => (http(login)?, 80, false),
             Some("https") => (http(login)?, 443, true),
             Some("socks5" | "socks5h") => (Kind::Socks { login }, 1080, false),
-            _ => return Err(config("the scheme is none of http, https, socks5 and socks5h")),
+            _ => return Err(config("the scheme must be http, https, socks5 or socks5h")),
         };
-        // The client's certificate and the server's other name are for the server.
+        // The client certificate and the server name of the settings are for the server, not for the proxy.
         let tls = Tls::default().trust(settings.tls.trust.clone());
         let tls = secure.then(|| TlsConnector::new(&tls, &host, Peer::Proxy, settings, None)).transpose()?;
         Ok(Self { kind, port: authority.port_u16().unwrap_or(default_port), host, tls, name })
     }
 
-    /// Whether plain requests are sent to it as they are, with their whole address.
+    /// Returns whether plain requests are forwarded, with their whole address.
     pub(super) fn forwards_plain_requests(&self) -> bool {
         matches!(self.kind, Kind::Http { .. })
     }
 
-    /// What forwarded requests prove to it who asks with.
+    /// Returns the `Proxy-Authorization` header of forwarded requests.
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         match &self.kind {
             Kind::Http { authorization } => authorization.as_ref(),
@@ -95,7 +98,7 @@ impl ProxyConnector {
         &self.name
     }
 
-    /// A stream to the proxy itself, from a socket that is connected to it.
+    /// Opens a stream to the proxy itself, over a connected socket.
     pub(super) async fn greet(&self, tcp: TcpStream, settings: &HttpSettings) -> Result<BoxStream, Error> {
         let Some(tls) = &self.tls else { return Ok(Box::new(tcp)) };
         let limit = settings.handshake_timeout;
@@ -103,13 +106,13 @@ impl ProxyConnector {
             Ok(Ok(stream)) => Ok(Box::new(stream)),
             Ok(Err(error)) => Err(refused_handshake(&format!("proxy {}", self.name), error)),
             Err(_) => {
-                let what = format!("could not finish a TLS handshake with proxy {} within {limit:?}", self.name);
+                let what = format!("cannot complete a TLS handshake with proxy {} within {limit:?}", self.name);
                 Err(Error::new(ErrorKind::Transport, what))
             }
         }
     }
 
-    /// A stream to the server, from one to the proxy.
+    /// Opens a stream to the server, over one to the proxy.
     pub(super) async fn tunnel(
         &self,
         mut stream: BoxStream,
@@ -127,23 +130,23 @@ impl ProxyConnector {
             }
         };
         let limit = settings.connect_timeout;
-        let to = format!("proxy {} does not connect to {}", self.name, host_and_port(host, port));
+        let to = format!("proxy {} cannot connect to {}", self.name, host_and_port(host, port));
         match tokio::time::timeout(limit, opening).await {
             Ok(Ok(())) => Ok(stream),
-            Ok(Err(Closed::Said(why))) => Err(Error::new(ErrorKind::Transport, format!("{to}: {why}"))),
+            Ok(Err(Closed::Refused(why))) => Err(Error::new(ErrorKind::Transport, format!("{to}: {why}"))),
             Ok(Err(Closed::Broke(error))) => Err(broken(to, error)),
-            Err(_) => Err(Error::new(ErrorKind::Transport, format!("{to}: no answer within {limit:?}"))),
+            Err(_) => Err(Error::new(ErrorKind::Transport, format!("{to}: no response within {limit:?}"))),
         }
     }
 
-    /// An answer of the proxy's own, where the server's is expected. API servers do not answer with pages.
-    pub(super) fn refusal<T>(&self, answer: &http::Response<T>) -> Option<Error> {
-        let code = answer.status();
-        let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    /// Returns an error if a response is the proxy's own. API servers do not respond with HTML pages.
+    pub(super) fn refusal<T>(&self, response: &http::Response<T>) -> Option<Error> {
+        let code = response.status();
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_failure = code.is_client_error() || code.is_server_error();
         let is_page = is_failure && content_type.is_some_and(|value| value.starts_with("text/html"));
         (is_page || code == StatusCode::PROXY_AUTHENTICATION_REQUIRED).then(|| {
-            let what = format!("proxy {} does not forward requests: it answered {code}", self.name);
+            let what = format!("proxy {} does not forward requests: status {code}", self.name);
             Error::new(ErrorKind::Transport, what)
         })
     }
@@ -162,9 +165,9 @@ impl Login {
     }
 }
 
-/// Why there is no tunnel.
+/// The reason why there is no tunnel.
 enum Closed {
-    Said(String),
+    Refused(String),
     Broke(std::io::Error),
 }
 
@@ -174,7 +177,7 @@ impl From<std::io::Error> for Closed {
     }
 }
 
-/// `host:port`, with brackets where the host has colons.
+/// Returns `host:port`, with brackets around a host with colons.
 fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
@@ -184,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_has_the_port_of_its_scheme_and_its_login_decoded() {
+    fn proxy_has_the_default_port_and_a_decoded_login() {
         for (url, port, name) in [
             ("http://proxy", 80, "http://proxy"),
             ("http://joe:s3cret@proxy:3128", 3128, "http://[redacted]@proxy:3128"),

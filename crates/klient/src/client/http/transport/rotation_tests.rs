@@ -20,7 +20,7 @@ use tokio::{
 use super::*;
 use crate::client::config::{Pem, Trust};
 
-/// Writes a file with a time that differs from every one before, whatever the clock's resolution.
+/// Writes a file with a new modification time, whatever the clock's resolution.
 fn write(path: &Path, text: &str) {
     static TIME: AtomicU64 = AtomicU64::new(1_000_000);
     fs::write(path, text).unwrap();
@@ -34,14 +34,14 @@ fn authority() -> rcgen::CertifiedIssuer<'static, rcgen::KeyPair> {
     rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A certificate and its key, as PEM.
+/// Returns a certificate and its key as PEM.
 fn signed(by: &rcgen::CertifiedIssuer<'static, rcgen::KeyPair>, name: &str) -> (rcgen::Certificate, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
     (params.signed_by(&key, by).unwrap(), key.serialize_pem())
 }
 
-/// Answers each request on a TLS connection with the certificate that it was shown, over HTTP/1.1.
+/// Starts a TLS server that responds to each request with the client's certificate, over HTTP/1.1.
 async fn server(authority: &rcgen::CertifiedIssuer<'static, rcgen::KeyPair>) -> String {
     let mut roots = RootCertStore::empty();
     roots.add(authority.der().clone()).unwrap();
@@ -76,7 +76,7 @@ async fn server(authority: &rcgen::CertifiedIssuer<'static, rcgen::KeyPair>) -> 
 }
 
 #[tokio::test]
-async fn a_replaced_certificate_is_used_and_half_a_rotation_is_not() {
+async fn replaced_certificate_is_used_once_its_key_is_replaced() {
     let authority = authority();
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = (folder.path().join("crt"), folder.path().join("key"));
@@ -91,22 +91,22 @@ async fn a_replaced_certificate_is_used_and_half_a_rotation_is_not() {
     settings.file_check = Duration::ZERO;
     let transport = HttpTransport::new(settings).unwrap();
     let shown = async || {
-        let answer = transport.send(http::Request::get("/").body(Bytes::new()).unwrap()).await.unwrap();
-        answer.into_body().collect(1 << 16).await.unwrap()
+        let response = transport.send(http::Request::get("/").body(Bytes::new()).unwrap()).await.unwrap();
+        response.into_body().collect(1 << 16).await.unwrap()
     };
     assert_eq!(shown().await, first.der().as_ref());
 
     let (second, second_key) = signed(&authority, "second");
     write(&key, &second_key);
-    assert_eq!(shown().await, first.der().as_ref(), "a key without its certificate changes nothing");
+    assert_eq!(shown().await, first.der().as_ref(), "a new key without its certificate is ignored");
     write(&cert, &second.pem());
-    assert_eq!(shown().await, second.der().as_ref(), "the old connection takes no more requests");
+    assert_eq!(shown().await, second.der().as_ref(), "the old connection gets no more requests");
     fs::remove_file(&cert).unwrap();
     assert_eq!(shown().await, second.der().as_ref());
 }
 
 #[tokio::test]
-async fn a_replaced_authority_is_trusted_by_new_connections() {
+async fn replaced_authority_is_trusted_by_new_connections() {
     let (right, wrong) = (authority(), authority());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");

@@ -1,11 +1,11 @@
-//! The bytes to and from a server or a proxy, whatever carries them.
+//! A byte stream to a server or a proxy.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// TCP, TLS to a proxy over TCP, or anything like them.
+/// A stream over TCP, or over TLS to a proxy.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
 
-/// Some stream. The cost of the box is nothing beside that of a system call.
+/// A boxed stream. The cost of the box is negligible compared to a system call.
 pub(super) type BoxStream = Box<dyn Stream>;

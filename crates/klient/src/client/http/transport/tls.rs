@@ -1,7 +1,7 @@
-//! TLS with an explicit crypto provider; nothing is taken from, or left in, the process.
+//! TLS with an explicit crypto provider, without using or changing the process-wide default.
 //!
-//! Certificates and keys that are files are looked at again while the program runs. Once they have changed, new
-//! connections use the new ones and old connections take no new requests. While they cannot be read, nothing changes.
+//! Certificate and key files are checked for changes while the program runs. After a change, new connections use the
+//! new ones and old connections get no new requests. While files cannot be read, the last ones are used.
 
 use std::{
     fs, io,
@@ -25,39 +25,40 @@ use crate::{
     client::config::{ClientCertificate, Pem, Tls, Trust},
 };
 
-/// Whom a connection is made to.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// The server, which may speak HTTP/2.
+    /// The server, with HTTP/2 offered.
     Server,
-    /// The server, which is not asked for HTTP/2.
+    /// The server, without HTTP/2.
     Http1Server,
-    /// A proxy. It need not be the cluster's own: whom the system trusts will do, too.
+    /// A proxy. It need not have a certificate of the cluster's authority: those that the system trusts are accepted,
+    /// too.
     Proxy,
 }
 
-/// Makes TLS connections.
+/// A connector for TLS connections.
 pub(super) struct TlsConnector {
     settings: Tls,
     peer: Peer,
     server_name: ServerName<'static>,
     identity: Option<IdentitySlot>,
-    /// How long files count as unchanged.
+    /// How long files are considered unchanged.
     check_after: Duration,
     current: Mutex<Current>,
 }
 
-/// What connections are made with, and what it was made from.
+/// The current TLS configuration, and the state of its sources.
 struct Current {
     config: Arc<ClientConfig>,
     generation: u64,
     stamps: Vec<Stamp>,
     checked: Instant,
-    /// Changes of the identity that were seen, whether they could be used or not.
+    /// The number of identity changes that were processed, usable or not.
     identity_changes: u64,
 }
 
-/// When a file was changed, and how long it is: cheap to ask, and different after every rotation.
+/// The modification time and the length of a file: cheap to read, and different after every rotation.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl TlsConnector {
@@ -70,7 +71,7 @@ impl TlsConnector {
     ) -> Result<Self, Error> {
         let name = tls.server_name.as_deref().unwrap_or(host).to_owned();
         let server_name = ServerName::try_from(name.clone())
-            .map_err(|error| wrong(format!("{name:?} is not a server name"), error))?;
+            .map_err(|error| wrong(format!("invalid server name {name:?}"), error))?;
         let (identity_changes, certificate) = identity.as_ref().map(IdentitySlot::current).unwrap_or_default();
         let current = Current {
             stamps: stamps(tls),
@@ -83,7 +84,7 @@ impl TlsConnector {
         Ok(Self { settings: tls.clone(), peer, server_name, identity, check_after, current: Mutex::new(current) })
     }
 
-    /// Changes whenever new connections are made with other certificates than old ones.
+    /// Returns a number that changes when new connections use other certificates than old ones.
     pub(super) fn generation(&self) -> u64 {
         self.refreshed().generation
     }
@@ -93,7 +94,7 @@ impl TlsConnector {
         connector.connect(self.server_name.clone(), stream).await
     }
 
-    /// The newest certificates that could be read.
+    /// Returns the newest configuration that could be read.
     fn refreshed(&self) -> MutexGuard<'_, Current> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let look_at_files = !current.stamps.is_empty() && current.checked.elapsed() >= self.check_after;
@@ -113,21 +114,21 @@ impl TlsConnector {
                 current.config = config;
                 current.stamps = found;
                 current.generation += 1;
-                tracing::debug!("certificates were replaced; making new connections");
+                tracing::debug!("certificates changed, opening new connections");
             }
-            // Half of a rotation, perhaps: the stamps stay old, so that the next look tries again.
-            Err(error) => tracing::warn!(%error, "keeping the last certificates"),
+            // A rotation may be incomplete. The recorded stamps stay old, so that the next check reads the files again.
+            Err(error) => tracing::warn!(%error, "cannot read certificates, using the last ones"),
         }
         current
     }
 }
 
-/// Whether a certificate and a key are some, and belong together.
+/// Checks that a certificate and a key are valid and belong together.
 pub(crate) fn check_identity(identity: &ClientCertificate) -> Result<(), Error> {
     certified_key(identity).map(drop)
 }
 
-/// Why a handshake failed. A peer that is not to be trusted is told apart, since no other try makes it better.
+/// Returns the error of a failed handshake. An untrusted peer has its own kind, because a retry cannot succeed.
 pub(super) fn refused_handshake(peer: &str, error: io::Error) -> Error {
     let below = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     let Some(rustls::Error::InvalidCertificate(why)) = below else {
@@ -136,18 +137,18 @@ pub(super) fn refused_handshake(peer: &str, error: io::Error) -> Error {
     let what = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another name",
-        // The latter: from one that only has the name of a trusted one, such as its predecessor.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "comes from an authority that is not trusted"
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "is for another host name"
         }
+        // A bad signature means that the authority only has the name of a trusted one, such as its predecessor.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => "was signed by an unknown authority",
         CertificateError::Revoked => "was revoked",
         _ => "is not valid",
     };
     Error::new(ErrorKind::Untrusted, format!("{peer} is not trusted: its certificate {what}")).with_source(error)
 }
 
-/// The state of every file that the settings name.
+/// Returns the state of every file in the settings.
 fn stamps(settings: &Tls) -> Vec<Stamp> {
     let authority = match &settings.trust {
         Trust::Authority(pem) => Some(pem),
@@ -170,7 +171,7 @@ fn client_config(settings: &Tls, identity: Option<&ClientCertificate>, peer: Pee
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| wrong("the crypto provider has no usable TLS version".to_owned(), error))?;
+        .map_err(|error| wrong("crypto provider has no supported TLS version".to_owned(), error))?;
     let builder = match &settings.trust {
         Trust::System => builder.with_root_certificates(native_roots()?),
         Trust::Authority(pem) => {
@@ -201,14 +202,14 @@ fn certified_key(identity: &ClientCertificate) -> Result<CertifiedKey, Error> {
     let key = PrivateKeyDer::from_pem_slice(&identity.key.load()?)
         .map_err(|error| wrong("client key is not a PEM private key".to_owned(), error))?;
     CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider())
-        .map_err(|error| wrong("client certificate and key do not fit".to_owned(), error))
+        .map_err(|error| wrong("client certificate and key do not match".to_owned(), error))
 }
 
 fn certificates_of(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(Error::new(ErrorKind::Config, format!("{what} holds no PEM certificate"))),
+        Ok(_) => Err(Error::new(ErrorKind::Config, format!("{what} contains no PEM certificate"))),
         Err(error) => Err(wrong(format!("{what} is not PEM"), error)),
     }
 }
@@ -226,7 +227,7 @@ fn native_roots() -> Result<RootCertStore, Error> {
     let loaded = rustls_native_certs::load_native_certs();
     store.add_parsable_certificates(loaded.certs);
     if store.is_empty() {
-        let what = "this machine has no certificate authorities; name one in the kubeconfig";
+        let what = "the system has no certificate authorities: set certificate-authority in the kubeconfig";
         return Err(Error::new(ErrorKind::Config, what));
     }
     Ok(store)
@@ -236,7 +237,7 @@ fn wrong(message: String, source: impl Into<crate::error::BoxError>) -> Error {
     Error::new(ErrorKind::Config, message).with_source(source)
 }
 
-/// Believes any certificate, but still checks that the peer has its key.
+/// A verifier that accepts any certificate, but still checks that the peer has its key.
 #[derive(Debug)]
 struct AcceptAnyServer {
     provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Changes: which file they end up in, and what stays as it was.
+//! Changes: the file that each is written to, and the content that stays.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn names(directory: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn writes_each_change_to_the_file_it_came_from() {
+fn change_is_written_to_the_file_of_the_entry() {
     let directory = directory(&[
         ("a", &small("red", "https://a", "x")),
         ("b", &small("blue", "https://b", "y")),
@@ -27,14 +27,14 @@ fn writes_each_change_to_the_file_it_came_from() {
     files
         .modify(|kubeconfig| kubeconfig.clusters.get_mut("blue").unwrap().server = Some("https://new".into()))
         .unwrap();
-    // The others are the same to the byte.
+    // The other files are unchanged to the byte.
     assert_eq!((read(&directory, "a"), read(&directory, "c")), (a, c));
     assert_eq!(Kubeconfig::parse(read(&directory, "b")).unwrap(), small("blue", "https://new", "y").parse().unwrap());
     assert_eq!(names(&directory), ["a", "b", "c"]);
 }
 
 #[test]
-fn writes_what_is_new_to_the_first_file_that_exists() {
+fn new_entry_is_written_to_the_first_existing_file() {
     let directory = directory(&[("b", &small("blue", "https://b", "y")), ("c", "")]);
     let files = list(&directory, &["a", "b", "c"]);
     files
@@ -53,40 +53,40 @@ fn writes_what_is_new_to_the_first_file_that_exists() {
 }
 
 #[test]
-fn creates_the_last_file_and_its_directory_if_there_is_none() {
+fn last_file_is_created_if_none_exists() {
     let directory = directory(&[]);
     let files = list(&directory, &["a", "new/deep/config"]);
     files.modify(|kubeconfig| kubeconfig.current_context = Some("x".into())).unwrap();
     assert_eq!(files.load().unwrap().current_context.as_deref(), Some("x"));
     assert_eq!(names(&directory), ["new"]);
-    // An explicit file may be created too.
+    // An explicit file may be created, too.
     let files = KubeconfigFiles::explicit(directory.path().join("explicit"));
     files.modify(|kubeconfig| kubeconfig.current_context = Some("y".into())).unwrap();
     assert_eq!(files.load().unwrap().current_context.as_deref(), Some("y"));
 }
 
 #[test]
-fn routes_the_current_context_to_the_first_file_that_has_one() {
+fn current_context_is_written_to_the_first_file_with_one() {
     let directory = directory(&[("a", "users: []"), ("b", "current-context: b"), ("c", "current-context: c")]);
     let files = list(&directory, &["a", "b", "c"]);
     files.modify(|kubeconfig| kubeconfig.current_context = Some("new".into())).unwrap();
     assert_eq!(read(&directory, "a"), "users: []");
     assert!(read(&directory, "b").contains("current-context: new"));
     assert_eq!(read(&directory, "c"), "current-context: c");
-    // Taken away, the next one comes to light.
+    // Once removed, the context of the next file takes effect.
     files.modify(|kubeconfig| kubeconfig.current_context = None).unwrap();
     assert_eq!(files.load().unwrap().current_context.as_deref(), Some("c"));
 }
 
 #[test]
-fn removes_from_the_file_it_came_from_alone() {
+fn entry_is_removed_only_from_its_own_file() {
     let directory = directory(&[("a", &small("red", "https://a", "x")), ("b", &small("red", "https://b", "y"))]);
     let files = list(&directory, &["a", "b"]);
     let b = read(&directory, "b");
     files.modify(|kubeconfig| drop(kubeconfig.clusters.remove("red"))).unwrap();
     assert_eq!(read(&directory, "b"), b);
     assert_eq!(files.load().unwrap().clusters.get("red"), Some(&Cluster::new("https://b")));
-    // Taken out and put in again, a stanza is still where it was.
+    // An entry that is removed and inserted again stays in its file.
     files
         .modify(|kubeconfig| {
             kubeconfig.clusters.remove("red");
@@ -97,7 +97,7 @@ fn removes_from_the_file_it_came_from_alone() {
 }
 
 #[test]
-fn keeps_unknown_fields_order_and_spelling_of_paths() {
+fn save_keeps_unknown_fields_order_and_path_spelling() {
     let directory = directory(&[("a", FULL)]);
     list(&directory, &["a"])
         .modify(|kubeconfig| {
@@ -118,7 +118,7 @@ fn keeps_unknown_fields_order_and_spelling_of_paths() {
 }
 
 #[test]
-fn keeps_a_command_beside_the_file_out_of_the_search_path() {
+fn relative_command_is_not_looked_up_in_path() {
     let directory = directory(&[("a", "users: [{name: u, user: {exec: {command: aws}}}]")]);
     let files = list(&directory, &["a"]);
     let set = |command: PathBuf| {
@@ -136,7 +136,7 @@ fn keeps_a_command_beside_the_file_out_of_the_search_path() {
 }
 
 #[test]
-fn writes_json_back_as_json() {
+fn json_file_is_written_back_as_json() {
     let directory = directory(&[("a", "{\"current-context\": \"x\"}")]);
     list(&directory, &["a"]).modify(|kubeconfig| kubeconfig.current_context = Some("y".into())).unwrap();
     let value: Value = serde_json::from_str(&read(&directory, "a")).unwrap();
@@ -144,7 +144,7 @@ fn writes_json_back_as_json() {
 }
 
 #[test]
-fn touches_nothing_without_a_change_or_without_save() {
+fn no_file_is_written_without_a_change_or_save() {
     let directory = directory(&[("a", FULL)]);
     let files = list(&directory, &["a"]);
     files.modify(|_| ()).unwrap();
@@ -157,24 +157,24 @@ fn touches_nothing_without_a_change_or_without_save() {
 }
 
 #[test]
-fn says_which_lock_it_could_not_have() {
+fn lock_error_names_the_file() {
     let directory = directory(&[("a", ""), ("a.lock", "")]);
     let files = list(&directory, &["a"]).lock_timeout(Duration::from_millis(20));
     let error = files.modify(|_| ()).unwrap_err();
-    assert!(error.to_string().ends_with("/a: cannot be locked"), "{error}");
+    assert!(error.to_string().ends_with("/a: cannot lock file"), "{error}");
     let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("a.lock is there"), "{source}");
-    // Somebody else's lock stays.
+    assert!(source.contains("a.lock exists"), "{source}");
+    // The lock of the other program is not removed.
     assert_eq!(names(&directory), ["a", "a.lock"]);
 }
 
 #[test]
-fn loses_no_change_of_writers_that_contend() {
+fn concurrent_writers_lose_no_change() {
     let directory = directory(&[("a", ""), ("b", "contexts: [{name: mine, context: {}}]")]);
     let (writers, changes) = (4, 8);
     std::thread::scope(|scope| {
         for writer in 0..writers {
-            // In both orders, so that locks taken in the order of the list would deadlock.
+            // In both orders, so that locking in the order of the list would deadlock.
             let order = if writer % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
             let files = list(&directory, &order).lock_timeout(Duration::from_secs(60));
             scope.spawn(move || {
@@ -200,7 +200,7 @@ mod on_unix {
     }
 
     #[test]
-    fn makes_new_files_private_and_keeps_the_mode_of_old_ones() {
+    fn new_file_is_private_and_existing_mode_is_kept() {
         let directory = directory(&[("old", "")]);
         fs::set_permissions(directory.path().join("old"), fs::Permissions::from_mode(0o640)).unwrap();
         for (name, expected) in [("new/config", 0o600), ("old", 0o640)] {
@@ -211,7 +211,7 @@ mod on_unix {
     }
 
     #[test]
-    fn writes_through_links() {
+    fn save_follows_links() {
         let directory = directory(&[("real", "")]);
         symlink("real", directory.path().join("link")).unwrap();
         list(&directory, &["link"]).modify(|kubeconfig| kubeconfig.current_context = Some("x".into())).unwrap();

@@ -1,4 +1,4 @@
-//! `CONNECT`: how an HTTP proxy is asked for a tunnel.
+//! `CONNECT`: the request for a tunnel through an HTTP proxy.
 
 use http::HeaderValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{Closed, host_and_port};
 use crate::client::http::transport::stream::BoxStream;
 
-/// Opens a tunnel; afterwards the stream leads to the server.
+/// Opens a tunnel. Afterwards, the stream is connected to the server.
 pub(super) async fn open(
     stream: &mut BoxStream,
     host: &str,
@@ -27,20 +27,24 @@ pub(super) async fn open(
     match status(&head) {
         Some((code, _)) if (200..300).contains(&code) => Ok(()),
         Some((407, reason)) => {
-            let wanted = if authorization.is_some() { "another user or password" } else { "a user and a password" };
-            Err(Closed::Said(format!("it wants {wanted} ({reason})")))
+            let wanted = if authorization.is_some() {
+                "another user or password is required"
+            } else {
+                "a user and a password are required"
+            };
+            Err(Closed::Refused(format!("{wanted} (status {reason})")))
         }
-        Some((_, reason)) => Err(Closed::Said(format!("it answered {reason}"))),
-        None => Err(Closed::Said("it does not speak HTTP".to_owned())),
+        Some((_, reason)) => Err(Closed::Refused(format!("status {reason}"))),
+        None => Err(Closed::Refused("the response is not HTTP".to_owned())),
     }
 }
 
-/// Reads up to the empty line, and not a byte more: what follows is the server's.
+/// Reads up to the empty line and no further, because the following bytes are the server's.
 async fn head(stream: &mut BoxStream) -> Result<Vec<u8>, Closed> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
         if head.len() == MAX_HEAD {
-            return Err(Closed::Said("its answer has no end".to_owned()));
+            return Err(Closed::Refused("the head of the response is too long".to_owned()));
         }
         match stream.read_u8().await {
             Ok(byte) => head.push(byte),
@@ -51,7 +55,7 @@ async fn head(stream: &mut BoxStream) -> Result<Vec<u8>, Closed> {
     Ok(head)
 }
 
-/// The code, and code and reason as they are to be shown.
+/// Returns the status code, and the code with its reason for a message.
 fn status(head: &[u8]) -> Option<(u16, String)> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = str::from_utf8(line).ok()?.trim_end();

@@ -1,4 +1,4 @@
-//! SOCKS 5 (RFC 1928), with user and password (RFC 1929) where the proxy wants them. The proxy looks up names.
+//! SOCKS 5 (RFC 1928), with user and password (RFC 1929) if the proxy requires them. The proxy resolves names.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::Closed;
 use crate::client::http::transport::stream::BoxStream;
 
-/// Opens a tunnel; afterwards the stream leads to the server.
+/// Opens a tunnel. Afterwards, the stream is connected to the server.
 pub(super) async fn open(
     stream: &mut BoxStream,
     host: &str,
@@ -24,27 +24,29 @@ pub(super) async fn open(
     match (choice, login) {
         ([VERSION, NO_LOGIN], _) => {}
         ([VERSION, PASSWORD], Some((user, password))) => log_in(stream, user, password).await?,
-        ([VERSION, _], Some(_)) => return said("it wants to know who asks in a way that is not supported"),
-        ([VERSION, _], None) => return said("it wants a user and a password"),
-        _ => return said("it does not speak SOCKS 5"),
+        ([VERSION, _], Some(_)) => return refused("it requires an authentication method that is not supported"),
+        ([VERSION, _], None) => return refused("a user and a password are required"),
+        _ => return refused("the response is not SOCKS 5"),
     }
     stream.write_all(&request(host, port)?).await?;
     stream.flush().await?;
-    answer(stream).await
+    read_response(stream).await
 }
 
 async fn log_in(stream: &mut BoxStream, user: &str, password: &str) -> Result<(), Closed> {
     let mut message = vec![LOGIN_VERSION];
     for text in [user, password] {
-        let Ok(length) = u8::try_from(text.len()) else { return said("user and password may have 255 bytes each") };
+        let Ok(length) = u8::try_from(text.len()) else {
+            return refused("user and password must not exceed 255 bytes each");
+        };
         message.push(length);
         message.extend_from_slice(text.as_bytes());
     }
     stream.write_all(&message).await?;
     stream.flush().await?;
-    let mut answer = [0; 2];
-    stream.read_exact(&mut answer).await?;
-    if answer[1] == 0 { Ok(()) } else { said("it wants another user or password") }
+    let mut response = [0; 2];
+    stream.read_exact(&mut response).await?;
+    if response[1] == 0 { Ok(()) } else { refused("another user or password is required") }
 }
 
 fn request(host: &str, port: u16) -> Result<Vec<u8>, Closed> {
@@ -59,7 +61,7 @@ fn request(host: &str, port: u16) -> Result<Vec<u8>, Closed> {
             message.extend_from_slice(&address.octets());
         }
         Err(_) => {
-            let Ok(length) = u8::try_from(host.len()) else { return said("the server's name is too long") };
+            let Ok(length) = u8::try_from(host.len()) else { return refused("the server's name is too long") };
             message.extend_from_slice(&[NAME, length]);
             message.extend_from_slice(host.as_bytes());
         }
@@ -68,43 +70,43 @@ fn request(host: &str, port: u16) -> Result<Vec<u8>, Closed> {
     Ok(message)
 }
 
-/// Reads the answer, and not a byte more: what follows is the server's.
-async fn answer(stream: &mut BoxStream) -> Result<(), Closed> {
+/// Reads the response and no further, because the following bytes are the server's.
+async fn read_response(stream: &mut BoxStream) -> Result<(), Closed> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
     let [version, code, _, kind] = head;
     if version != VERSION {
-        return said("it does not speak SOCKS 5");
+        return refused("the response is not SOCKS 5");
     }
     let why = match code {
         0 => "",
-        1 => "it failed",
-        2 => "its rules do not allow it",
-        3 => "it cannot reach the network",
-        4 => "it cannot reach the host",
-        5 => "the connection was refused",
-        6 => "it took too long",
-        7 => "it does not open tunnels",
-        8 => "it does not know that sort of address",
-        _ => "it failed for a reason of its own",
+        1 => "general failure",
+        2 => "not allowed by its rules",
+        3 => "network unreachable",
+        4 => "host unreachable",
+        5 => "connection refused",
+        6 => "timed out",
+        7 => "command not supported",
+        8 => "address type not supported",
+        _ => "unknown failure",
     };
     if code != 0 {
-        return said(why);
+        return refused(why);
     }
     let length = match kind {
         IPV4 => 4,
         IPV6 => 16,
         NAME => usize::from(stream.read_u8().await?),
-        _ => return said("it does not speak SOCKS 5"),
+        _ => return refused("the response is not SOCKS 5"),
     };
-    // An address of the proxy's own, which nobody needs.
+    // The bound address of the proxy, which is not needed.
     let mut bound = vec![0; length + 2];
     stream.read_exact(&mut bound).await?;
     Ok(())
 }
 
-fn said<T>(why: &str) -> Result<T, Closed> {
-    Err(Closed::Said(why.to_owned()))
+fn refused<T>(why: &str) -> Result<T, Closed> {
+    Err(Closed::Refused(why.to_owned()))
 }
 
 const VERSION: u8 = 5;
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_named_by_address_or_by_name() {
+    fn connect_request_has_an_address_or_a_name() {
         let bytes = |host: &str| request(host, 443).ok();
         assert_eq!(bytes("10.0.0.1").unwrap(), [5, 1, 0, 1, 10, 0, 0, 1, 1, 187]);
         assert_eq!(bytes("::1").unwrap(), [&[5, 1, 0, 4][..], &[0; 15], &[1, 1, 187]].concat());

@@ -1,4 +1,4 @@
-//! What answers become: objects, or errors that say why not.
+//! How responses are decoded: as objects, or as errors with a reason.
 
 use std::time::Duration;
 
@@ -39,12 +39,12 @@ fn as_protobuf(status: Status) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_status_in_either_form_becomes_a_typed_error() {
+async fn status_in_either_format_becomes_a_typed_error() {
     let json = serde_json::to_vec(&invalid()).unwrap();
     for response in [
         answer(422, media_type::JSON, json.clone()),
         answer(422, "application/json; charset=utf-8", json.clone()),
-        // As some proxies rewrite it.
+        // Some proxies change the content type.
         answer(422, "text/plain", json),
         answer(422, media_type::PROTOBUF, as_protobuf(invalid())),
     ] {
@@ -59,7 +59,7 @@ async fn a_status_in_either_form_becomes_a_typed_error() {
 }
 
 #[tokio::test]
-async fn an_error_without_a_status_goes_by_its_code() {
+async fn error_without_a_status_has_the_kind_of_its_code() {
     let html = "<html><body><h1>502 Bad Gateway</h1></body></html>";
     let cases: [(u16, &str, &[u8], ErrorKind); 8] = [
         (502, "text/html", html.as_bytes(), ErrorKind::Unavailable),
@@ -80,14 +80,14 @@ async fn an_error_without_a_status_goes_by_its_code() {
 }
 
 #[tokio::test]
-async fn an_error_keeps_the_delay_of_its_header_when_there_is_no_status() {
-    // A conflict is never sent again by itself.
+async fn error_without_a_status_has_the_delay_of_the_header() {
+    // A conflict is never retried.
     let error = get_error(with(answer(409, "text/plain", "busy"), "retry-after", "3")).await;
     assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
 }
 
 #[tokio::test]
-async fn the_body_of_an_error_may_be_compressed() {
+async fn compressed_body_of_an_error_is_decoded() {
     let body = crate::streams::gzip(&serde_json::to_vec(&invalid()).unwrap());
     for code in [401, 422] {
         let response = with(answer(code, media_type::JSON, body.clone()), "content-encoding", "gzip");
@@ -96,7 +96,7 @@ async fn the_body_of_an_error_may_be_compressed() {
 }
 
 #[tokio::test]
-async fn an_error_with_a_broken_or_endless_body_is_still_that_error() {
+async fn error_with_a_broken_or_endless_body_keeps_its_kind() {
     let (sender, body) = fed();
     sender.send(Err("reset".into())).unwrap();
     assert!(get_error(streamed(404, media_type::JSON, body)).await.is_not_found());
@@ -104,14 +104,14 @@ async fn an_error_with_a_broken_or_endless_body_is_still_that_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_whose_body_never_comes_is_still_that_error() {
+async fn error_whose_body_never_arrives_keeps_its_kind() {
     let (_sender, body) = fed();
     let error = get_error(streamed(404, media_type::JSON, body)).await;
     assert!(error.is_not_found(), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_failure_with_a_success_code_is_an_error() {
+async fn failure_status_with_a_success_code_is_an_error() {
     let not_found = serde_json::to_value(Status::not_found(&"configmaps".into(), "web")).unwrap();
     assert!(get_error(json_answer(200, &not_found)).await.is_not_found());
     let protobuf = answer(200, media_type::PROTOBUF, as_protobuf(invalid()));
@@ -129,14 +129,14 @@ async fn a_failure_with_a_success_code_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_success_without_the_object_is_no_object() {
+async fn success_status_instead_of_an_object_is_an_error() {
     let success = json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 200});
     let error = get_error(json_answer(200, &success)).await;
     assert_eq!(error.kind(), ErrorKind::Decode, "{error:?}");
 }
 
 #[tokio::test]
-async fn a_delete_tells_what_is_left() {
+async fn delete_returns_an_object_or_a_status() {
     let success = json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 200});
     let status: Status = serde_json::from_value(success.clone()).unwrap();
     for (response, left) in [
@@ -151,7 +151,7 @@ async fn a_delete_tells_what_is_left() {
 }
 
 #[tokio::test]
-async fn json_is_decoded_although_protobuf_was_asked_for() {
+async fn json_is_decoded_although_protobuf_was_requested() {
     let script = Script::new([json_answer(200, &map_json("web"))]);
     assert_eq!(script.maps().get("web").await.unwrap(), map("web"));
     let seen = script.played();
@@ -159,7 +159,7 @@ async fn json_is_decoded_although_protobuf_was_asked_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_object_is_a_decode_error_that_names_the_resource() {
+async fn malformed_response_is_a_decode_error_with_the_resource() {
     let protobuf = klient::wire::encode_body(&map("web")).unwrap();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}});
     for response in [
@@ -179,14 +179,14 @@ async fn an_answer_that_is_no_object_is_a_decode_error_that_names_the_resource()
 }
 
 #[tokio::test]
-async fn an_endless_object_is_given_up() {
+async fn endless_object_is_an_error() {
     let error = get_error(streamed(200, media_type::JSON, endless(" "))).await;
     assert_eq!(error.kind(), ErrorKind::Decode, "{error:?}");
     assert!(chain(&error).contains("longer than"), "{error:?}");
 }
 
 #[tokio::test]
-async fn an_object_cut_short_is_an_error() {
+async fn truncated_object_is_an_error() {
     let (sender, body) = fed();
     sender.send(Ok("{".into())).unwrap();
     sender.send(Err("reset".into())).unwrap();
@@ -195,7 +195,7 @@ async fn an_object_cut_short_is_an_error() {
 }
 
 #[tokio::test]
-async fn only_a_missing_object_is_none() {
+async fn get_opt_returns_none_only_if_not_found() {
     let not_found = serde_json::to_value(Status::not_found(&"configmaps".into(), "web")).unwrap();
     let script = Script::new([json_answer(404, &not_found), answer(500, "text/plain", ""), map_answer("web")]);
     let maps = script.maps();

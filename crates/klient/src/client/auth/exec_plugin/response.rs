@@ -1,6 +1,6 @@
-//! What a program answers: an `ExecCredential` with a status, in JSON or YAML.
+//! The response of a program: an `ExecCredential` with a status, in JSON or YAML.
 //!
-//! Read field by field, because the errors of a typed parser would show what it found.
+//! It is read field by field, because the errors of a typed parser would quote the secrets that it found.
 
 use std::time::SystemTime;
 
@@ -16,47 +16,47 @@ use crate::{
     },
 };
 
-/// Why an answer is no credential.
-pub(super) enum Wrong {
-    /// In words that follow the program's name.
-    Answer(String),
+/// The reason why a response contains no credential.
+pub(super) enum Invalid {
+    /// A message that follows the program's name.
+    Response(String),
     Certificate(Error),
 }
 
-impl From<String> for Wrong {
+impl From<String> for Invalid {
     fn from(why: String) -> Self {
-        Self::Answer(why)
+        Self::Response(why)
     }
 }
 
-pub(super) fn read(output: &[u8], version: ExecApiVersion) -> Result<Credential, Wrong> {
-    let answer = match read_text(output) {
-        Ok(answer @ Value::Object(_)) => answer,
-        _ if output.trim_ascii().is_empty() => return Err("answered nothing".to_owned().into()),
-        _ => return Err("answered with neither a JSON nor a YAML object".to_owned().into()),
+pub(super) fn read(output: &[u8], version: ExecApiVersion) -> Result<Credential, Invalid> {
+    let response = match read_text(output) {
+        Ok(response @ Value::Object(_)) => response,
+        _ if output.trim_ascii().is_empty() => return Err("wrote no response to standard output".to_owned().into()),
+        _ => return Err("returned neither a JSON nor a YAML object".to_owned().into()),
     };
-    let text = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| response.get(field).and_then(Value::as_str).unwrap_or_default();
     if (text("kind"), text("apiVersion")) != (KIND, version.as_str()) {
-        let found = format!("{} of {}", named(text("kind")), named(text("apiVersion")));
-        return Err(format!("answered with {found}, not with {KIND} of {}", version.as_str()).into());
+        let found = format!("{} in {}", named(text("kind")), named(text("apiVersion")));
+        return Err(format!("returned {found}, expected {KIND} in {}", version.as_str()).into());
     }
-    let status = match answer.get("status") {
+    let status = match response.get("status") {
         Some(Value::Object(status)) => status,
-        None | Some(Value::Null) => return Err("answered without a status".to_owned().into()),
-        Some(_) => return Err("answered with a status that is no object".to_owned().into()),
+        None | Some(Value::Null) => return Err("returned a response without a status".to_owned().into()),
+        Some(_) => return Err("returned a status that is not an object".to_owned().into()),
     };
     let field = |field: &str| match status.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(format!("answered with a status.{field} that is no text")),
+        Some(_) => Err(format!("returned a status.{field} that is not a string")),
     };
     let expires = field("expirationTimestamp")?.map(|text| {
-        let time =
-            parse_time(text).map_err(|_| "answered with a status.expirationTimestamp that is no time".to_owned());
+        let time = parse_time(text)
+            .map_err(|_| "returned a status.expirationTimestamp that is not an RFC 3339 time".to_owned());
         time.map(|time| SystemTime::from(time.0))
     });
     let header = field("token")?.map(|token| {
-        bearer(token).map_err(|_| "answered with a token that holds characters that no header may".to_owned())
+        bearer(token).map_err(|_| "returned a token with characters that are not allowed in a header".to_owned())
     });
     let certificate = match (field("clientCertificateData")?, field("clientKeyData")?) {
         (Some(certificate), Some(key)) => {
@@ -64,19 +64,19 @@ pub(super) fn read(output: &[u8], version: ExecApiVersion) -> Result<Credential,
             Some(ClientCertificate::new(pem(certificate), pem(key)))
         }
         (None, None) => None,
-        (Some(_), None) => return Err("answered with a certificate but no key".to_owned().into()),
-        (None, Some(_)) => return Err("answered with a key but no certificate".to_owned().into()),
+        (Some(_), None) => return Err("returned a certificate but no key".to_owned().into()),
+        (None, Some(_)) => return Err("returned a key but no certificate".to_owned().into()),
     };
     if header.is_none() && certificate.is_none() {
-        return Err("answered with neither a token nor a certificate".to_owned().into());
+        return Err("returned neither a token nor a certificate".to_owned().into());
     }
     if let Some(certificate) = &certificate {
-        check_identity(certificate).map_err(Wrong::Certificate)?;
+        check_identity(certificate).map_err(Invalid::Certificate)?;
     }
     Ok(Credential { header: header.transpose()?, certificate, expires: expires.transpose()? })
 }
 
-/// A name that somebody else chose, cut to what a message can bear.
+/// Quotes a name from the response, truncated for use in a message.
 fn named(text: &str) -> String {
     match text {
         "" => "nothing".to_owned(),
@@ -90,11 +90,11 @@ const KIND: &str = "ExecCredential";
 mod tests {
     use super::*;
 
-    fn why(answer: &str) -> String {
-        match read(answer.as_bytes(), ExecApiVersion::V1) {
+    fn why(response: &str) -> String {
+        match read(response.as_bytes(), ExecApiVersion::V1) {
             Ok(credential) => panic!("{credential:?}"),
-            Err(Wrong::Answer(why)) => why,
-            Err(Wrong::Certificate(error)) => format!("certificate: {error}"),
+            Err(Invalid::Response(why)) => why,
+            Err(Invalid::Certificate(error)) => format!("certificate: {error}"),
         }
     }
 
@@ -105,34 +105,34 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_and_shows_no_secret() {
-        for (answer, expected) in [
-            (String::new(), "answered nothing"),
+    fn error_names_the_problem_without_the_secret() {
+        for (response, expected) in [
+            (String::new(), "wrote no response"),
             ("s3cret".to_owned(), "neither a JSON nor a YAML object"),
             ("{\"kind\": s3cret".to_owned(), "neither a JSON nor a YAML object"),
             ("\u{0}\u{1}".to_owned(), "neither a JSON nor a YAML object"),
-            ("{}".to_owned(), "nothing of nothing, not with ExecCredential of client.authentication.k8s.io/v1"),
+            ("{}".to_owned(), "nothing in nothing, expected ExecCredential in client.authentication.k8s.io/v1"),
             (status("null"), "without a status"),
-            (status("\"s3cret\""), "a status that is no object"),
+            (status("\"s3cret\""), "a status that is not an object"),
             (status("{}"), "neither a token nor a certificate"),
             (status("{\"token\": \"\"}"), "neither a token nor a certificate"),
-            (status("{\"token\": [\"s3cret\"]}"), "status.token that is no text"),
-            (status("{\"token\": \"s3cret\\n\"}"), "characters that no header may"),
-            (status("{\"token\": \"s3cret\", \"expirationTimestamp\": \"s3cret\"}"), "that is no time"),
+            (status("{\"token\": [\"s3cret\"]}"), "status.token that is not a string"),
+            (status("{\"token\": \"s3cret\\n\"}"), "characters that are not allowed in a header"),
+            (status("{\"token\": \"s3cret\", \"expirationTimestamp\": \"s3cret\"}"), "that is not an RFC 3339 time"),
             (status("{\"clientCertificateData\": \"s3cret\"}"), "a certificate but no key"),
             (status("{\"clientKeyData\": \"s3cret\"}"), "a key but no certificate"),
             (status("{\"clientCertificateData\": \"s3cret\", \"clientKeyData\": \"s3cret\"}"), "certificate: "),
         ] {
-            let why = why(&answer);
-            assert!(why.contains(expected) && !why.contains("s3cret"), "{answer}: {why}");
+            let why = why(&response);
+            assert!(why.contains(expected) && !why.contains("s3cret"), "{response}: {why}");
         }
     }
 
     #[test]
-    fn another_version_or_kind_is_refused_by_name() {
+    fn response_of_another_version_or_kind_is_rejected() {
         let why = why("{\"kind\": \"Pod\", \"apiVersion\": \"client.authentication.k8s.io/v1beta1\"}");
-        assert!(why.contains("\"Pod\" of \"client.authentication.k8s.io/v1beta1\""), "{why}");
-        assert!(why.ends_with("not with ExecCredential of client.authentication.k8s.io/v1"), "{why}");
+        assert!(why.contains("\"Pod\" in \"client.authentication.k8s.io/v1beta1\""), "{why}");
+        assert!(why.ends_with("expected ExecCredential in client.authentication.k8s.io/v1"), "{why}");
     }
 
     #[test]

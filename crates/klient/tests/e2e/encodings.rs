@@ -1,5 +1,5 @@
-//! What is read as protobuf equals what is read as JSON, for every built-in object that a fresh server has, and for
-//! objects of many kinds made here.
+//! Objects read as protobuf equal those read as JSON, for every built-in object of a fresh server, and for objects of
+//! many kinds created here.
 
 use k8s_openapi::{
     api::{
@@ -23,7 +23,7 @@ use crate::{
     kinds::{Sample, Visitor, visit_all},
 };
 
-/// Lists through both and compares typed objects, raw metadata, and JSON values.
+/// Lists through both clients, and compares typed objects, raw metadata, and JSON values.
 async fn check_list<K: Resource + PartialEq>(protobuf: &Api<K>, json: &Api<K>, selector: &str) -> usize {
     let options = ListOptions::default().labels(selector);
     let (left, right) =
@@ -42,7 +42,7 @@ async fn check_list<K: Resource + PartialEq>(protobuf: &Api<K>, json: &Api<K>, s
     left.len()
 }
 
-/// Go's JSON writes `null` for some absent times and lists.
+/// Removes `null` members, which Go writes for some absent times and lists.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => map
@@ -56,7 +56,7 @@ fn without_nulls(value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_fresh_server_has_is_the_same_in_both_forms() {
+async fn objects_of_a_fresh_server_are_equal_in_both_encodings() {
     let (protobuf, json) = (or_skip!(client()), or_skip!(json_client()));
     macro_rules! check {
         ($constructor:ident: $($kind:ty),* $(,)?) => {
@@ -68,7 +68,7 @@ async fn what_a_fresh_server_has_is_the_same_in_both_forms() {
     assert!(objects > 100, "only {objects} objects were compared");
 }
 
-/// Makes objects through one client and reads them through both.
+/// A visitor that creates objects through one client and reads them through both.
 struct Compare {
     protobuf: Client,
     json: Client,
@@ -82,7 +82,7 @@ impl Visitor for Compare {
         let made = writer.create(&sample.object("forms", "forms")).await.unwrap();
         assert_eq!(reader.get("forms").await.unwrap(), made, "{}", K::KIND);
         assert_eq!(check_list(&protobuf, &json, "app=forms").await, 1, "{}", K::KIND);
-        // One resource may be there in two versions.
+        // One resource may exist in two versions.
         let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
         writer.delete("forms").options(options.clone()).await.unwrap();
         self.kinds += 1;
@@ -90,7 +90,7 @@ impl Visitor for Compare {
 }
 
 #[tokio::test]
-async fn objects_of_many_kinds_are_the_same_in_both_forms() {
+async fn objects_of_many_kinds_are_equal_in_both_encodings() {
     let (protobuf, json) = (or_skip!(client()), or_skip!(json_client()));
     let namespace = namespace(&protobuf, "forms").await;
     let mut compare = Compare { protobuf, json, kinds: 0 };

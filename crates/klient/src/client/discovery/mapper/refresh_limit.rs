@@ -1,15 +1,15 @@
-//! How often names that are not found may have the server asked again.
+//! A rate limit for discoveries that are triggered by unknown names.
 //!
-//! A few in a row, for someone who has just installed what they then ask for; one every so often after that, for a
-//! program that goes on asking for what is not there.
+//! A few in a row are allowed, for a user that has just installed a resource. After that, they are spaced out, for a
+//! program that keeps looking up a resource that does not exist.
 
 use std::{sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-/// Permits for asking again.
+/// The permits for new discoveries.
 #[derive(Debug)]
-pub(super) struct Misses {
+pub(super) struct RefreshLimit {
     left: Mutex<Left>,
 }
 
@@ -19,18 +19,18 @@ struct Left {
     since: Instant,
 }
 
-impl Misses {
+impl RefreshLimit {
     pub(super) fn new() -> Self {
         Self { left: Mutex::new(Left { permits: AT_ONCE, since: Instant::now() }) }
     }
 
-    /// Takes a permit, if there is one.
+    /// Takes a permit, if any is left.
     pub(super) fn permit(&self) -> bool {
         let mut left = self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let gained = left.since.elapsed().as_secs() / EVERY.as_secs();
         if gained > 0 {
             left.permits = left.permits.saturating_add(u32::try_from(gained).unwrap_or(u32::MAX)).min(AT_ONCE);
-            // Parts of an interval still count.
+            // A partial interval still counts.
             left.since = if left.permits == AT_ONCE { Instant::now() } else { left.since + EVERY * gained as u32 };
         }
         let Some(permits) = left.permits.checked_sub(1) else { return false };
@@ -50,8 +50,8 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn gives_a_few_at_once_and_one_every_so_often() {
-        let misses = Misses::new();
+    async fn permits_allow_a_burst_and_then_one_per_interval() {
+        let misses = RefreshLimit::new();
         let taken = || std::iter::repeat_with(|| misses.permit()).take_while(|permit| *permit).count();
         assert_eq!(taken(), 5);
         tokio::time::advance(Duration::from_secs(9)).await;
