@@ -350,10 +350,10 @@ pub(crate) fn common_columns() -> &'static [TableColumn] {
 
 fn index(versions: &[Arc<GroupVersion>]) -> HashMap<(String, String, String), Arc<Resource>> {
     let resources = versions.iter().flat_map(|version| &version.resources);
-    let place = |resource: &Arc<Resource>| {
+    let entry = |resource: &Arc<Resource>| {
         ((resource.group.clone(), resource.version.clone(), resource.plural.clone()), Arc::clone(resource))
     };
-    resources.map(place).collect()
+    resources.map(entry).collect()
 }
 
 #[cfg(test)]

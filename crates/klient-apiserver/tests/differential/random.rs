@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::{
     objects::{Kind, Random, object, patch, status},
     real::{Failure, Real},
-    script::{Answer, Step},
+    script::{Comparable, Step},
 };
 
 /// Returns the steps before every sequence, which define a custom kind.
@@ -54,15 +54,15 @@ pub fn setup() -> Vec<Step> {
 }
 
 /// Returns the real server's responses to the sequences of some seeds, several at a time.
-pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Answer>)>, Failure> {
+pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Comparable>)>, Failure> {
     let mut recorded = Vec::new();
     for batch in seeds.chunks(16) {
         let mut asked = JoinSet::new();
         for seed in batch.iter().copied() {
             let real = Arc::clone(real);
             asked.spawn(async move {
-                let answers = real.answers(&format!("r-{seed}"), &sequence(seed, LENGTH)).await;
-                answers.map(|answers| (seed, answers))
+                let responses = real.responses(&format!("r-{seed}"), &sequence(seed, LENGTH)).await;
+                responses.map(|responses| (seed, responses))
             });
         }
         while let Some(one) = asked.join_next().await {

@@ -10,7 +10,7 @@ use klient::{
     },
 };
 
-use crate::script::{Answer, Raw, Run, Step};
+use crate::script::{Comparable, Raw, Run, Step};
 
 /// An error of a request to the real server.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -36,9 +36,9 @@ impl Real {
     }
 
     /// Returns the responses to a script.
-    pub async fn answers(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Answer>, Failure> {
+    pub async fn responses(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Comparable>, Failure> {
         let mut run = Run::new(namespace);
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for step in steps {
             let mut raw = self.ask(&run, step).await?;
             for _ in 0..300 {
@@ -49,9 +49,9 @@ impl Real {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 raw = self.ask(&run, step).await?;
             }
-            answers.push(run.note(step, &raw));
+            responses.push(run.note(step, &raw));
         }
-        Ok(answers)
+        Ok(responses)
     }
 
     async fn ask(&self, run: &Run, step: &Step) -> Result<Raw, Failure> {

@@ -30,7 +30,7 @@ pub struct Step {
 
 /// A normalised response to one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Comparable {
     pub id: String,
     pub code: u16,
     pub content_type: String,
@@ -125,7 +125,7 @@ impl Run {
     }
 
     /// Saves a response, and returns it normalised.
-    pub fn note(&mut self, step: &Step, raw: &Raw) -> Answer {
+    pub fn note(&mut self, step: &Step, raw: &Raw) -> Comparable {
         let text = String::from_utf8_lossy(&raw.body);
         let is_watch = step.path.contains("watch=") || step.path.contains("/watch/");
         let events: Option<Vec<Value>> = (is_watch && raw.code == 200)
@@ -150,7 +150,14 @@ impl Run {
             // Entity tags differ between servers.
             *etag = "ETAG".to_owned();
         }
-        Answer { id: step.id.clone(), code: raw.code, content_type: raw.content_type.clone(), warnings, caching, body }
+        Comparable {
+            id: step.id.clone(),
+            code: raw.code,
+            content_type: raw.content_type.clone(),
+            warnings,
+            caching,
+            body,
+        }
     }
 }
 
@@ -170,7 +177,7 @@ impl Raw {
     }
 }
 
-impl Answer {
+impl Comparable {
     /// Returns a short form: code, body, and whatever differs from the usual.
     pub fn to_short(&self) -> Value {
         if self.content_type == USUAL && self.warnings.is_empty() {
