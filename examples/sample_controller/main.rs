@@ -107,7 +107,7 @@ async fn show(client: &Client) {
     };
     match shown.await {
         Ok(Some(made)) => {
-            println!("Foo example has its Deployment with {} replica", made.spec.replicas.unwrap_or_default())
+            println!("Foo example has its Deployment with {} replica", made.spec.replicas.unwrap_or_default());
         }
         Ok(None) => println!("Foo example has no Deployment"),
         Err(error) => println!("the example failed: {error:#}"),
