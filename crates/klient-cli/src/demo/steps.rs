@@ -1,5 +1,7 @@
 //! The steps of the demo. Each step changes something, waits for the expected outcome, and fails if the outcome does not come.
 
+#![allow(clippy::disallowed_names, reason = "the kind is called Foo")]
+
 use std::{
     error::Error,
     time::{Duration, Instant},
