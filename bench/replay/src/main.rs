@@ -60,7 +60,7 @@ fn run() -> Result<()> {
     };
     let listener = listen(arguments.port)?;
     println!("{}", listener.local_addr()?);
-    // Whoever started this holds the other end; it closes in whatever way they end.
+    // The process that started this one holds the other end, which closes when that process ends.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);

@@ -1,4 +1,4 @@
-//! Who asks. Whoever is known may do everything: there are no roles here.
+//! Authentication by token or client certificate. There is no authorization: every authenticated user may do everything.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use klient_core::Status;
 
 use crate::Result;
 
-/// Whom a server knows.
+/// The users of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Authentication {
-    /// Whether everybody is let in.
+    /// Whether requests without credentials are accepted.
     pub(crate) off: bool,
     pub(crate) tokens: HashMap<String, String>,
 }
 
-/// A client certificate that was checked already.
+/// Marks a request of a connection whose client certificate was verified.
 #[derive(Clone, Debug)]
 pub(crate) struct Certified;
 
 impl Authentication {
-    /// Refuses whom it does not know.
+    /// Refuses requests without known credentials.
     pub(crate) fn check(&self, headers: &HeaderMap, certified: bool) -> Result<()> {
         if self.off || certified {
             return Ok(());
@@ -31,12 +31,12 @@ impl Authentication {
         }
     }
 
-    /// Whom a token belongs to.
+    /// Returns the user of a token.
     pub(crate) fn user_of(&self, token: &str) -> Option<&str> {
         self.tokens.get(token.trim()).map(String::as_str)
     }
 
-    /// Who asks, of those who were let in: without a token it is whom the server's own certificate is made out to.
+    /// Returns the user of an authenticated request. Without a token it is the user of the server's own client certificate.
     pub(crate) fn user(&self, headers: &HeaderMap) -> &str {
         bearer(headers).and_then(|token| self.user_of(token)).unwrap_or(ADMINISTRATOR)
     }
@@ -46,5 +46,5 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
-/// Whom the client certificate of the server's own kubeconfig is made out to.
+/// The user of the client certificate in the server's own kubeconfig.
 pub(crate) const ADMINISTRATOR: &str = "kubernetes-admin";

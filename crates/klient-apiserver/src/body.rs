@@ -1,4 +1,4 @@
-//! The body of an answer: all at once, or a stream of what a task of its own sends.
+//! Response bodies: all bytes at once, or a stream that a task sends.
 
 use std::{
     fmt, io,
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// The body of an answer. Dropping it ends a watch.
+/// The body of a response. Dropping the body ends a watch.
 pub struct ResponseBody {
     inner: Inner,
     damage: Option<Damage>,
@@ -21,14 +21,14 @@ enum Inner {
     Stream { chunks: mpsc::Receiver<Bytes>, task: JoinHandle<()> },
 }
 
-/// What a fault does to a body.
+/// The damage that a fault does to a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
-    /// The connection breaks after so many bytes.
+    /// The connection breaks after this number of bytes.
     CutAfter(usize),
-    /// The byte at this place is another one.
+    /// The byte at this offset is changed.
     Flip(usize),
-    /// Nothing more comes after so many bytes, and the connection stays.
+    /// The body stalls after this number of bytes, and the connection stays open.
     StallAfter(usize),
 }
 
@@ -37,18 +37,18 @@ impl ResponseBody {
         Self { inner: Inner::Whole(Some(bytes.into())), damage: None }
     }
 
-    /// What a task sends; dropping the body ends the task.
+    /// Returns a body of the chunks that a task sends. Dropping the body ends the task.
     pub(crate) fn stream(chunks: mpsc::Receiver<Bytes>, task: JoinHandle<()>) -> Self {
         Self { inner: Inner::Stream { chunks, task }, damage: None }
     }
 
-    /// The same, damaged.
+    /// Damages the body.
     pub(crate) fn damaged(mut self, damage: Damage) -> Self {
         self.damage = Some(damage);
         self
     }
 
-    /// The bytes, if they are all there.
+    /// Returns the bytes, if the body is not a stream.
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
         match &self.inner {
             Inner::Whole(bytes) if self.damage.is_none() => bytes.as_ref(),
@@ -105,7 +105,7 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
-            // Told even if it will be cut: a client must notice.
+            // The full size is announced even if the body will be cut, so that clients notice.
             Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Inner::Stream { .. } => SizeHint::default(),
         }

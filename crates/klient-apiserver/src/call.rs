@@ -1,4 +1,4 @@
-//! One request, with its parameters read.
+//! A request with its query parameters parsed.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -8,22 +8,22 @@ use crate::{
     Result,
     auth::Certified,
     decode::FieldValidation,
-    negotiate::{ALL, Include, Offered, Projection, Wanted},
+    negotiate::{ALL, Include, Offered, Projection, ResponseFormat},
     registry::Resource,
 };
 
-/// One request.
+/// A request.
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Whether a client certificate was shown and is good.
+    /// Whether the connection has a verified client certificate.
     pub(crate) certified: bool,
     query: Vec<(String, String)>,
 }
 
-/// What a write asks for besides its object.
+/// The options of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
@@ -44,40 +44,40 @@ impl Call {
         }
     }
 
-    /// Whether it is a watch, by parameter or by the old paths.
+    /// Returns whether the request is a watch, by parameter or by the deprecated paths.
     pub(crate) fn is_watch(&self) -> bool {
         self.flag("watch") || self.path.contains("/watch/")
     }
 
-    /// The path with its query.
+    /// Returns the path with its query.
     pub(crate) fn target(&self) -> String {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.query).finish();
         if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) }
     }
 
-    /// Takes a parameter away.
+    /// Removes a parameter.
     pub(crate) fn without(&mut self, name: &str) {
         self.query.retain(|(given, _)| given != name);
     }
 
-    /// A parameter's value; empty ones count as not given.
+    /// Returns the value of a parameter. An empty value counts as absent.
     pub(crate) fn param(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(given, _)| given == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(crate) fn params<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.query.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a parameter says yes, as Go reads it.
+    /// Returns whether a parameter is true, as Go parses it.
     pub(crate) fn flag(&self, name: &str) -> bool {
         let found = self.query.iter().find(|(given, _)| given == name);
         found.is_some_and(|(_, value)| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
     }
 
-    /// A parameter that is a number.
+    /// Returns the value of a parameter as a number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.param(name) else { return Ok(None) };
         let number = text.parse().map_err(|_| {
@@ -86,35 +86,36 @@ impl Call {
         Ok(Some(number))
     }
 
-    /// The form in which the answer is wanted.
-    pub(crate) fn wanted(&self, resource: &Resource) -> Result<Wanted> {
+    /// Negotiates the format of the response.
+    pub(crate) fn response_format(&self, resource: &Resource) -> Result<ResponseFormat> {
         self.choose(resource, false)
     }
 
-    /// The form in which the answer is wanted, where it may be a stream.
-    pub(crate) fn wanted_of_collection(&self, resource: &Resource) -> Result<Wanted> {
+    /// Negotiates the format of the response of a list or watch.
+    pub(crate) fn collection_format(&self, resource: &Resource) -> Result<ResponseFormat> {
         self.choose(resource, true)
     }
 
-    fn choose(&self, resource: &Resource, streams: bool) -> Result<Wanted> {
+    fn choose(&self, resource: &Resource, streams: bool) -> Result<ResponseFormat> {
         let offered = Offered { protobuf: resource.codec.is_some(), projections: true, streams };
-        let mut wanted = Wanted::of_request(&self.headers, self.param("pretty"), offered).map_err(|status| {
-            // The server of custom kinds has words of its own.
-            if resource.is_custom() && !streams { Box::new(Status::not_acceptable(&ALL)) } else { status }
-        })?;
+        let mut wanted =
+            ResponseFormat::of_request(&self.headers, self.param("pretty"), offered).map_err(|status| {
+                // The real server has another message for custom kinds.
+                if resource.is_custom() && !streams { Box::new(Status::not_acceptable(&ALL)) } else { status }
+            })?;
         if let Projection::Table(include) = &mut wanted.projection {
             *include = Include::parse(self.param("includeObject"))?;
         }
         Ok(wanted)
     }
 
-    /// The form in which a refusal is told.
-    pub(crate) fn wanted_of_failures(&self) -> Wanted {
+    /// Returns the format of an error response.
+    pub(crate) fn error_format(&self) -> ResponseFormat {
         let offered = Offered { protobuf: true, projections: false, streams: true };
-        Wanted::of_request(&self.headers, self.param("pretty"), offered).unwrap_or(Wanted::JSON)
+        ResponseFormat::of_request(&self.headers, self.param("pretty"), offered).unwrap_or(ResponseFormat::JSON)
     }
 
-    /// What a write asks for; `kind` names its options in errors.
+    /// Parses the options of a write. `kind` names the options in errors.
     pub(crate) fn write_options(&self, kind: &'static str) -> Result<WriteOptions> {
         let mut causes = Vec::new();
         let dry_run: Vec<&str> = self.params("dryRun").collect();

@@ -1,16 +1,16 @@
-//! What time it is, which tests decide.
+//! The server's clock, which tests can set.
 
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Tells the time.
+/// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's time.
+/// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SystemClock;
@@ -21,19 +21,19 @@ impl Clock for SystemClock {
     }
 }
 
-/// A time that stands still until a test moves it.
+/// A clock that stands still until a test moves it.
 #[derive(Debug)]
 pub struct ManualClock {
     now: Mutex<Timestamp>,
 }
 
 impl ManualClock {
-    /// Starts at this time.
+    /// Returns a clock that shows this time.
     pub fn new(now: Timestamp) -> Self {
         Self { now: Mutex::new(now) }
     }
 
-    /// Moves on, or back.
+    /// Moves the clock forward, or back if `by` is negative.
     pub fn advance(&self, by: SignedDuration) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         *now = now.saturating_add(by).unwrap_or(*now);

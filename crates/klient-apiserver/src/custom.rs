@@ -1,4 +1,4 @@
-//! Custom kinds: what a `CustomResourceDefinition` adds to the table of kinds, and what its schema asks of objects.
+//! Custom kinds: the resources that a `CustomResourceDefinition` adds, and the schema of their objects.
 
 mod prune;
 mod validate;
@@ -10,17 +10,19 @@ use serde_json::Value;
 
 use crate::{
     Result,
+    builtin::Hooks,
     registry::{Resource, Schema, Strategy, Subresource, table_name},
+    verbs::Verb,
 };
 
-/// What a custom kind looks like in one version.
+/// The schema of a custom kind in one version.
 #[derive(Debug)]
 pub(crate) struct CustomSchema {
-    /// The structural schema; anything goes without one.
+    /// The structural schema. Without one, objects can have any fields.
     schema: Option<Value>,
-    /// Columns of tables.
+    /// The columns of tables.
     pub(crate) columns: Vec<Column>,
-    /// Fields that lists and watches may select by.
+    /// The fields that lists and watches can select by.
     pub(crate) selectable: Vec<String>,
     pub(crate) scale: Option<ScalePaths>,
 }
@@ -36,18 +38,18 @@ pub(crate) struct Column {
     pub(crate) path: String,
 }
 
-/// Where a custom kind keeps its replicas.
+/// The paths of a kind's replicas.
 #[derive(Clone, Debug)]
 pub(crate) struct ScalePaths {
     pub(crate) spec: String,
     pub(crate) status: String,
     pub(crate) selector: Option<String>,
-    /// Built-in kinds have their selector in a place of its own.
+    /// Whether the kind is custom. Built-in kinds have no selector path.
     pub(crate) of_custom: bool,
 }
 
 impl CustomSchema {
-    /// Drops fields that the schema does not have, fills in defaults, and returns what was dropped, as warnings say it.
+    /// Removes unknown fields and adds defaults. Returns a warning for each removed field.
     pub(crate) fn shape(&self, object: &mut Value) -> Result<Vec<String>> {
         let mut unknown = Vec::new();
         if let Some(schema) = &self.schema {
@@ -59,7 +61,7 @@ impl CustomSchema {
         Ok(problems)
     }
 
-    /// What is wrong with the status of an object, which is looked at by itself.
+    /// Validates the status of an object by itself.
     pub(crate) fn validate_status(&self, object: &Value) -> Vec<StatusCause> {
         let schema = self.schema.as_ref().map(|schema| &schema["properties"]["status"]);
         let (Some(schema), Some(status)) = (schema.filter(|schema| schema.is_object()), object.get("status")) else {
@@ -72,7 +74,7 @@ impl CustomSchema {
         causes
     }
 
-    /// What is wrong with an object.
+    /// Validates an object.
     pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
         let mut causes = self.schema.as_ref().map_or_else(Vec::new, |schema| validate::validate(object, schema));
         for path in self.scale.iter().flat_map(|scale| [&scale.spec, &scale.status]) {
@@ -82,7 +84,7 @@ impl CustomSchema {
     }
 }
 
-/// Brings metadata into the form that it has in every kind; what is there that it does not have is dropped and told.
+/// Normalises metadata as in built-in kinds. Returns a warning for each unknown field, which is removed.
 fn shape_metadata(object: &mut Value) -> Result<Vec<String>> {
     let Some(metadata) = object.get_mut("metadata") else { return Ok(Vec::new()) };
     let types = crate::registry::types().of_kind("", "v1", "ConfigMap");
@@ -98,7 +100,7 @@ fn shape_metadata(object: &mut Value) -> Result<Vec<String>> {
     })
 }
 
-/// What is wrong with the number of replicas at a path.
+/// Validates the number of replicas at a path.
 fn check_replicas(object: &Value, path: &str) -> Option<StatusCause> {
     let mut value = object;
     for name in path.trim_start_matches('.').split('.') {
@@ -127,7 +129,7 @@ fn check_replicas(object: &Value, path: &str) -> Option<StatusCause> {
     (replicas > most).then(|| StatusCause::invalid(path, replicas, &format!("should be less than or equal to {most}")))
 }
 
-/// The resources that a definition adds, one for each version that it serves.
+/// Returns the resources of a definition, one for each served version.
 pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -160,15 +162,16 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             list_kind: text(&names["listKind"]),
             singular: text(&names["singular"]),
             namespaced: spec["scope"] == "Namespaced",
-            verbs: VERBS.map(str::to_owned).to_vec(),
+            verbs: VERBS.to_vec(),
             short_names: texts(&names["shortNames"]),
             categories: texts(&names["categories"]),
             subresources: subresources(&group, &name, &text(&names["kind"]), status, schema.scale.is_some()),
-            // Says only that there is one; what it is made from is the server's own affair.
+            // Clients only compare hashes, so its algorithm does not matter.
             storage_version_hash: Some(storage_hash(&group, &text(&names["kind"]))),
             columns: Vec::new(),
             table: table_name(&group, &plural),
             strategy: Strategy::of_custom(status),
+            hooks: &Hooks::NONE,
             schema: Schema::Custom(Arc::new(schema)),
             codec: None,
             plural: plural.clone(),
@@ -177,7 +180,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     served.map(resource).collect()
 }
 
-/// The names that were accepted, or else those that are asked for.
+/// Returns the accepted names, or the requested names if none were accepted yet.
 fn accepted_names(definition: &Value) -> &Value {
     let accepted = &definition["status"]["acceptedNames"];
     if accepted["plural"].as_str().is_some_and(|plural| !plural.is_empty()) {
@@ -201,7 +204,7 @@ fn columns(found: &[Value]) -> Vec<Column> {
 }
 
 fn subresources(group: &str, version: &str, kind: &str, status: bool, scale: bool) -> Vec<Subresource> {
-    let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let verbs = || vec![Verb::Get, Verb::Patch, Verb::Update];
     let mut found = Vec::new();
     if status {
         let (group, version, kind) = (group.to_owned(), version.to_owned(), kind.to_owned());
@@ -223,7 +226,9 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// The verbs of every custom kind, in the order of discovery.
+const VERBS: [Verb; 8] =
+    [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Patch, Verb::Create, Verb::Update, Verb::Watch];
 
 fn storage_hash(group: &str, kind: &str) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};

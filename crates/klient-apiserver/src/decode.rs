@@ -1,6 +1,6 @@
-//! Bodies into objects: from JSON, YAML or protobuf to a JSON value of the right kind, with what was wrong on the way.
+//! Decoding of request bodies: from JSON, YAML or protobuf to a JSON value of the right kind, with the problems found.
 //!
-//! What comes out has the fields of its kind and no others, is what Go would have written, and says its `apiVersion` and
+//! A decoded object has only the fields of its kind, equals what Go would have written, and has its `apiVersion` and
 //! `kind`.
 
 mod built_in;
@@ -14,11 +14,11 @@ use serde_json::Value;
 pub(crate) use self::built_in::normalise;
 use crate::{
     Result,
-    negotiate::Form,
+    negotiate::Encoding,
     registry::{Resource, Schema},
 };
 
-/// What to do about fields that a kind does not have, or that are given twice.
+/// The handling of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -26,31 +26,31 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// An object and what was wrong with its body, but not so wrong that it was refused.
+/// A decoded object, and the problems of its body that do not make it invalid.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) object: Value,
-    /// Fields that were dropped, or given twice: in the words of a warning.
+    /// Warnings about unknown and duplicate fields.
     pub(crate) problems: Vec<String>,
 }
 
-/// An object of a resource from the body of a create or update.
-pub(crate) fn object(resource: &Resource, form: Form, body: &Bytes) -> Result<Decoded> {
+/// Decodes the body of a create or update.
+pub(crate) fn object(resource: &Resource, encoding: Encoding, body: &Bytes) -> Result<Decoded> {
     let kind = resource.kind.as_str();
-    let (mut object, mut problems) = match form {
-        Form::Json => parse_json(kind, body)?,
-        Form::Yaml => (parse_yaml(kind, body)?, Vec::new()),
-        Form::Protobuf => (parse_protobuf(resource, body)?, Vec::new()),
+    let (mut object, mut problems) = match encoding {
+        Encoding::Json => parse_json(kind, body)?,
+        Encoding::Yaml => (parse_yaml(kind, body)?, Vec::new()),
+        Encoding::Protobuf => (parse_protobuf(resource, body)?, Vec::new()),
     };
-    check_kind(resource, &mut object, form, body)?;
+    check_kind(resource, &mut object, encoding, body)?;
     problems.splice(0..0, shape(resource, &mut object)?);
-    if form == Form::Json && problems.len() > 1 {
+    if encoding == Encoding::Json && problems.len() > 1 {
         strict::sort(body, &mut problems);
     }
     Ok(Decoded { object, problems })
 }
 
-/// Brings an object into the form of its kind: drops what the kind does not have, and tells it.
+/// Normalises an object of a kind. Returns a warning for each unknown field, which is removed.
 pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
     match &resource.schema {
         Schema::BuiltIn(types) => {
@@ -66,7 +66,7 @@ pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<Strin
     }
 }
 
-/// Refuses or warns of fields that a kind does not have.
+/// Rejects problems or returns them as warnings, depending on the field validation.
 pub(crate) fn enforce(resource: &Resource, validation: FieldValidation, problems: &[String]) -> Result<Vec<String>> {
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
@@ -81,7 +81,7 @@ pub(crate) fn enforce(resource: &Resource, validation: FieldValidation, problems
     }
 }
 
-/// Any JSON, with the paths of what is in it twice.
+/// Parses JSON. Returns the paths of duplicate fields, too.
 pub(crate) fn parse_json(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>)> {
     let (value, twice) = strict::parse(body).map_err(|error| unrecognised(kind, &go_json_error(body, &error), body))?;
     if value.is_null() {
@@ -96,7 +96,7 @@ pub(crate) fn parse_json(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>
     Ok((value, twice.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect()))
 }
 
-/// Any YAML.
+/// Parses YAML.
 pub(crate) fn parse_yaml(kind: &str, body: &Bytes) -> Result<Value> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Box::new(Status::bad_request("error converting YAML to JSON: yaml: invalid UTF-8")))?;
@@ -122,8 +122,8 @@ fn parse_protobuf(resource: &Resource, body: &Bytes) -> Result<Value> {
     raw.to_value_of(Some(codec), &resource.api_version(), kind).map_err(|error| wrong(&error))
 }
 
-/// Checks what an object says it is, and fills it in if it says nothing.
-fn check_kind(resource: &Resource, object: &mut Value, form: Form, body: &Bytes) -> Result<()> {
+/// Checks `apiVersion` and `kind` of an object, and sets them if they are absent.
+fn check_kind(resource: &Resource, object: &mut Value, encoding: Encoding, body: &Bytes) -> Result<()> {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let (given_version, given_kind) = (text("apiVersion"), text("kind"));
     let (version, kind) = (resource.api_version(), resource.kind.as_str());
@@ -161,8 +161,8 @@ fn check_kind(resource: &Resource, object: &mut Value, form: Form, body: &Bytes)
     }
     if resource.is_custom() && given_kind.is_empty() {
         let is_null = body.trim_ascii() == b"null";
-        let (text, raw) = match form {
-            _ if form == Form::Yaml || is_null => {
+        let (text, raw) = match encoding {
+            _ if encoding == Encoding::Yaml || is_null => {
                 let raw = body.iter().map(|byte| format!("{byte:02x}")).collect();
                 (String::from_utf8_lossy(body).into_owned(), raw)
             }
@@ -198,7 +198,7 @@ fn unrecognised(kind: &str, why: &str, body: &Bytes) -> Box<Status> {
     Box::new(Status::bad_request(message))
 }
 
-/// What Go's parser says where ours has failed, in the most common cases.
+/// Returns the error message of Go's JSON parser, for the most common errors.
 pub(crate) fn go_json_error(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -222,7 +222,7 @@ pub(crate) fn go_json_error(body: &[u8], error: &serde_json::Error) -> String {
     format!("invalid character {found} {expected}")
 }
 
-/// What Go expects where a word begins as `null`, `true` or `false` do, and goes on in another way.
+/// Returns what Go expects after the beginning of `null`, `true` or `false`.
 fn in_literal(body: &[u8], at: usize) -> Option<String> {
     let start = body[..at.min(body.len())].iter().rposition(|byte| !byte.is_ascii_lowercase()).map_or(0, |at| at + 1);
     let literal = ["null", "true", "false"].into_iter().find(|word| {
@@ -233,7 +233,7 @@ fn in_literal(body: &[u8], at: usize) -> Option<String> {
     Some(format!("in literal {literal} (expecting '{expected}')"))
 }
 
-/// A byte as Go shows it between quotes.
+/// Returns a byte as Go prints it between quotes.
 fn go_quoted(byte: u8) -> String {
     match byte {
         b'\'' => "\\'".to_owned(),
@@ -247,7 +247,7 @@ fn go_quoted(byte: u8) -> String {
     }
 }
 
-/// What Go calls a JSON value in its errors.
+/// Returns Go's name for the type of a JSON value.
 pub(crate) fn type_word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -259,5 +259,5 @@ pub(crate) fn type_word(value: &Value) -> &'static str {
     }
 }
 
-/// How much of a body the real server repeats where more comes after it.
+/// The length of the part of a body that the real server repeats in errors.
 const SHOWN: usize = 30;

@@ -1,4 +1,4 @@
-//! What the server says of itself: groups, versions and resources, in the old form and in the new one.
+//! Discovery: groups, versions and resources, aggregated or as separate documents.
 
 use bytes::Bytes;
 use http::{
@@ -9,14 +9,15 @@ use klient_core::media_type;
 use serde_json::{Value, json};
 
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
     call::Call,
-    negotiate::{Offered, Wanted},
+    negotiate::{Offered, ResponseFormat},
     registry::{GroupVersion, Groups, Resource, Subresource, api_version},
+    response,
 };
 
-/// `/api` and `/apis`.
+/// Responds to `/api` and `/apis`.
 pub(crate) fn groups(call: &Call, groups: &Groups, core: bool) -> Result<Response<ResponseBody>> {
     let accept = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let new_form = accept.split(',').next().is_some_and(|first| {
@@ -25,12 +26,12 @@ pub(crate) fn groups(call: &Call, groups: &Groups, core: bool) -> Result<Respons
     if new_form && !accept.split(',').next().is_some_and(|first| first.contains("v=v2beta1")) {
         return Ok(aggregated(call, groups, core));
     }
-    let wanted = wanted(call)?;
+    let wanted = response_format(call)?;
     if core {
         let versions: Vec<&str> = of_group(groups, "").map(|version| version.version.as_str()).collect();
         let address = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]);
         let document = json!({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": address});
-        return Ok(answer::json_value(StatusCode::OK, &document, wanted));
+        return Ok(response::json_value(StatusCode::OK, &document, wanted));
     }
     let mut names: Vec<&str> = Vec::new();
     for version in &groups.versions {
@@ -40,10 +41,10 @@ pub(crate) fn groups(call: &Call, groups: &Groups, core: bool) -> Result<Respons
     }
     let list: Vec<Value> = names.iter().map(|name| group_document(groups, name)).collect();
     let document = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list});
-    Ok(answer::json_value(StatusCode::OK, &document, wanted))
+    Ok(response::json_value(StatusCode::OK, &document, wanted))
 }
 
-/// `/apis/<group>`
+/// Responds to `/apis/<group>`.
 pub(crate) fn group(call: &Call, groups: &Groups, name: &str) -> Result<Response<ResponseBody>> {
     if of_group(groups, name).next().is_none() || name.is_empty() {
         return Ok(page_not_found());
@@ -52,14 +53,14 @@ pub(crate) fn group(call: &Call, groups: &Groups, name: &str) -> Result<Response
     if let (Value::Object(document), Value::Object(fields)) = (&mut document, group_document(groups, name)) {
         document.extend(fields);
     }
-    Ok(answer::json_value(StatusCode::OK, &document, wanted(call)?))
+    Ok(response::json_value(StatusCode::OK, &document, response_format(call)?))
 }
 
-/// `/apis/<group>/<version>` and `/api/v1`
+/// Responds to `/apis/<group>/<version>` and `/api/v1`.
 pub(crate) fn version(call: &Call, groups: &Groups, group: &str, version: &str) -> Result<Response<ResponseBody>> {
     let found = groups.versions.iter().find(|found| found.group == group && found.version == version);
     let Some(found) = found else {
-        // A group that is known has something to say of its versions.
+        // The real server has another message for an unknown version of a known group.
         let is_known = of_group(groups, group).next().is_some();
         return if is_known { Err(crate::verbs::not_served()) } else { Ok(page_not_found()) };
     };
@@ -67,24 +68,24 @@ pub(crate) fn version(call: &Call, groups: &Groups, group: &str, version: &str) 
     let group_version = api_version(group, version);
     let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
     if !group.is_empty() {
-        // The oldest of these documents does not say its own version.
+        // The oldest of these documents has no `apiVersion`.
         document["apiVersion"] = json!("v1");
     }
-    Ok(answer::json_value(StatusCode::OK, &document, wanted(call)?))
+    Ok(response::json_value(StatusCode::OK, &document, response_format(call)?))
 }
 
-/// What is nowhere.
+/// Returns the response to an unknown path.
 pub(crate) fn page_not_found() -> Response<ResponseBody> {
-    answer::text(StatusCode::NOT_FOUND, "404 page not found\n")
+    response::text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn wanted(call: &Call) -> Result<Wanted> {
-    Wanted::of_request(
+fn response_format(call: &Call) -> Result<ResponseFormat> {
+    ResponseFormat::of_request(
         &call.headers,
         call.param("pretty"),
         Offered { protobuf: false, projections: false, streams: true },
     )
-    .or(Ok(Wanted::JSON))
+    .or(Ok(ResponseFormat::JSON))
 }
 
 fn of_group<'a>(groups: &'a Groups, name: &'a str) -> impl Iterator<Item = &'a GroupVersion> {
@@ -126,7 +127,7 @@ fn has_own_kind(resource: &Resource, subresource: &Subresource) -> bool {
     !same && !subresource.version.is_empty()
 }
 
-/// The new form: everything in one answer, with an `ETag` by which it need not be sent again.
+/// Returns aggregated discovery: one document with an `ETag`, which is not sent again if it did not change.
 fn aggregated(call: &Call, groups: &Groups, core: bool) -> Response<ResponseBody> {
     let mut items: Vec<Value> = Vec::new();
     for version in groups.versions.iter().filter(|version| version.group.is_empty() == core) {
@@ -164,7 +165,7 @@ fn aggregated(call: &Call, groups: &Groups, core: bool) -> Response<ResponseBody
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    // What is of the core group, where it is told, says no version.
+    // The document has no version for kinds of the core group.
     let kind = |group: &str, version: &str, kind: &str| {
         let version = if group.is_empty() && resource.group.is_empty() { "" } else { version };
         json!({"group": group, "version": version, "kind": kind})
@@ -200,7 +201,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
     document
 }
 
-/// FNV-1a: a change must show, and nobody is to be kept from forging one.
+/// Returns an FNV-1a hash. It has to show changes and need not withstand forgery.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

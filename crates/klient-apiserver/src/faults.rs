@@ -1,6 +1,6 @@
-//! Faults on purpose: what users test the failure paths of their controllers with.
+//! Injected faults, to test how clients and controllers handle failures.
 //!
-//! A fault is asked before each request, in the order in which faults were added; the first that fits is what happens.
+//! Faults are matched against each request in the order in which they were added. The first match takes effect.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{
     call::Call,
 };
 
-/// Something that goes wrong.
+/// A failure to inject into requests.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,78 +43,78 @@ pub struct Fault {
     times: Option<usize>,
 }
 
-/// Whether a request is meant, by its method, its path with the query, and its headers.
+/// A function that decides by method, path with query, and headers whether a fault applies to a request.
 type Matches = Box<dyn Fn(&Method, &str, &HeaderMap) -> bool + Send + Sync>;
 
 #[derive(Clone, Debug)]
 enum Action {
-    Answer(Box<Status>),
+    Respond(Box<Status>),
     Delay(Duration),
     Silence,
     Damage(Damage),
     NoBookmarks,
 }
 
-/// What a request meets.
+/// The effect of a fault on one request.
 pub(crate) enum Encounter {
-    Answer(Box<Status>),
+    Respond(Box<Status>),
     Silence,
     Damage(Damage),
     NoBookmarks,
 }
 
 impl Fault {
-    /// The request is not looked at: this is the answer.
+    /// Responds with `status` without handling the request.
     pub fn answer(status: Status) -> Self {
-        Self::new(Action::Answer(Box::new(status)))
+        Self::new(Action::Respond(Box::new(status)))
     }
 
-    /// 409: someone else has changed the object.
+    /// Responds with 409 Conflict, as if the object was modified.
     pub fn conflict() -> Self {
         Self::answer(Status::failure(StatusReason::Conflict, 409, "a conflict on purpose"))
     }
 
-    /// 410: the version is no longer known.
+    /// Responds with 410 Gone, as if the resource version has expired.
     pub fn gone() -> Self {
         Self::answer(Status::expired("too old resource version, on purpose"))
     }
 
-    /// 429, with the seconds to wait.
+    /// Responds with 429 Too Many Requests and a `Retry-After` of this many seconds.
     pub fn too_many_requests(retry_after_seconds: i32) -> Self {
         Self::answer(Status::too_many_requests("too many requests, on purpose", retry_after_seconds))
     }
 
-    /// 500.
+    /// Responds with 500 Internal Server Error.
     pub fn internal_error() -> Self {
         Self::answer(Status::internal_error("an error on purpose"))
     }
 
-    /// The request is done, but later.
+    /// Delays the request, then handles it.
     pub fn delay(by: Duration) -> Self {
         Self::new(Action::Delay(by))
     }
 
-    /// Nothing is done, and no answer ever comes.
+    /// Never responds, and does not handle the request.
     pub fn silence() -> Self {
         Self::new(Action::Silence)
     }
 
-    /// The request is done, and the connection breaks after so many bytes of the answer's body.
+    /// Handles the request, and breaks the connection after this number of bytes of the response body.
     pub fn cut_after(bytes: usize) -> Self {
         Self::new(Action::Damage(Damage::CutAfter(bytes)))
     }
 
-    /// The request is done, and after so many bytes of the answer's body nothing more comes.
+    /// Handles the request, and stalls after this number of bytes of the response body.
     pub fn stall_after(bytes: usize) -> Self {
         Self::new(Action::Damage(Damage::StallAfter(bytes)))
     }
 
-    /// The request is done, and one byte of the answer's body is another one.
+    /// Handles the request, and changes one byte of the response body.
     pub fn corrupt_at(byte: usize) -> Self {
         Self::new(Action::Damage(Damage::Flip(byte)))
     }
 
-    /// Watches get no bookmarks.
+    /// Sends no bookmarks to watches.
     pub fn no_bookmarks() -> Self {
         Self { watches: Some(true), ..Self::new(Action::NoBookmarks) }
     }
@@ -123,42 +123,42 @@ impl Fault {
         Self { action, method: None, path: None, watches: None, matches: None, after: 0, times: None }
     }
 
-    /// Only of requests with this method.
+    /// Applies the fault only to requests with this method.
     #[must_use]
     pub fn on_method(mut self, method: Method) -> Self {
         self.method = Some(method);
         self
     }
 
-    /// Only of requests whose path begins so.
+    /// Applies the fault only to requests whose path starts with `path`.
     #[must_use]
     pub fn on_path(mut self, prefix: impl Into<String>) -> Self {
         self.path = Some(prefix.into());
         self
     }
 
-    /// Only of watches, or only of anything else.
+    /// Applies the fault only to watches, or with `false` only to other requests.
     #[must_use]
     pub fn on_watches(mut self, watches: bool) -> Self {
         self.watches = Some(watches);
         self
     }
 
-    /// Only of requests for which a function says yes: given method, path with query, and headers.
+    /// Applies the fault only to requests for which `filter` returns true, given method, path with query, and headers.
     #[must_use]
     pub fn when(mut self, matches: impl Fn(&Method, &str, &HeaderMap) -> bool + Send + Sync + 'static) -> Self {
         self.matches = Some(Box::new(matches));
         self
     }
 
-    /// Only after so many requests that fit have passed.
+    /// Lets this number of matching requests pass first.
     #[must_use]
     pub fn after(mut self, requests: usize) -> Self {
         self.after = requests;
         self
     }
 
-    /// So many times and then no more; without end otherwise.
+    /// Applies the fault this number of times. Without a limit, it applies until the faults are cleared.
     #[must_use]
     pub fn times(mut self, times: usize) -> Self {
         self.times = Some(times);
@@ -173,7 +173,7 @@ impl Fault {
     }
 }
 
-/// All faults of a server, and what it was asked.
+/// The faults of a server, and its counts of requests.
 #[derive(Default)]
 pub(crate) struct Faults {
     faults: Mutex<Vec<Fault>>,
@@ -193,7 +193,7 @@ impl Faults {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts a request, and says what it meets.
+    /// Counts a request, and returns the effect of the first fault that applies.
     pub(crate) async fn meet(&self, call: &Call) -> Option<Encounter> {
         let place = (call.method.to_string(), call.path.clone());
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default() += 1;
@@ -202,7 +202,7 @@ impl Faults {
                 tokio::time::sleep(by).await;
                 None
             }
-            Action::Answer(status) => Some(Encounter::Answer(status)),
+            Action::Respond(status) => Some(Encounter::Respond(status)),
             Action::Silence => Some(Encounter::Silence),
             Action::Damage(damage) => Some(Encounter::Damage(damage)),
             Action::NoBookmarks => Some(Encounter::NoBookmarks),
@@ -234,7 +234,7 @@ impl Faults {
     }
 }
 
-/// Damages the body of an answer.
+/// Damages the body of a response.
 pub(crate) fn damage(response: http::Response<ResponseBody>, damage: Damage) -> http::Response<ResponseBody> {
     response.map(|body| body.damaged(damage))
 }

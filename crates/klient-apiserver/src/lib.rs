@@ -1,23 +1,23 @@
-//! A Kubernetes API server, in process: for running and testing what talks to one, without a cluster.
+//! A Kubernetes API server in your process, to run and test controllers and clients without a cluster.
 //!
-//! One generic implementation serves every kind from a table that was made from a real server; custom kinds are added to
-//! it at run time. `store` keeps objects, `registry` knows kinds, `verbs` does what requests ask for.
+//! One generic implementation serves every kind, from a table that was generated from a real server. Custom kinds are added to
+//! the table at run time. `store` stores objects, `registry` is the table of kinds, and `verbs` handles requests.
 //!
-//! # What it does
+//! # Supported
 //!
 //! All built-in kinds of Kubernetes 1.36 and custom kinds by `CustomResourceDefinition`; create, get, list in pages, watch
 //! with bookmarks and streamed lists, update, JSON, merge and strategic patches, delete in all propagations, status, scale,
-//! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata alone; discovery in both
+//! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata-only; discovery in both
 //! forms; dry runs, field validation, preconditions; garbage collection and the deletion of namespaces. Objects get the
-//! defaults and keep the rules that controllers rely on. kubectl (with `--validate=false`), client-go, controller-runtime and
-//! kube-rs work with it as they are.
+//! defaults and the validation that controllers rely on. kubectl (with `--validate=false`), client-go, controller-runtime and
+//! kube-rs work with it unmodified.
 //!
-//! # What it does not
+//! # Not supported
 //!
-//! No server-side apply and no managed fields: a write that would change nothing else is no write here. No OpenAPI documents,
+//! No server-side apply and no managed fields: a write that would change only these changes nothing. No OpenAPI documents,
 //! CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens, logs, exec or
-//! proxies: what asks for them is told so. No controllers besides the garbage collector: nothing makes pods of deployments.
-//! Of the real server's validation, only a part is here; it takes some objects that the real one refuses.
+//! proxies: such requests get an error that says so. No controllers besides the garbage collector: deployments get no pods.
+//! Validation is a part of the real server's: some objects are accepted that the real server refuses.
 //!
 //! A loop that labels every `ConfigMap`, tested through a conflict that would be rare on a real server:
 //!
@@ -58,7 +58,6 @@
 //! # }
 //! ```
 
-mod answer;
 mod auth;
 mod body;
 mod builtin;
@@ -72,6 +71,7 @@ mod metadata;
 mod negotiate;
 mod patch;
 mod registry;
+mod response;
 mod route;
 mod selection;
 mod serve;
@@ -84,8 +84,8 @@ pub use self::{
     clock::{Clock, ManualClock, SystemClock},
     faults::Fault,
     serve::{Listening, ServeError},
-    server::{Answering, ApiServer, ApiServerBuilder, StartError},
+    server::{ApiServer, ApiServerBuilder, ResponseFuture, StartError},
 };
 
-/// What a request comes to: an answer, or a failure in the API's own words.
+/// The outcome of a request: a response, or an error as a `Status`.
 type Result<T> = std::result::Result<T, Box<klient_core::Status>>;

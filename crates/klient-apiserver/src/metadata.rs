@@ -1,4 +1,4 @@
-//! The metadata of objects: what the server fills in, what it keeps, and what it refuses.
+//! The metadata of objects: fields that the server sets, fields that cannot change, and validation.
 
 mod names;
 mod rules;
@@ -12,7 +12,7 @@ pub(crate) use self::{
     rules::{check, check_label, label_value_problems, qualified_name_problems, warnings},
 };
 
-/// The metadata of an object, which always has some.
+/// Returns the metadata of an object, which is created if it is absent.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
@@ -23,12 +23,12 @@ pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// A text of the metadata; empty if it is not there.
+/// Returns a string field of the metadata, or an empty string.
 pub(crate) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"][name].as_str().unwrap_or_default()
 }
 
-/// Fills in what a new object gets from the server.
+/// Sets the metadata fields that the server gives a new object.
 pub(crate) fn fill_new(object: &mut Value, uid: &str, now: Timestamp, generation: bool) {
     let metadata = of(object);
     for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
@@ -41,7 +41,7 @@ pub(crate) fn fill_new(object: &mut Value, uid: &str, now: Timestamp, generation
     }
 }
 
-/// Restores what an update cannot change.
+/// Restores the metadata fields that an update cannot change.
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     metadata.remove("selfLink");
@@ -53,7 +53,7 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
             None => drop(metadata.remove(name)),
         }
     }
-    // Sent empty, they are kept.
+    // An empty value in a request keeps the stored one.
     if metadata.get("managedFields").is_none_or(Value::is_null)
         && let Some(kept) = old["metadata"].get("managedFields")
     {
@@ -61,17 +61,17 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Whether an object is being deleted.
+/// Returns whether an object is being deleted.
 pub(crate) fn is_deleting(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some_and(Value::is_string)
 }
 
-/// The finalizers of an object.
+/// Returns the finalizers of an object.
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// A time as metadata has it.
+/// Returns a time in the format of metadata.
 pub(crate) fn time(at: Timestamp) -> String {
     klient_core::format_time(&Time(at))
 }

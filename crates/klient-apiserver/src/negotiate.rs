@@ -1,4 +1,4 @@
-//! In which form an answer is wanted, and in which form a body came.
+//! Content negotiation: the encoding of request bodies, and the format of responses.
 
 use http::{
     HeaderMap,
@@ -8,25 +8,25 @@ use klient_core::{Status, media_type};
 
 use crate::Result;
 
-/// How objects are written.
+/// The encoding of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Encoding {
     Json,
     Yaml,
     Protobuf,
 }
 
-/// What of them is written.
+/// The part of objects that a response contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Projection {
     Object,
-    /// Rows for people to read.
+    /// Table rows for people to read.
     Table(Include),
-    /// Metadata alone.
+    /// Only the metadata.
     Metadata,
 }
 
-/// What the rows of a table carry besides their cells.
+/// The objects that table rows contain besides their cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -35,27 +35,27 @@ pub(crate) enum Include {
     Object,
 }
 
-/// The form of an answer.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) form: Form,
+pub(crate) struct ResponseFormat {
+    pub(crate) encoding: Encoding,
     pub(crate) projection: Projection,
-    /// Whether it is laid out for people.
+    /// Whether JSON is indented for people.
     pub(crate) pretty: bool,
 }
 
-/// What can be had where it is asked for.
+/// The formats that an endpoint offers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offered {
     pub(crate) protobuf: bool,
-    /// Tables, and metadata alone.
+    /// Whether tables and metadata-only responses are offered.
     pub(crate) projections: bool,
-    /// Streams, as far as refusals tell of them.
+    /// Whether errors name the streaming media types.
     pub(crate) streams: bool,
 }
 
-impl Form {
-    /// The media type of an answer.
+impl Encoding {
+    /// Returns the media type of a response.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json => media_type::JSON,
@@ -64,7 +64,7 @@ impl Form {
         }
     }
 
-    /// The form of a request's body; JSON if it does not say.
+    /// Returns the encoding of a request body. The default is JSON.
     pub(crate) fn of_body(headers: &HeaderMap) -> Result<Self> {
         let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(Self::Json) };
         let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -78,7 +78,7 @@ impl Form {
 }
 
 impl Include {
-    /// Reads the parameter `includeObject`.
+    /// Parses the parameter `includeObject`.
     pub(crate) fn parse(text: Option<&str>) -> Result<Self> {
         match text {
             None | Some("Metadata") => Ok(Self::Metadata),
@@ -92,11 +92,11 @@ impl Include {
     }
 }
 
-impl Wanted {
+impl ResponseFormat {
     /// Plain JSON.
-    pub(crate) const JSON: Self = Self { form: Form::Json, projection: Projection::Object, pretty: false };
+    pub(crate) const JSON: Self = Self { encoding: Encoding::Json, projection: Projection::Object, pretty: false };
 
-    /// The best of what is asked for and can be had.
+    /// Negotiates the best offered format.
     pub(crate) fn of_request(headers: &HeaderMap, query_pretty: Option<&str>, offered: Offered) -> Result<Self> {
         let pretty = match query_pretty {
             Some(value) => value != "0" && value != "false",
@@ -107,11 +107,11 @@ impl Wanted {
         if clauses.is_empty() {
             return Ok(Self { pretty, ..Self::JSON });
         }
-        // The sort is stable: of equals, the first counts.
+        // The sort is stable: the first of equal clauses wins.
         clauses.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
         for clause in &clauses {
-            if let Some((form, projection)) = clause.choose(offered) {
-                return Ok(Self { form, projection, pretty: clause.pretty.unwrap_or(pretty) });
+            if let Some((encoding, projection)) = clause.choose(offered) {
+                return Ok(Self { encoding, projection, pretty: clause.pretty.unwrap_or(pretty) });
             }
         }
         let supported: &[&str] = if offered.protobuf { &ALL } else { &ALL[..2] };
@@ -158,7 +158,7 @@ impl<'a> Clause<'a> {
         Some(clause)
     }
 
-    /// Better ones first; of the same quality, those that say more.
+    /// Returns the sort key: higher quality first, then more specific clauses.
     fn rank(&self) -> f32 {
         let vague = match self.kind {
             "*/*" | "*" => 0.0002,
@@ -168,18 +168,18 @@ impl<'a> Clause<'a> {
         self.quality - vague
     }
 
-    fn choose(&self, offered: Offered) -> Option<(Form, Projection)> {
-        let form = match self.kind {
-            media_type::JSON | "*/*" | "*" | "application/*" => Form::Json,
-            media_type::YAML => Form::Yaml,
-            media_type::PROTOBUF => Form::Protobuf,
+    fn choose(&self, offered: Offered) -> Option<(Encoding, Projection)> {
+        let encoding = match self.kind {
+            media_type::JSON | "*/*" | "*" | "application/*" => Encoding::Json,
+            media_type::YAML => Encoding::Yaml,
+            media_type::PROTOBUF => Encoding::Protobuf,
             _ => return None,
         };
         let projection = match self.target {
             None => Projection::Object,
             Some(_) if !offered.projections => return None,
             Some(_) if self.group != Some("meta.k8s.io") => return None,
-            Some("Table") if matches!(self.version, Some("v1" | "v1beta1")) && form != Form::Protobuf => {
+            Some("Table") if matches!(self.version, Some("v1" | "v1beta1")) && encoding != Encoding::Protobuf => {
                 Projection::Table(Include::default())
             }
             Some("PartialObjectMetadata" | "PartialObjectMetadataList")
@@ -189,77 +189,77 @@ impl<'a> Clause<'a> {
             }
             Some(_) => return None,
         };
-        // Metadata is a built-in kind, whatever it is of.
-        let has_form = form != Form::Protobuf || offered.protobuf || projection == Projection::Metadata;
-        has_form.then_some((form, projection))
+        // Metadata-only objects are a built-in kind, even those of custom kinds.
+        let has_form = encoding != Encoding::Protobuf || offered.protobuf || projection == Projection::Metadata;
+        has_form.then_some((encoding, projection))
     }
 }
 
-/// Browsers and the like get their JSON with line breaks.
+/// Returns whether the client is a browser or the like, which gets indented JSON.
 fn is_for_people(headers: &HeaderMap) -> bool {
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
 }
 
-/// What bodies and answers may be.
+/// The media types of bodies and responses.
 pub(crate) const ALL: [&str; 3] = [media_type::JSON, media_type::YAML, media_type::PROTOBUF];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wanted(accept: &str) -> Result<Wanted> {
+    fn response_format(accept: &str) -> Result<ResponseFormat> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        Wanted::of_request(&headers, None, Offered { protobuf: true, projections: true, streams: true })
+        ResponseFormat::of_request(&headers, None, Offered { protobuf: true, projections: true, streams: true })
     }
 
-    fn of(form: Form, projection: Projection) -> Wanted {
-        Wanted { form, projection, pretty: false }
+    fn of(encoding: Encoding, projection: Projection) -> ResponseFormat {
+        ResponseFormat { encoding, projection, pretty: false }
     }
 
     #[test]
     fn the_best_that_can_be_had_is_given() {
-        for (accept, form) in [
-            ("*/*", Form::Json),
-            ("application/*", Form::Json),
-            ("application/yaml", Form::Yaml),
-            ("application/vnd.kubernetes.protobuf,application/json", Form::Protobuf),
-            ("application/json;q=0.8,application/vnd.kubernetes.protobuf", Form::Protobuf),
-            ("application/vnd.kubernetes.protobuf;q=0.1, */*;q=0.5", Form::Json),
-            ("text/html,application/yaml;q=0.9", Form::Yaml),
+        for (accept, encoding) in [
+            ("*/*", Encoding::Json),
+            ("application/*", Encoding::Json),
+            ("application/yaml", Encoding::Yaml),
+            ("application/vnd.kubernetes.protobuf,application/json", Encoding::Protobuf),
+            ("application/json;q=0.8,application/vnd.kubernetes.protobuf", Encoding::Protobuf),
+            ("application/vnd.kubernetes.protobuf;q=0.1, */*;q=0.5", Encoding::Json),
+            ("text/html,application/yaml;q=0.9", Encoding::Yaml),
         ] {
-            assert_eq!(wanted(accept).unwrap(), of(form, Projection::Object), "{accept}");
+            assert_eq!(response_format(accept).unwrap(), of(encoding, Projection::Object), "{accept}");
         }
     }
 
     #[test]
     fn tables_and_metadata_are_asked_for_by_name_and_group() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(wanted(kubectl).unwrap(), of(Form::Json, Projection::Table(Include::Metadata)));
+        assert_eq!(response_format(kubectl).unwrap(), of(Encoding::Json, Projection::Table(Include::Metadata)));
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-        assert_eq!(wanted(metadata).unwrap(), of(Form::Protobuf, Projection::Metadata));
+        assert_eq!(response_format(metadata).unwrap(), of(Encoding::Protobuf, Projection::Metadata));
         assert_eq!(
-            wanted("application/json;as=Table;g=other;v=v1,application/json").unwrap(),
-            of(Form::Json, Projection::Object)
+            response_format("application/json;as=Table;g=other;v=v1,application/json").unwrap(),
+            of(Encoding::Json, Projection::Object)
         );
     }
 
     #[test]
     fn what_cannot_be_had_is_told_with_what_can() {
-        let status = wanted("text/html").unwrap_err();
+        let status = response_format("text/html").unwrap_err();
         assert!(status.is_not_acceptable());
         assert!(status.message.contains("application/vnd.kubernetes.protobuf"), "{}", status.message);
-        assert!(wanted("application/json;as=Table;g=meta.k8s.io;v=v9").is_err());
+        assert!(response_format("application/json;as=Table;g=meta.k8s.io;v=v9").is_err());
     }
 
     #[test]
     fn bodies_say_what_they_are() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Form::of_body(&headers).unwrap(), Form::Json);
+        assert_eq!(Encoding::of_body(&headers).unwrap(), Encoding::Json);
         headers.insert(CONTENT_TYPE, "application/json; charset=utf-8".parse().unwrap());
-        assert_eq!(Form::of_body(&headers).unwrap(), Form::Json);
+        assert_eq!(Encoding::of_body(&headers).unwrap(), Encoding::Json);
         headers.insert(CONTENT_TYPE, "text/plain".parse().unwrap());
-        assert!(Form::of_body(&headers).unwrap_err().is_unsupported_media_type());
+        assert!(Encoding::of_body(&headers).unwrap_err().is_unsupported_media_type());
     }
 }

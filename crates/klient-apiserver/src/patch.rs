@@ -1,4 +1,4 @@
-//! Patches: how a change is applied to an object.
+//! Patches: JSON patch, merge patch and strategic merge patch.
 
 mod json_patch;
 mod merge;
@@ -13,7 +13,7 @@ use crate::{
     registry::{Resource, Schema},
 };
 
-/// A change to an object.
+/// A patch of an object.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Json(json_patch::Operations),
@@ -22,23 +22,27 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// Reads a patch from a request's body.
+    /// Returns whether a content type is that of server-side apply.
+    pub(crate) fn is_apply(content_type: &str) -> bool {
+        essence(content_type) == media_type::APPLY_PATCH
+    }
+
+    /// Parses the body of a patch request.
     pub(crate) fn parse(resource: &Resource, content_type: &str, body: &Bytes) -> Result<Self> {
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
         let json = || -> Result<Value> {
             serde_json::from_slice(body).map_err(|error| {
                 let why = crate::decode::go_json_error(body, &error);
                 Box::new(Status::bad_request(format!("error decoding patch: {why}")))
             })
         };
-        match essence {
+        match essence(content_type) {
             media_type::JSON_PATCH => Ok(Self::Json(json_patch::Operations::parse(&json()?)?)),
             media_type::MERGE_PATCH => Ok(Self::Merge(object(json()?)?)),
             media_type::STRATEGIC_MERGE_PATCH if !resource.is_custom() => Ok(Self::Strategic(object(json()?)?)),
             media_type::APPLY_PATCH => Err(Box::new(Status::failure(
                 StatusReason::Unknown,
                 501,
-                "server-side apply is not supported by the embedded API server yet",
+                "server-side apply is not supported by the embedded API server: send a merge, strategic merge or JSON patch",
             ))),
             _ if resource.is_custom() => {
                 let others = [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH];
@@ -48,7 +52,7 @@ impl Patch {
         }
     }
 
-    /// The object with the change.
+    /// Returns the patched object.
     pub(crate) fn apply(&self, resource: &Resource, object: &Value) -> Result<Value> {
         match self {
             Self::Json(operations) => operations.apply(object),
@@ -66,7 +70,7 @@ impl Patch {
 }
 
 impl Patch {
-    /// What the real server says of a strategic patch that puts a scalar where a struct is: it never gets as far as JSON.
+    /// Returns the real server's error for a strategic patch that sets a struct to a scalar, which fails before JSON is decoded.
     pub(crate) fn strategic_problem(&self, why: &str) -> Option<(String, String)> {
         let Self::Strategic(patch) = self else { return None };
         let (what, _) = why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field")?;
@@ -79,7 +83,12 @@ impl Patch {
     }
 }
 
-/// A value as Go prints it.
+/// Returns a content type without its parameters.
+fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Returns a value as Go prints it.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

@@ -1,4 +1,4 @@
-//! The table of kinds: what is served, under which names, and by which rules.
+//! The registry: the table of served kinds, their names and their rules.
 //!
 //! Built-in kinds come from a table that was made from a real server; custom ones are added and removed while running.
 //! No code here or elsewhere is for one kind alone, except what `builtin/` says about a few.
@@ -20,22 +20,26 @@ pub(crate) use self::{
     strategy::{NameRule, Strategy},
     types::{Field, Shape, TypeDef, Types},
 };
-use crate::custom::CustomSchema;
+use crate::{
+    builtin::{self, Hooks},
+    custom::CustomSchema,
+    verbs::Verb,
+};
 
-/// What a server serves.
+/// The kinds that a server serves, which change when custom kinds are defined.
 pub(crate) struct Registry {
     groups: RwLock<Arc<Groups>>,
 }
 
-/// Everything that is served at one time.
+/// The served kinds at one time.
 #[derive(Clone, Default)]
 pub(crate) struct Groups {
-    /// In the order of discovery.
+    /// The versions of groups, in the order of discovery.
     pub(crate) versions: Vec<Arc<GroupVersion>>,
     index: HashMap<(String, String, String), Arc<Resource>>,
 }
 
-/// A group in one version.
+/// A version of a group.
 #[derive(Clone)]
 pub(crate) struct GroupVersion {
     pub(crate) group: String,
@@ -43,7 +47,7 @@ pub(crate) struct GroupVersion {
     pub(crate) resources: Vec<Arc<Resource>>,
 }
 
-/// A resource in one version.
+/// A resource in one version of its group.
 pub(crate) struct Resource {
     pub(crate) group: String,
     pub(crate) version: String,
@@ -52,18 +56,19 @@ pub(crate) struct Resource {
     pub(crate) plural: String,
     pub(crate) singular: String,
     pub(crate) namespaced: bool,
-    pub(crate) verbs: Vec<String>,
+    pub(crate) verbs: Vec<Verb>,
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) storage_version_hash: Option<String>,
-    /// Columns of tables; those of custom kinds are in their schema.
+    /// The columns of tables. Columns of custom kinds are in their schema.
     pub(crate) columns: Vec<TableColumn>,
-    /// The name of its table in the store.
+    /// The name of the resource's table in the store.
     pub(crate) table: Arc<str>,
     pub(crate) strategy: Strategy,
+    pub(crate) hooks: &'static Hooks,
     pub(crate) schema: Schema,
-    /// The protobuf form, which custom kinds do not have.
+    /// The protobuf codec, which custom kinds do not have.
     pub(crate) codec: Option<&'static Codec>,
 }
 
@@ -77,14 +82,14 @@ pub(crate) struct TableColumn {
     pub(crate) priority: i64,
 }
 
-/// What objects of a kind look like.
+/// The schema of a kind's objects.
 #[derive(Clone)]
 pub(crate) enum Schema {
     BuiltIn(&'static TypeDef),
     Custom(Arc<CustomSchema>),
 }
 
-/// What hangs below an object.
+/// A subresource, such as `status`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Subresource {
     pub(crate) name: String,
@@ -93,14 +98,14 @@ pub(crate) struct Subresource {
     #[serde(default)]
     pub(crate) version: String,
     pub(crate) kind: String,
-    pub(crate) verbs: Vec<String>,
+    pub(crate) verbs: Vec<Verb>,
 }
 
 #[derive(Deserialize)]
 struct Document {
     version: Value,
     groups: Vec<DocumentGroup>,
-    /// What columns say of themselves, each text once.
+    /// The descriptions of columns, each text once.
     descriptions: Vec<String>,
     types: Types,
 }
@@ -119,7 +124,7 @@ struct DocumentResource {
     singular: String,
     kind: String,
     namespaced: bool,
-    verbs: Vec<String>,
+    verbs: Vec<Verb>,
     #[serde(default)]
     short_names: Vec<String>,
     #[serde(default)]
@@ -127,28 +132,28 @@ struct DocumentResource {
     #[serde(default)]
     subresources: Vec<Subresource>,
     storage_version_hash: Option<String>,
-    /// Name, type, format, the number of the description, and priority.
+    /// Name, type, format, index of the description, and priority.
     #[serde(default)]
     columns: Vec<(String, String, String, usize, i64)>,
 }
 
 impl Registry {
-    /// All built-in kinds.
+    /// Returns a registry of all built-in kinds.
     pub(crate) fn built_in() -> Self {
         Self { groups: RwLock::new(Arc::clone(built_in_groups())) }
     }
 
-    /// What is served now.
+    /// Returns the kinds that are served now.
     pub(crate) fn groups(&self) -> Arc<Groups> {
         Arc::clone(&self.groups.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A resource, if it is served.
+    /// Returns a resource, if it is served.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.groups().find(group, version, plural)
     }
 
-    /// Serves these resources of a custom kind, one for each version, instead of what was served of it before.
+    /// Replaces the resources of a custom kind, one for each version.
     pub(crate) fn replace_custom(&self, group: &str, plural: &str, resources: Vec<Arc<Resource>>) {
         let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = Groups::clone(&groups);
@@ -158,30 +163,30 @@ impl Registry {
 }
 
 impl Groups {
-    /// A resource, if it is served.
+    /// Returns a resource, if it is served.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.index.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
     }
 
-    /// Whether a group is served in a version.
+    /// Returns whether a group is served in a version.
     pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
         self.versions.iter().any(|found| found.group == group && found.version == version)
     }
 
-    /// Whether all that is served of a group in a version is custom.
+    /// Returns whether all kinds of a group in a version are custom.
     pub(crate) fn is_custom(&self, group: &str, version: &str) -> bool {
         let found = self.versions.iter().find(|found| found.group == group && found.version == version);
         found.is_some_and(|found| found.resources.iter().all(|resource| resource.is_custom()))
     }
 
-    /// All resources in the version that is preferred of their group, each once.
+    /// Returns all resources, each once, in the preferred version of their group.
     pub(crate) fn preferred(&self) -> Vec<Arc<Resource>> {
         let mut seen = std::collections::HashSet::new();
         let resources = self.versions.iter().flat_map(|version| &version.resources);
         resources.filter(|resource| seen.insert(Arc::clone(&resource.table))).cloned().collect()
     }
 
-    /// The resource of a kind, as owner references name it.
+    /// Returns the resource of a kind, as owner references name it.
     pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
         let version = self.versions.iter().find(|found| found.group == group && found.version == version)?;
         version.resources.iter().find(|resource| resource.kind == kind).cloned()
@@ -213,7 +218,7 @@ impl Groups {
         self.index = index(&self.versions);
     }
 
-    /// Puts a version among those of its group, the best first; a new group comes after all others.
+    /// Inserts a version among those of its group, the best first. A new group comes last.
     fn insert_version(&mut self, version: GroupVersion) {
         let mut same = self.versions.iter().enumerate().filter(|(_, other)| other.group == version.group);
         let at = match same.clone().find(|(_, other)| compare_versions(&version.version, &other.version).is_gt()) {
@@ -225,50 +230,45 @@ impl Groups {
 }
 
 impl Resource {
-    /// `apps/v1`, or `v1` for the core group.
+    /// Returns `apps/v1`, or `v1` for the core group.
     pub(crate) fn api_version(&self) -> String {
         api_version(&self.group, &self.version)
     }
 
-    /// How messages name it.
+    /// Returns the group and plural, as messages name the resource.
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.group.clone(), self.plural.clone())
     }
 
-    /// A subresource by name.
+    /// Returns a subresource by name.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Whether it can do that.
-    pub(crate) fn has_verb(&self, verb: &str) -> bool {
-        self.verbs.iter().any(|known| known == verb)
+    /// Returns whether the resource supports a verb.
+    pub(crate) fn has_verb(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
     }
 
-    /// The key of an object in the store.
+    /// Returns the key of an object in the store.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
     }
 
-    /// Whether it is `services`, which the real server keeps in a place of their own.
-    pub(crate) fn is_service(&self) -> bool {
-        self.group.is_empty() && self.plural == "services"
-    }
-
-    /// Whether it is a custom resource.
+    /// Returns whether the resource is custom.
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.schema, Schema::Custom(_))
     }
 }
 
-/// `apps/v1`, or `v1` for the core group.
+/// Returns `apps/v1`, or `v1` for the core group.
 pub(crate) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// The name of a resource's table in the store, whatever the version.
+/// Returns the name of a resource's table in the store, which all versions share.
 pub(crate) fn table_name(group: &str, plural: &str) -> Arc<str> {
-    // Events have one store and two groups.
+    // Events are in two groups and share one table.
     match (group, plural) {
         ("" | "events.k8s.io", "events") => Arc::from("events"),
         ("", plural) => Arc::from(plural),
@@ -276,12 +276,12 @@ pub(crate) fn table_name(group: &str, plural: &str) -> Arc<str> {
     }
 }
 
-/// What `/version` answers.
+/// Returns the response to `/version`.
 pub(crate) fn server_version() -> &'static Value {
     &document().version
 }
 
-/// The types of all built-in kinds.
+/// Returns the types of all built-in kinds.
 pub(crate) fn types() -> &'static Types {
     &document().types
 }
@@ -323,6 +323,7 @@ fn version(found: &DocumentGroup) -> GroupVersion {
             columns: resource.columns.iter().map(column).collect(),
             table: table_name(group, &resource.plural),
             strategy: Strategy::of_built_in(group, &resource.plural, schema),
+            hooks: builtin::hooks(group, version, &resource.plural),
             schema: Schema::BuiltIn(schema),
             codec: Codec::find(&api_version, &resource.kind),
         }))
@@ -340,7 +341,7 @@ fn column((name, kind, format, description, priority): &(String, String, String,
     }
 }
 
-/// Name and age, as every kind has them.
+/// Returns the columns for name and age, which every kind has.
 pub(crate) fn common_columns() -> &'static [TableColumn] {
     let accounts = built_in_groups().find("", "v1", "serviceaccounts");
     static COLUMNS: OnceLock<Vec<TableColumn>> = OnceLock::new();

@@ -1,11 +1,11 @@
-//! What a path is about.
+//! Parsing of request paths.
 
 use percent_encoding::percent_decode_str;
 
-/// What a path is about.
+/// The target of a request path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `/`, which lists the others.
+    /// `/`, which lists the other paths.
     Root,
     /// `/api`: versions of the core group.
     Core,
@@ -30,7 +30,7 @@ pub(crate) enum Route {
     Unknown,
 }
 
-/// A resource, or an object of it.
+/// The path of a resource, an object or a subresource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceRoute {
     pub(crate) group: String,
@@ -39,12 +39,12 @@ pub(crate) struct ResourceRoute {
     pub(crate) plural: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
-    /// By the old paths with `/watch/` in them.
+    /// Whether it is one of the deprecated paths with `/watch/`.
     pub(crate) watch: bool,
 }
 
 impl Route {
-    /// Reads a path.
+    /// Parses a path.
     pub(crate) fn parse(path: &str) -> Self {
         let parts: Option<Vec<String>> = path
             .trim_matches('/')
@@ -85,7 +85,7 @@ impl Route {
             rest => rest,
         };
         let rest = match rest {
-            // The namespace itself, or what hangs below it.
+            // A namespace itself, or a subresource of it.
             ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => rest,
             ["namespaces", namespace, rest @ ..] => {
                 route.namespace = Some((*namespace).to_owned());

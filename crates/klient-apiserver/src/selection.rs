@@ -1,4 +1,4 @@
-//! Which objects a list, a watch or a delete is about: label and field selectors.
+//! The label and field selectors of a list, watch or delete.
 
 mod label_problem;
 
@@ -12,7 +12,7 @@ use crate::{
     store::Stored,
 };
 
-/// Which objects are meant.
+/// The selectors of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     labels: LabelSelector,
@@ -20,7 +20,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Reads the selectors of a request.
+    /// Parses the selectors of a request.
     pub(crate) fn of_call(resource: &Resource, call: &Call) -> Result<Self> {
         let labels: LabelSelector = match call.param("labelSelector") {
             Some(text) => text.parse().map_err(|_| Box::new(Status::bad_request(label_problem::of(text))))?,
@@ -35,7 +35,7 @@ impl Selection {
         for requirement in fields.requirements() {
             let field = requirement.field();
             if !is_supported(resource, field) {
-                let has_own = has_own_fields(resource) || resource.is_custom();
+                let has_own = !resource.hooks.selectable.is_empty() || resource.is_custom();
                 let message = if has_own {
                     format!("field label not supported: {field}")
                 } else {
@@ -47,18 +47,18 @@ impl Selection {
         Ok(Self { labels, fields })
     }
 
-    /// The same, of one object alone.
+    /// Restricts the selection to one object.
     pub(crate) fn of_name(mut self, name: &str) -> Self {
         self.fields = self.fields.eq("metadata.name", name);
         self
     }
 
-    /// Whether everything is meant.
+    /// Returns whether all objects are selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
-    /// Whether an object is meant.
+    /// Returns whether an object is selected.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         let raw = stored.raw();
         if !self.labels.is_everything() && !self.labels.matches(|key| raw.label(key)) {
@@ -67,7 +67,7 @@ impl Selection {
         if self.fields.is_everything() {
             return true;
         }
-        // Parsed only where a field besides name and namespace is asked for.
+        // The object is parsed only for fields besides name and namespace.
         let mut value: Option<Value> = None;
         self.fields.matches(|field| {
             Some(match field {
@@ -79,9 +79,9 @@ impl Selection {
     }
 }
 
-/// The value of a field as selectors see it: what is not there is empty, and numbers and truth are text.
+/// Returns the value of a field as text. A missing field is an empty text.
 fn text_at(object: &Value, path: &str) -> String {
-    // Events are kept as they came; both groups select them by their own names.
+    // Events are stored in the version that wrote them, and both groups select by their own field names.
     let path = match path.split_once('.') {
         Some(("regarding", _)) if object.get("regarding").is_none() => &path.replacen("regarding", "involvedObject", 1),
         Some(("involvedObject", _)) if object.get("regarding").is_some() => {
@@ -98,7 +98,7 @@ fn text_at(object: &Value, path: &str) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Bool(value)) => value.to_string(),
         Some(Value::Number(number)) => number.to_string(),
-        // Fields that are false or zero are often left out.
+        // Fields that are false or zero are often absent.
         _ if matches!(path, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
         _ if path.ends_with("replicas") || path.ends_with("successful") => "0".to_owned(),
         _ => String::new(),
@@ -112,55 +112,5 @@ fn is_supported(resource: &Resource, field: &str) -> bool {
     if let Schema::Custom(schema) = &resource.schema {
         return schema.selectable.iter().any(|path| path.trim_start_matches('.') == field);
     }
-    own_fields(resource).contains(&field)
-}
-
-/// Whether a kind has fields of its own to select by.
-fn has_own_fields(resource: &Resource) -> bool {
-    !own_fields(resource).is_empty()
-}
-
-fn own_fields(resource: &Resource) -> &'static [&'static str] {
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        ],
-        ("", "events") => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        ("events.k8s.io", "events") => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        ("", "secrets") => &["type"],
-        ("", "nodes") => &["spec.unschedulable"],
-        ("", "namespaces") => &["status.phase"],
-        ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "replicationcontrollers") => &["status.replicas"],
-        ("batch", "jobs") => &["status.successful"],
-        ("certificates.k8s.io", _) => &["spec.signerName"],
-        _ => &[],
-    }
+    resource.hooks.selectable.contains(&field)
 }

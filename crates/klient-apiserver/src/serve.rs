@@ -1,4 +1,4 @@
-//! The server on a socket: HTTP or HTTPS on the loopback, for clients that are not in this process.
+//! Sockets: HTTP or HTTPS on the loopback address, for clients in other processes.
 
 mod certificates;
 
@@ -27,16 +27,16 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use self::certificates::Certificates;
-use crate::{ApiServer, answer, auth::Certified, body::ResponseBody, negotiate::Wanted, server::MAX_BODY};
+use crate::{ApiServer, auth::Certified, body::ResponseBody, negotiate::ResponseFormat, response, server::MAX_BODY};
 
-/// A server that listens. Dropping it stops listening and ends all connections.
+/// A listening socket of a server. Dropping it stops listening and closes all connections.
 pub struct Listening {
     address: SocketAddr,
     certificates: Option<Certificates>,
     task: JoinHandle<()>,
 }
 
-/// Why a server cannot listen.
+/// An error of a server that cannot listen.
 #[derive(Debug)]
 pub struct ServeError {
     what: &'static str,
@@ -44,20 +44,20 @@ pub struct ServeError {
 }
 
 impl ApiServer {
-    /// Listens for HTTP on a port of the loopback; 0 for any that is free.
+    /// Listens for HTTP on a port of the loopback address. Port 0 chooses a free port.
     ///
     /// # Errors
     ///
-    /// If the port cannot be had.
+    /// Returns an error if the port is not available.
     pub async fn listen(&self, port: u16) -> Result<Listening, ServeError> {
         self.listen_with(port, None).await
     }
 
-    /// Listens for HTTPS on a port of the loopback, with certificates of its own making: see [`Listening::kubeconfig`].
+    /// Listens for HTTPS on a port of the loopback address, with self-made certificates: see [`Listening::kubeconfig`].
     ///
     /// # Errors
     ///
-    /// If the port cannot be had.
+    /// Returns an error if the port is not available.
     pub async fn listen_tls(&self, port: u16) -> Result<Listening, ServeError> {
         let certificates =
             Certificates::new().map_err(|source| ServeError { what: "cannot make certificates", source })?;
@@ -80,18 +80,18 @@ impl ApiServer {
 }
 
 impl Listening {
-    /// Where it listens.
+    /// Returns the address of the socket.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The server's address for clients.
+    /// Returns the server's URL.
     pub fn url(&self) -> String {
         let scheme = if self.certificates.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// A kubeconfig for this server: with its authority and a client certificate, if it has any; or with a token.
+    /// Returns a kubeconfig for this server, with a token, or with the client certificate if the server uses TLS.
     pub fn kubeconfig(&self, token: Option<&str>) -> String {
         let mut cluster = json!({"server": self.url()});
         let mut user = json!({});
@@ -111,7 +111,7 @@ impl Listening {
             "users": [{"name": "klient", "user": user}],
             "contexts": [{"name": "klient", "context": {"cluster": "klient", "user": "klient"}}],
         });
-        // JSON is YAML.
+        // Every JSON document is a YAML document.
         serde_json::to_string_pretty(&config).unwrap_or_default()
     }
 
@@ -119,7 +119,7 @@ impl Listening {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>, token: Option<&str>) -> Result<PathBuf, ServeError> {
         use std::io::Write as _;
         let failed = |source| ServeError { what: "cannot write the kubeconfig", source };
@@ -128,7 +128,7 @@ impl Listening {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path.as_ref()).map_err(failed)?;
-        // The mode above is only that of a new file.
+        // The mode above applies to new files only.
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
         file.write_all(self.kubeconfig(token).as_bytes()).map_err(failed)?;
@@ -142,7 +142,7 @@ async fn accept(server: ApiServer, listener: TcpListener, acceptor: Option<TlsAc
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(connection(server.clone(), stream, acceptor.clone()))),
-                // Out of file descriptors, perhaps: not for long.
+                // The process may be out of file descriptors for a moment.
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -154,7 +154,7 @@ async fn accept(server: ApiServer, listener: TcpListener, acceptor: Option<TlsAc
 }
 
 async fn connection(server: ApiServer, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
-    // Events are small, and each is waited for.
+    // Watch events are small and must not wait for more data.
     let _ = stream.set_nodelay(true);
     match acceptor {
         None => http(server, stream, false).await,
@@ -197,15 +197,15 @@ async fn respond(server: &ApiServer, request: Request<Incoming>, certified: bool
         Ok(body) => body,
         Err(error) => {
             let status = Status::bad_request(format!("the request's body could not be read: {error}"));
-            return answer::failure(&status, Wanted::JSON);
+            return response::failure(&status, ResponseFormat::JSON);
         }
     };
     let response = server.handle(Request::from_parts(parts, body)).await;
-    if gzip { answer::compressed(response) } else { response }
+    if gzip { response::compressed(response) } else { response }
 }
 
-/// The body, or so much of it that it is seen to be too large. The rest is read and forgotten: a client that is still
-/// sending when the connection is closed may never see the answer.
+/// Reads a body up to the size limit. The rest is read and discarded: a client that is still
+/// sending when the connection is closed may never see the response.
 async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
     let mut kept = BytesMut::new();
     let mut forgotten = 0;
@@ -247,6 +247,6 @@ impl std::error::Error for ServeError {
     }
 }
 
-/// How much of a body that is too large is read to its end.
+/// The number of bytes of a too large body that are read and discarded.
 const MAX_FORGOTTEN: usize = 64 << 20;
 const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The server: what it is made of, and how a request gets to what it is about.
+//! The server: its parts, and the dispatch of requests to them.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    Result, answer,
+    Result,
     auth::Authentication,
     body::ResponseBody,
     builtin::Collector,
@@ -27,14 +27,17 @@ use crate::{
     clock::{Clock, SystemClock},
     discovery,
     faults::{self, Encounter, Fault, Faults},
-    negotiate::Wanted,
+    negotiate::ResponseFormat,
     registry::{self, Registry},
+    response,
     route::Route,
     store::{OpenError, Store},
     verbs::{self, Target},
 };
 
-/// A Kubernetes API server in this process. Cheap to clone; the last clone ends it.
+/// A Kubernetes API server in this process.
+///
+/// Clones share one server, which stops when the last clone is dropped.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -58,7 +61,7 @@ struct Running {
     collector: JoinHandle<()>,
 }
 
-/// What requests work on.
+/// The state that request handlers share.
 pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
@@ -66,64 +69,64 @@ pub(crate) struct Core {
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
     pub(crate) authentication: Authentication,
-    /// Told when all watches are to end.
+    /// Notifies all watches to end.
     pub(crate) watches_end: watch::Sender<()>,
     faults: Faults,
     uids: Box<dyn Fn() -> String + Send + Sync>,
     random: AtomicU64,
 }
 
-/// Sets up an [`ApiServer`].
+/// A builder of an [`ApiServer`].
 pub struct ApiServerBuilder {
     folder: Option<PathBuf>,
     clock: Arc<dyn Clock>,
     uids: Option<Box<dyn Fn() -> String + Send + Sync>>,
-    revision: u64,
+    revision: Option<u64>,
     history: usize,
     bookmark_every: Duration,
     authentication: Authentication,
 }
 
-/// Why a server could not be started.
+/// An error of a server that could not start.
 #[derive(Debug)]
 pub struct StartError {
     source: OpenError,
 }
 
-/// An answer that is on its way.
-pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+/// A future of a response.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 impl ApiServer {
-    /// An empty server in memory, with the namespaces that every cluster has.
+    /// Starts an empty in-memory server with the namespaces that every cluster has.
     ///
     /// # Errors
     ///
-    /// None in practice.
+    /// An in-memory server always starts.
     pub async fn start() -> std::result::Result<Self, StartError> {
         Self::builder().start().await
     }
 
-    /// A server that is set up further.
+    /// Returns a builder with the default settings.
     pub fn builder() -> ApiServerBuilder {
         ApiServerBuilder {
             folder: None,
             clock: Arc::new(SystemClock),
             uids: None,
-            revision: 1,
+            revision: None,
             history: 100_000,
             bookmark_every: Duration::from_secs(60),
             authentication: Authentication { off: true, ..Authentication::default() },
         }
     }
 
-    /// Answers a request. The body of a watch goes on until it is dropped.
+    /// Handles a request. The body of a watch continues until it is dropped.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<ResponseBody> {
         let core = &self.inner.core;
         let mut call = Call::new(request);
         let mut injured = None;
         match core.faults.meet(&call).await {
             None => {}
-            Some(Encounter::Answer(status)) => return answer::failure(&status, Wanted::JSON),
+            Some(Encounter::Respond(status)) => return response::failure(&status, ResponseFormat::JSON),
             Some(Encounter::Silence) => std::future::pending().await,
             Some(Encounter::Damage(damage)) => injured = Some(damage),
             Some(Encounter::NoBookmarks) => call.without("allowWatchBookmarks"),
@@ -135,9 +138,9 @@ impl ApiServer {
         }
     }
 
-    /// A function that answers requests, as [`handle`](Self::handle) does: what klient's `FnTransport` takes, for clients in the same process.
-    /// The server lives as long as it.
-    pub fn service(&self) -> impl Fn(Request<Bytes>) -> Answering + Send + Sync + Clone + use<> {
+    /// Returns a function that handles requests as [`handle`](Self::handle) does, for `Client::from_service` in the same process.
+    /// The function keeps the server running.
+    pub fn service(&self) -> impl Fn(Request<Bytes>) -> ResponseFuture + Send + Sync + Clone + use<> {
         let server = self.clone();
         move |request| {
             let server = server.clone();
@@ -148,100 +151,103 @@ impl ApiServer {
     async fn answer(&self, call: &Call) -> Response<ResponseBody> {
         let core = &self.inner.core;
         if let Err(status) = core.authentication.check(&call.headers, call.certified) {
-            return answer::failure(&status, Wanted::JSON);
+            return response::failure(&status, ResponseFormat::JSON);
         }
         if call.body.len() > MAX_BODY {
             let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
-            return answer::failure(&status, Wanted::JSON);
+            return response::failure(&status, ResponseFormat::JSON);
         }
         let response = match core.dispatch(call).await {
             Ok(response) if call.method == Method::HEAD => response.map(|_| ResponseBody::whole(Bytes::new())),
             Ok(response) => response,
             Err(status) if call.method == Method::HEAD => {
-                answer::failure(&status, Wanted::JSON).map(|_| ResponseBody::whole(Bytes::new()))
+                response::failure(&status, ResponseFormat::JSON).map(|_| ResponseBody::whole(Bytes::new()))
             }
-            Err(status) => answer::failure(&status, call.wanted_of_failures()),
+            Err(status) => response::failure(&status, call.error_format()),
         };
-        // Whatever may be asked of endpoints, and whatever comes of it.
-        if call.path.contains("/endpoints")
-            && response.status() != StatusCode::METHOD_NOT_ALLOWED
+        if response.status() != StatusCode::METHOD_NOT_ALLOWED
             && let Route::Resource(route) = Route::parse(&call.path)
-            && (route.group.as_str(), route.plural.as_str()) == ("", "endpoints")
+            && let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural)
+            && let Some(warning) = resource.hooks.deprecation
         {
-            return answer::with_warnings(response, &[ENDPOINTS.to_owned()]);
+            return response::with_warnings(response, &[warning.to_owned()]);
         }
         response
     }
 
-    /// Has something go wrong.
+    /// Injects a fault.
     pub fn inject(&self, fault: Fault) {
         self.inner.core.faults.add(fault);
     }
 
-    /// Ends all faults.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.inner.core.faults.clear();
     }
 
-    /// How often each method and path was asked for, since the start.
+    /// Returns the number of requests for each method and path since the start.
     pub fn requests(&self) -> BTreeMap<(String, String), u64> {
         self.inner.core.faults.requests()
     }
 
-    /// The newest revision, which is the resource version of the last write.
+    /// Returns the newest revision, which is the resource version of the last write.
     pub fn revision(&self) -> u64 {
         self.inner.core.store.revision()
     }
 
-    /// Ends all watches that are open, as a server does that goes away: clients have to ask again. [`Fault::cut_after`] breaks
+    /// Ends all open watches, as a server does that shuts down. Clients have to watch again. [`Fault::cut_after`] breaks
     /// the connection instead.
     pub fn end_watches(&self) {
         self.inner.core.watches_end.send_replace(());
     }
 
-    /// Forgets what was before the newest revision: watches and pages from before it fail with 410, as after a compaction.
+    /// Removes the history before the newest revision. Watches and pages from before it fail with 410, as after a compaction.
     pub fn compact(&self) {
         self.inner.core.store.compact(self.revision());
     }
 }
 
 impl ApiServerBuilder {
-    /// Keeps objects in a folder, so that they outlive the process. It is free again when the last clone of the server is gone.
+    /// Stores objects in a folder, so that they outlive the process. The folder is locked until the last clone of the server is dropped.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets what tells the time.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Sets what makes uids.
+    /// Sets the function that generates UIDs.
     #[must_use]
     pub fn uids(mut self, uids: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.uids = Some(Box::new(uids));
         self
     }
 
-    /// Sets after which revision the first write comes.
+    /// Sets the revision before the first write, for tests that need the same resource versions in every run.
+    ///
+    /// By default a new server starts at the number of microseconds since 2020. An in-memory server that is restarted
+    /// therefore never repeats a resource version, and clients notice the restart. A server with a
+    /// [`folder`](Self::folder) continues after the newest revision on disk, even if that is higher than `revision`.
     #[must_use]
     pub fn revision(mut self, revision: u64) -> Self {
-        self.revision = revision;
+        self.revision = Some(revision);
         self
     }
 
-    /// Sets how many changes of a kind are remembered for watches.
+    /// Sets the number of changes per kind that watches can start from.
     #[must_use]
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
         self
     }
 
-    /// Lets in those who show this token, and nobody whom it does not know. Without any, everybody is let in.
+    /// Adds a token and its user. Once a token is set, requests without known credentials are refused.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>, user: impl Into<String>) -> Self {
         self.authentication.off = false;
@@ -249,7 +255,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets how often a watch that asks for bookmarks gets one.
+    /// Sets the interval of bookmarks, for watches that request them.
     #[must_use]
     pub fn bookmark_every(mut self, interval: Duration) -> Self {
         self.bookmark_every = interval;
@@ -260,11 +266,12 @@ impl ApiServerBuilder {
     ///
     /// # Errors
     ///
-    /// If its folder cannot be read.
+    /// Returns an error if the folder cannot be opened.
     pub async fn start(self) -> std::result::Result<ApiServer, StartError> {
         let store = match &self.folder {
-            None => Store::in_memory(self.revision, self.history),
-            Some(folder) => Store::open(folder, self.revision, self.history).map_err(|source| StartError { source })?,
+            None => Store::in_memory(self.revision.unwrap_or_else(first_revision), self.history),
+            Some(folder) => Store::open(folder, self.revision, first_revision(), self.history)
+                .map_err(|source| StartError { source })?,
         };
         let seed = self.clock.now().as_nanosecond() as u64 ^ u64::from(std::process::id()).rotate_left(32);
         let core = Arc::new(Core {
@@ -292,7 +299,7 @@ impl Core {
         let reads = call.method == Method::GET || call.method == Method::HEAD;
         match Route::parse(&call.path) {
             Route::Resource(route) => {
-                // Custom groups have no server of their own that could say what is missing.
+                // The real server has no API document for a custom group without resources.
                 let is_custom = groups.is_custom(&route.group, &route.version);
                 let is_missing = is_custom && groups.find(&route.group, &route.version, &route.plural).is_none();
                 if is_missing || !groups.has_version(&route.group, &route.version) {
@@ -300,7 +307,7 @@ impl Core {
                 }
                 self.on_resource(call, &route).await
             }
-            // These do not look at the method.
+            // The real server ignores the method of these requests.
             Route::Groups => discovery::groups(call, &groups, false),
             Route::Group(name) => discovery::group(call, &groups, &name),
             Route::Health { endpoint, check } => Ok(health(call, &endpoint, check.as_deref())),
@@ -311,8 +318,10 @@ impl Core {
             _ if !reads => Err(verbs::method_not_allowed(call, &klient_core::GroupResource::new("", ""))),
             Route::Core => discovery::groups(call, &groups, true),
             Route::Version { group, version } => discovery::version(call, &groups, &group, &version),
-            Route::ServerVersion => Ok(answer::json_value(StatusCode::OK, registry::server_version(), Wanted::JSON)),
-            Route::Root => Ok(answer::json_value(StatusCode::OK, &root(&groups), Wanted::JSON)),
+            Route::ServerVersion => {
+                Ok(response::json_value(StatusCode::OK, registry::server_version(), ResponseFormat::JSON))
+            }
+            Route::Root => Ok(response::json_value(StatusCode::OK, &root(&groups), ResponseFormat::JSON)),
             Route::OpenApi => Err(Box::new(Status::failure(
                 StatusReason::NotFound,
                 404,
@@ -321,7 +330,7 @@ impl Core {
         }
     }
 
-    /// Serves what was served before, and knows who owns what.
+    /// Restores custom kinds and owners from the store.
     async fn restore(self: &Arc<Self>) {
         for stored in self.store.list("customresourcedefinitions.apiextensions.k8s.io", "").objects {
             let definition = stored.value();
@@ -336,7 +345,7 @@ impl Core {
         }
     }
 
-    /// Makes the namespaces that every cluster has.
+    /// Creates the namespaces that every cluster has.
     async fn bootstrap(self: &Arc<Self>) {
         let Some(namespaces) = self.registry.find("", "v1", "namespaces") else { return };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -347,7 +356,7 @@ impl Core {
                 subresource: None,
             };
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            // One that is there from before stays as it is.
+            // A namespace that exists already stays as it is.
             let _ = verbs::make(self, &target, object).await;
         }
     }
@@ -356,10 +365,19 @@ impl Core {
         (self.uids)()
     }
 
-    /// A number that nobody has chosen: splitmix64.
+    /// Returns a random number (splitmix64).
     pub(crate) fn random(&self) -> u64 {
         mix(self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
     }
+}
+
+/// Returns a revision that no earlier server used, because a server cannot do a million writes per second.
+///
+/// The number has at most 15 digits until 2051: client-go's metrics show no more, and 64-bit floats hold it exactly. The time is that
+/// of the machine and not of the server's [`Clock`], because a test's clock may show the same time at every start.
+fn first_revision() -> u64 {
+    let now = jiff::Timestamp::now().as_microsecond();
+    u64::try_from(now - YEAR_2020_MICROS).unwrap_or(1)
 }
 
 fn mix(state: u64) -> u64 {
@@ -369,10 +387,10 @@ fn mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Uids of version 4.
+/// Returns a generator of version 4 UUIDs.
 fn random_uids() -> Box<dyn Fn() -> String + Send + Sync> {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    // The standard library's source of randomness, which every process and every call has anew.
+    // The standard library's random keys differ in every process and every call.
     let word = || RandomState::new().build_hasher().finish();
     Box::new(move || {
         let bits = u128::from(mix(word())) << 64 | u128::from(mix(word()));
@@ -386,9 +404,9 @@ fn health(call: &Call, endpoint: &str, check: Option<&str>) -> Response<Response
     match check {
         None if call.flag("verbose") => {
             let text = format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{endpoint} check passed\n");
-            answer::text(StatusCode::OK, text)
+            response::text(StatusCode::OK, text)
         }
-        None | Some("ping" | "etcd" | "log") => answer::text(StatusCode::OK, "ok"),
+        None | Some("ping" | "etcd" | "log") => response::text(StatusCode::OK, "ok"),
         Some(_) => discovery::page_not_found(),
     }
 }
@@ -409,7 +427,7 @@ fn root(groups: &registry::Groups) -> serde_json::Value {
 impl Drop for Running {
     fn drop(&mut self) {
         self.collector.abort();
-        // Watches may be left that only now learn of the end.
+        // Open watches end when the store is closed.
         self.core.store.close();
     }
 }
@@ -432,6 +450,7 @@ impl std::error::Error for StartError {
     }
 }
 
-const ENDPOINTS: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
-/// What a real server takes.
+/// The start of 2020, in microseconds since 1970.
+const YEAR_2020_MICROS: i64 = 1_577_836_800_000_000;
+/// The size limit of request bodies, as on a real server.
 pub(crate) const MAX_BODY: usize = 3 << 20;

@@ -1,4 +1,4 @@
-//! Where objects are kept: every write is a revision, every revision can be read and watched until it is compacted.
+//! The store of objects. Every write is a revision, which can be read and watched until it is compacted.
 //!
 //! Invariants: revisions are shared by all tables and only grow; a table's log is in the order of revisions and has no
 //! gaps after its start; an object's bytes carry the revision that wrote it. Readers share a lock; the one writer at a
@@ -29,20 +29,20 @@ pub(crate) use self::{
 /// The store of one server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Store {
-    shared: Arc<Shared>,
+    inner: Arc<StoreInner>,
 }
 
-struct Shared {
-    state: RwLock<State>,
+struct StoreInner {
+    contents: RwLock<Contents>,
     durable: Option<Durable>,
 }
 
-struct State {
+struct Contents {
     revision: u64,
-    /// Nothing is known of what was before this revision.
+    /// The revision at which the history begins.
     origin: u64,
     tables: HashMap<Arc<str>, Table>,
-    /// When tables ended that are no longer there.
+    /// The revisions at which removed tables ended.
     ended: HashMap<Arc<str>, u64>,
     history: usize,
 }
@@ -51,104 +51,111 @@ struct State {
 struct Table {
     objects: BTreeMap<String, Arc<Stored>>,
     log: VecDeque<Arc<Change>>,
-    /// Changes up to this revision are no longer in the log.
+    /// The revision up to which changes are no longer in the log.
     log_start: u64,
     changed: watch::Sender<u64>,
 }
 
-/// What must be there for a write to be done.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// No object.
     Absent,
-    /// The object as of this revision.
+    /// An object of this revision.
     Revision(u64),
 }
 
-/// What a write does.
+/// A write.
 #[derive(Debug)]
 pub(crate) enum Write {
     /// Stores an object.
     Put(Value),
-    /// Deletes one, whose last state this is.
+    /// Deletes an object, whose last state this is.
     Delete(Value),
 }
 
-/// Why a write was not done.
+/// An error of a write that was not done.
 #[derive(Debug)]
 pub(crate) enum CommitError {
-    /// There is something else than was expected; nothing at all if `None`.
+    /// The precondition failed. This is the stored object, if any.
     Changed(Option<Arc<Stored>>),
-    /// The object is not one that can be stored.
+    /// The object cannot be stored.
     Invalid(String),
-    /// The disk failed.
+    /// The object could not be written to disk.
     Disk(String),
 }
 
-/// Objects as they were at one revision, in the order of their keys.
+/// The objects at one revision, in the order of their keys.
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     pub(crate) objects: Vec<Arc<Stored>>,
 }
 
 impl Store {
-    /// An empty store in memory, whose first write will be the revision after this one.
+    /// Returns an empty in-memory store, whose first write is the revision after `revision`.
     pub(crate) fn in_memory(revision: u64, history: usize) -> Self {
-        let state = State::new(revision, history);
-        Self { shared: Arc::new(Shared { state: RwLock::new(state), durable: None }) }
+        let contents = Contents::new(revision, history);
+        Self { inner: Arc::new(StoreInner { contents: RwLock::new(contents), durable: None }) }
     }
 
-    /// A store that keeps its objects in a folder. The history of revisions does not outlive the process.
-    pub(crate) fn open(folder: &Path, revision: u64, history: usize) -> Result<Self, OpenError> {
+    /// Opens a store in a folder. The history of revisions does not outlive the process.
+    ///
+    /// Revisions continue after the newest one on disk, or after `revision` if that is higher. In a new folder they begin after
+    /// `first`, unless `revision` is given.
+    pub(crate) fn open(folder: &Path, revision: Option<u64>, first: u64, history: usize) -> Result<Self, OpenError> {
         let (durable, loaded) = Durable::open(folder)?;
-        let mut state = State::new(loaded.revision.max(revision), history);
+        let start = match (revision, loaded.revision) {
+            (None, 0) => first,
+            (revision, on_disk) => on_disk.max(revision.unwrap_or_default()),
+        };
+        let mut contents = Contents::new(start, history);
         for (table, key, stored) in loaded.objects {
-            state.table(&table).objects.insert(key, Arc::new(stored));
+            contents.table(&table).objects.insert(key, Arc::new(stored));
         }
-        Ok(Self { shared: Arc::new(Shared { state: RwLock::new(state), durable: Some(durable) }) })
+        Ok(Self { inner: Arc::new(StoreInner { contents: RwLock::new(contents), durable: Some(durable) }) })
     }
 
-    /// Ends writing to the folder, if there is one, and frees it. What is in memory can still be read.
+    /// Closes the folder, if there is one. Objects in memory can still be read.
     pub(crate) fn close(&self) {
-        if let Some(durable) = &self.shared.durable {
+        if let Some(durable) = &self.inner.durable {
             durable.close();
         }
     }
 
-    /// The newest revision.
+    /// Returns the newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.read().revision
     }
 
-    /// One object.
+    /// Returns an object.
     pub(crate) fn get(&self, table: &str, key: &str) -> Option<Arc<Stored>> {
         self.read().tables.get(table)?.objects.get(key).cloned()
     }
 
-    /// How many objects a table has.
+    /// Returns the number of objects of a table.
     pub(crate) fn count(&self, table: &str) -> usize {
         self.read().tables.get(table).map_or(0, |table| table.objects.len())
     }
 
-    /// The objects whose keys begin so, as they are now.
+    /// Returns the current objects whose keys start with `prefix`.
     pub(crate) fn list(&self, table: &str, prefix: &str) -> Snapshot {
-        let state = self.read();
-        let objects = state.tables.get(table).map_or_else(Vec::new, |table| table.under(prefix));
-        Snapshot { revision: state.revision, objects }
+        let contents = self.read();
+        let objects = contents.tables.get(table).map_or_else(Vec::new, |table| table.under(prefix));
+        Snapshot { revision: contents.revision, objects }
     }
 
-    /// The objects whose keys begin so, as they were.
+    /// Returns the objects whose keys start with `prefix`, at a revision.
     pub(crate) fn list_at(&self, table: &str, prefix: &str, revision: u64) -> Result<Snapshot, Compacted> {
-        let state = self.read();
-        let Some(table) = state.tables.get(table) else {
-            let oldest = state.origin.max(state.ended.get(table).copied().unwrap_or_default());
+        let contents = self.read();
+        let Some(table) = contents.tables.get(table) else {
+            let oldest = contents.origin.max(contents.ended.get(table).copied().unwrap_or_default());
             let empty = Snapshot { revision, objects: Vec::new() };
             return if revision < oldest { Err(Compacted { oldest }) } else { Ok(empty) };
         };
         if revision < table.log_start {
             return Err(Compacted { oldest: table.log_start });
         }
-        // From now backwards: what each later write found.
+        // Later writes are undone, the newest first.
         let mut undone: BTreeMap<&str, Option<&Arc<Stored>>> = BTreeMap::new();
         for change in table.log.iter().rev().take_while(|change| change.revision > revision) {
             if change.key.starts_with(prefix) {
@@ -166,7 +173,7 @@ impl Store {
         Ok(Snapshot { revision, objects: then.into_values().cloned().collect() })
     }
 
-    /// Does one write, if what is there is what was expected. The object gets the revision of the write.
+    /// Writes an object, if its precondition holds. The object gets the revision of the write.
     pub(crate) async fn commit(
         &self,
         table: &Arc<str>,
@@ -174,74 +181,74 @@ impl Store {
         expected: Expected,
         write: Write,
     ) -> Result<Arc<Change>, CommitError> {
-        match &self.shared.durable {
+        match &self.inner.durable {
             None => self.write().commit(table, key, expected, write),
-            Some(durable) => durable.commit(&self.shared, table, key, expected, write).await,
+            Some(durable) => durable.commit(&self.inner, table, key, expected, write).await,
         }
     }
 
-    /// Follows the changes of a table after a revision.
+    /// Returns a cursor on the changes of a table after a revision.
     pub(crate) fn follow(&self, table: &Arc<str>, after: u64) -> Result<Cursor, Compacted> {
-        let mut state = self.write();
-        let found = state.table(table);
+        let mut contents = self.write();
+        let found = contents.table(table);
         if after < found.log_start {
             return Err(Compacted { oldest: found.log_start });
         }
         Ok(Cursor::new(self.clone(), Arc::clone(table), after, found.changed.subscribe()))
     }
 
-    /// Changes of a table after a revision, and the revision up to which they are complete.
+    /// Returns the changes of a table after a revision, and the revision up to which they are complete.
     fn changes(&self, table: &str, after: u64) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
-        let state = self.read();
-        let Some(table) = state.tables.get(table) else { return Ok((Vec::new(), state.revision)) };
+        let contents = self.read();
+        let Some(table) = contents.tables.get(table) else { return Ok((Vec::new(), contents.revision)) };
         if after < table.log_start {
             return Err(Compacted { oldest: table.log_start });
         }
         let from = table.log.partition_point(|change| change.revision <= after);
-        Ok((table.log.range(from..).cloned().collect(), state.revision))
+        Ok((table.log.range(from..).cloned().collect(), contents.revision))
     }
 
-    /// Forgets what was before a revision: older ones can be neither read nor watched.
+    /// Removes the history before a revision. Older revisions can be neither read nor watched.
     pub(crate) fn compact(&self, revision: u64) {
-        let mut state = self.write();
-        let revision = revision.min(state.revision);
-        state.origin = state.origin.max(revision);
-        for table in state.tables.values_mut() {
+        let mut contents = self.write();
+        let revision = revision.min(contents.revision);
+        contents.origin = contents.origin.max(revision);
+        for table in contents.tables.values_mut() {
             table.forget_until(revision);
         }
     }
 
-    /// Ends a table: its watchers see the end of their watch.
+    /// Removes a table. Its watches end.
     pub(crate) fn drop_table(&self, table: &str) {
-        let mut state = self.write();
-        let revision = state.revision;
-        if let Some((name, _)) = state.tables.remove_entry(table) {
-            state.ended.insert(name, revision);
+        let mut contents = self.write();
+        let revision = contents.revision;
+        if let Some((name, _)) = contents.tables.remove_entry(table) {
+            contents.ended.insert(name, revision);
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+        self.inner.contents.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, Contents> {
+        self.inner.contents.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Contents {
     fn new(revision: u64, history: usize) -> Self {
         Self { revision, origin: revision, tables: HashMap::new(), ended: HashMap::new(), history }
     }
 
-    /// A table, which begins where nothing is known of it yet.
+    /// Returns a table, which is created if it does not exist.
     fn table(&mut self, name: &Arc<str>) -> &mut Table {
         let ended = self.ended.get(name).copied().unwrap_or_default();
         let start = self.origin.max(ended);
         self.tables.entry(Arc::clone(name)).or_insert_with(|| Table::new(start))
     }
 
-    /// Checks and does one write.
+    /// Checks and applies one write.
     fn commit(
         &mut self,
         table: &Arc<str>,
@@ -254,7 +261,7 @@ impl State {
         Ok(change)
     }
 
-    /// Checks a write and makes the change that it would be.
+    /// Checks a write and returns its change.
     fn prepare(
         &self,
         table: &Arc<str>,

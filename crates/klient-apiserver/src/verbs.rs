@@ -1,4 +1,4 @@
-//! What requests do: one file for each verb, all of them generic over kinds.
+//! Request handlers: one file for each verb, all of them generic over kinds.
 
 mod create;
 mod delete;
@@ -15,30 +15,67 @@ use std::sync::Arc;
 
 use http::{Method, Response};
 use klient_core::{GroupResource, Status};
+use serde::{Deserialize, Serialize};
 
 use crate::{Result, body::ResponseBody, call::Call, registry::Resource, route::ResourceRoute, server::Core};
 
-/// What a request is about.
+/// A verb of the API, by its name in discovery and RBAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    /// Returns the verb of a request to an object, or to a collection if `is_named` is false.
+    fn of(method: &Method, is_named: bool, is_watch: bool) -> Option<Self> {
+        Some(match (method, is_named) {
+            (&Method::GET, _) if is_watch => Self::Watch,
+            (&Method::GET, true) => Self::Get,
+            (&Method::GET, false) => Self::List,
+            (&Method::POST, false) => Self::Create,
+            (&Method::PUT, true) => Self::Update,
+            (&Method::PATCH, true) => Self::Patch,
+            (&Method::DELETE, true) => Self::Delete,
+            (&Method::DELETE, false) => Self::DeleteCollection,
+            _ => return None,
+        })
+    }
+
+    /// Returns the verb of a request to a subresource.
+    fn of_subresource(method: &Method) -> Option<Self> {
+        if *method == Method::POST { Some(Self::Create) } else { Self::of(method, true, false) }
+    }
+}
+
+/// The resource, object or subresource of a request.
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
-    /// Empty for all namespaces, and for kinds that have none.
+    /// The namespace. Empty for all namespaces and for cluster-scoped kinds.
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
 }
 
 impl Target {
-    /// The object's name, where there must be one.
+    /// Returns the object's name, or an empty text for a collection.
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// The object's key in the store.
+    /// Returns the object's key in the store.
     pub(crate) fn key(&self) -> String {
         self.resource.key(&self.namespace, self.name())
     }
 
-    /// The object itself, where this is about a part of it.
+    /// Returns the target without its subresource.
     pub(crate) fn whole(&self) -> Self {
         Self {
             resource: Arc::clone(&self.resource),
@@ -48,7 +85,7 @@ impl Target {
         }
     }
 
-    /// What the keys of all objects begin with that are meant.
+    /// Returns the prefix of the keys of all objects in the collection.
     pub(crate) fn prefix(&self) -> String {
         if self.resource.namespaced && !self.namespace.is_empty() {
             format!("{}/", self.namespace)
@@ -63,7 +100,7 @@ impl Target {
 }
 
 impl Core {
-    /// Does what a request about a resource asks for.
+    /// Handles a request to a resource.
     pub(crate) async fn on_resource(
         self: &Arc<Self>,
         call: &Call,
@@ -86,45 +123,40 @@ impl Core {
         if route.watch && call.method != Method::GET {
             return Err(not_allowed());
         }
-        // An object is read, whatever the parameter says.
-        let watching = route.watch || (call.flag("watch") && target.name.is_none());
-        let verb = match (&call.method, target.name.is_some()) {
-            (&Method::GET, _) if watching => "watch",
-            (&Method::GET, true) => "get",
-            (&Method::GET, false) => "list",
-            (&Method::POST, false) => "create",
-            // Custom kinds are made wherever they are posted to, by the name in the body.
-            (&Method::POST, true) if target.resource.is_custom() => {
-                let collection = Target { name: None, ..target };
-                return self.create(call, &collection).await;
+        let is_named = target.name.is_some();
+        if target.resource.is_custom() {
+            match call.method {
+                // Custom objects are created wherever they are posted to, by the name in the body.
+                Method::POST if is_named => {
+                    let collection = Target { name: None, ..target };
+                    return self.create(call, &collection).await;
+                }
+                // The handler of custom kinds checks the name before the method.
+                Method::PUT | Method::PATCH if !is_named => {
+                    return Err(Box::new(Status::bad_request("name must be provided")));
+                }
+                _ => {}
             }
-            (&Method::PUT, true) => "update",
-            (&Method::PATCH, true) => "patch",
-            (&Method::DELETE, true) => "delete",
-            (&Method::DELETE, false) => "deletecollection",
-            // Custom kinds have one handler for all methods, which looks at names first.
-            (&Method::PUT | &Method::PATCH, false) if target.resource.is_custom() => {
-                return Err(Box::new(Status::bad_request("name must be provided")));
-            }
-            _ => return Err(not_allowed()),
-        };
-        // What is made or deleted is in one namespace.
-        let everywhere = target.resource.namespaced && target.namespace.is_empty();
-        if everywhere && matches!(verb, "create" | "deletecollection") {
+        }
+        // The parameter is ignored in requests for one object.
+        let is_watch = route.watch || (call.flag("watch") && !is_named);
+        let verb = Verb::of(&call.method, is_named, is_watch).ok_or_else(not_allowed)?;
+        let in_all_namespaces = target.resource.namespaced && target.namespace.is_empty();
+        if in_all_namespaces && matches!(verb, Verb::Create | Verb::DeleteCollection) {
             return Err(not_allowed());
         }
         if !target.resource.has_verb(verb) {
             return Err(not_allowed());
         }
         match verb {
-            "watch" => self.watch(call, &target).await,
-            "get" => self.get(call, &target).await,
-            "list" => self.list(call, &target).await,
-            "create" => self.create(call, &target).await,
-            "update" => self.update(call, &target).await,
-            "patch" => self.patch(call, &target).await,
-            "delete" => self.delete(call, &target).await,
-            _ => self.delete_collection(call, &target).await,
+            Verb::Watch => self.watch(call, &target).await,
+            Verb::Get => self.get(call, &target).await,
+            Verb::List => self.list(call, &target).await,
+            Verb::Create => self.create(call, &target).await,
+            Verb::Update => self.update(call, &target).await,
+            Verb::Patch => self.patch(call, &target).await,
+            Verb::Delete => self.delete(call, &target).await,
+            Verb::DeleteCollection => self.delete_collection(call, &target).await,
         }
     }
 
@@ -136,30 +168,24 @@ impl Core {
     ) -> Result<Response<ResponseBody>> {
         let unknown = || if target.resource.is_custom() { target.not_found() } else { not_served() };
         let subresource = target.resource.subresource(name).ok_or_else(unknown)?;
-        let verb = match call.method {
-            Method::GET => "get",
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE => "delete",
-            _ => return Err(method_not_allowed(call, &target.resource.group_resource())),
-        };
-        if !subresource.verbs.iter().any(|known| known == verb) {
-            return Err(method_not_allowed(call, &target.resource.group_resource()));
+        let not_allowed = || method_not_allowed(call, &target.resource.group_resource());
+        let verb = Verb::of_subresource(&call.method).ok_or_else(not_allowed)?;
+        if !subresource.verbs.contains(&verb) {
+            return Err(not_allowed());
         }
         match (name, verb) {
             ("scale", _) => self.scale(call, target).await,
-            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
+            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Get) => {
                 self.get(call, target).await
             }
-            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
+            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Update) => {
                 self.update(call, target).await
             }
-            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "patch") => {
+            ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Patch) => {
                 self.patch(call, target).await
             }
-            ("binding", "create") => self.bind(call, target).await,
-            ("eviction", "create") => self.evict(call, target).await,
+            ("binding", Verb::Create) => self.bind(call, target).await,
+            ("eviction", Verb::Create) => self.evict(call, target).await,
             _ => {
                 let message =
                     format!("{} of {} is not supported by the embedded API server", name, target.resource.plural);
@@ -169,7 +195,7 @@ impl Core {
     }
 }
 
-/// What is there is not asked for in this way.
+/// Returns the error for an unsupported method.
 pub(crate) fn method_not_allowed(call: &Call, resource: &GroupResource) -> Box<Status> {
     let mut status = Status::method_not_supported(resource, call.method.as_str());
     status.message = "the server does not allow this method on the requested resource".to_owned();
@@ -177,7 +203,7 @@ pub(crate) fn method_not_allowed(call: &Call, resource: &GroupResource) -> Box<S
     Box::new(status)
 }
 
-/// What is not served has no kind to answer in.
+/// Returns the error for an unknown resource.
 pub(crate) fn not_served() -> Box<Status> {
     let mut status =
         Status::failure(klient_core::StatusReason::NotFound, 404, "the server could not find the requested resource");
@@ -185,7 +211,7 @@ pub(crate) fn not_served() -> Box<Status> {
     Box::new(status)
 }
 
-/// Makes an object of the server's own.
+/// Creates an object on behalf of the server.
 pub(crate) async fn make(core: &Arc<Core>, target: &Target, object: serde_json::Value) -> Result<()> {
     core.create_object(target, object, false).await.map(drop)
 }

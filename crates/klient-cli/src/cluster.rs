@@ -1,4 +1,4 @@
-//! Which cluster is meant, and which objects of it.
+//! The options that select a cluster and objects of it.
 
 use std::{error::Error, path::PathBuf};
 
@@ -14,10 +14,10 @@ use klient::{
     resource::ApiResource,
 };
 
-/// Which cluster.
+/// The options that select a cluster.
 #[derive(Args)]
 pub(crate) struct Cluster {
-    /// The kubeconfig; KUBECONFIG, ~/.kube/config or the pod's service account if not given
+    /// The kubeconfig file [default: KUBECONFIG, ~/.kube/config or the pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
@@ -25,32 +25,32 @@ pub(crate) struct Cluster {
     context: Option<String>,
 }
 
-/// Which objects.
+/// The options that select objects.
 #[derive(Args)]
 pub(crate) struct Selection {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
-    /// The kind, by any of its names: pods, po, deployments.apps, deploy/web
+    /// The resource, by any of its names: pods, po, deployments.apps, deploy/web
     #[arg(value_name = "KIND[/NAME]")]
     kind: String,
-    /// The names of objects; all if not given
+    /// The names of objects [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The namespace; the context's if not given
+    /// The namespace [default: the context's]
     #[arg(long, short)]
     namespace: Option<String>,
     /// All namespaces
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Only objects with these labels
+    /// Select objects by label
     #[arg(long, short = 'l', value_name = "SELECTOR")]
     pub(crate) selector: Option<String>,
-    /// Only objects with these field values
+    /// Select objects by field
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) field_selector: Option<String>,
 }
 
-/// Objects that were found to be meant.
+/// Selected objects, after discovery.
 pub(crate) struct Selected {
     pub(crate) client: Client,
     pub(crate) resource: ApiResource,
@@ -73,7 +73,7 @@ impl Cluster {
 }
 
 impl Selection {
-    /// Asks the server what is meant.
+    /// Resolves the resource through discovery.
     pub(crate) async fn find(&self) -> Result<Selected, Box<dyn Error>> {
         let client = self.cluster.client()?;
         let (kind, name) = match self.kind.split_once('/') {
@@ -86,7 +86,7 @@ impl Selection {
         let target = match (resource.is_namespaced(), self.all_namespaces) {
             (false, _) => Target::Cluster,
             (true, true) if !names.is_empty() => {
-                return Err("an object has one namespace: name it with --namespace instead of --all-namespaces".into());
+                return Err("--all-namespaces cannot be used with names of objects: use --namespace".into());
             }
             (true, true) => Target::AllNamespaces,
             (true, false) => {

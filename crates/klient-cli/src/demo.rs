@@ -1,14 +1,12 @@
-//! `klient demo`: a controller at work on an embedded API server, and what happens at each stage.
+//! `klient demo`: a controller at work on an embedded API server.
+//!
+//! The default output is the story: what each step does, and what came of it. `--verbose` adds every stage of the pipeline.
 
 mod stages;
 mod steps;
+mod story;
 
-use std::{
-    error::Error,
-    io::{self, Write as _},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{error::Error, path::PathBuf, time::Duration};
 
 use clap::Args;
 use klient::{
@@ -21,40 +19,41 @@ use klient_cli::sample_controller::{Foo, Syncer, builder, events, install};
 use tokio::sync::oneshot;
 use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-use self::{stages::Stages, steps::Demo};
-use crate::output;
+use self::{stages::Stages, steps::Demo, story::Story};
+use crate::output::Palette;
 
-/// How to show it.
+/// The options of the demo.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Stay up at the end, for kubectl and others
+    /// Keep running at the end, for kubectl and other programs
     #[arg(long)]
     keep: bool,
     /// Where to write the kubeconfig, with --keep
     #[arg(long, value_name = "FILE", default_value = "klient.kubeconfig")]
     kubeconfig: PathBuf,
-    /// Only what is done and what comes of it, not each stage
+    /// Show every stage: watch, batch, cache, queue, reconcile
     #[arg(long, short)]
-    quiet: bool,
+    verbose: bool,
 }
 
-/// Shows it. Fails if anything does not work as it should.
+/// Runs the demo.
+///
+/// # Errors
+///
+/// Returns an error if a step does not have the expected outcome.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let colour = output::in_colour();
-    if !arguments.quiet {
-        tracing_subscriber::registry().with(Stages::new(colour)).with(LevelFilter::TRACE).init();
+    let palette = Palette::of_stdout();
+    let story = Story::new(palette);
+    if arguments.verbose {
+        tracing_subscriber::registry().with(Stages::new(palette)).with(LevelFilter::TRACE).init();
     }
     let server = ApiServer::start().await?;
     let listening = server.listen_tls(0).await?;
     let client = client_of(&listening)?;
     install(&client).await?;
-    let mut out = io::stdout();
-    writeln!(
-        out,
-        "An API server on {}, with the kind Foo, and a controller that gives each Foo its Deployment.",
-        listening.url()
-    )?;
-    writeln!(out, "The client reaches it over TLS and HTTP/2: Foos travel as JSON, Deployments as protobuf.")?;
+    story.title("klient demo")?;
+    story.row("API server", format!("{}, in this process, over TLS and HTTP/2", listening.url()))?;
+    story.row("controller", "gives each Foo (JSON) the Deployment (protobuf) that its spec asks for")?;
 
     let registry = Registry::new();
     let factory = InformerFactory::new(client.clone());
@@ -75,23 +74,25 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run_until(async { drop(stopped.await) }));
 
-    let demo = Demo { server, client, controller, foos, deployments, colour };
-    let shown = demo.show().await;
-    if shown.is_ok() {
-        demo.summary()?;
-    }
-    if arguments.keep && shown.is_ok() {
-        let path = std::path::absolute(&arguments.kubeconfig)?;
-        listening.write_kubeconfig(&path, None)?;
-        writeln!(out, "\nIt stays up until it is interrupted:")?;
-        writeln!(out, "export KUBECONFIG={}", path.display())?;
-        writeln!(out, "kubectl get foos,deployments,events")?;
-        writeln!(out, "kubectl scale deployment/blog --replicas 9; kubectl get deployment/blog")?;
-        klient::shutdown::signal().await;
+    let demo = Demo { server, client, controller, foos, deployments, story };
+    let outcome = demo.run().await;
+    if outcome.is_ok() {
+        demo.summarize()?;
+        if arguments.keep {
+            let path = std::path::absolute(&arguments.kubeconfig)?;
+            listening.write_kubeconfig(&path, None)?;
+            story.title("The server keeps running until it is interrupted")?;
+            story.line(format_args!("export KUBECONFIG={}", path.display()))?;
+            story.line("kubectl get foos,deployments,events")?;
+            story.line("kubectl scale deployment/blog --replicas 9; kubectl get deployment/blog")?;
+            klient::shutdown::signal().await;
+        } else if !arguments.verbose {
+            story.line("\nklient demo --verbose shows every stage; --keep leaves the server running for kubectl.")?;
+        }
     }
     drop(stop);
     tokio::time::timeout(Duration::from_secs(60), running).await???;
-    shown
+    outcome
 }
 
 fn client_of(listening: &Listening) -> Result<Client, Box<dyn Error>> {

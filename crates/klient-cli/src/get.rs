@@ -1,4 +1,4 @@
-//! `klient get`: objects of a cluster, as the server lays them out for people, or whole.
+//! `klient get`: objects of a cluster, as the table that the server prints, or in full.
 
 use std::{
     error::Error,
@@ -19,18 +19,18 @@ use crate::{
     output,
 };
 
-/// What to show.
+/// The options of `klient get`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
-    /// How it is shown
-    #[arg(long, short, value_enum, default_value_t = Form::Table)]
-    output: Form,
+    /// The output format
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Form {
+enum Format {
     Table,
     Wide,
     Name,
@@ -38,41 +38,38 @@ enum Form {
     Yaml,
 }
 
-/// Shows them.
+/// Prints the objects.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let selected = arguments.selection.find().await?;
     let mut out = io::stdout().lock();
     match arguments.output {
-        Form::Table | Form::Wide => {
+        Format::Table | Format::Wide => {
             let rows = table(arguments, &selected).await?;
             if rows.len() < 2 {
-                let place = match &selected.target {
+                let scope = match &selected.target {
                     Target::Namespace(namespace) => format!(" in namespace {namespace:?}"),
                     _ => String::new(),
                 };
-                output::complain(&*Box::<dyn Error>::from(format!(
-                    "there are no {}{place}",
-                    selected.resource.group_resource()
-                )));
+                output::print_note(&format!("no {} found{scope}", selected.resource.group_resource()));
                 return Ok(());
             }
             output::columns(&mut out, &rows)?;
         }
-        Form::Name => {
+        Format::Name => {
             for object in objects(arguments, &selected).await? {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 writeln!(out, "{}/{name}", selected.resource.group_resource())?;
             }
         }
-        Form::Json => serde_json::to_writer_pretty(&mut out, &whole(arguments, &selected).await?)
+        Format::Json => serde_json::to_writer_pretty(&mut out, &whole(arguments, &selected).await?)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out))?,
-        Form::Yaml => write!(out, "{}", serde_saphyr::to_string(&whole(arguments, &selected).await?)?)?,
+        Format::Yaml => write!(out, "{}", serde_saphyr::to_string(&whole(arguments, &selected).await?)?)?,
     }
     Ok(())
 }
 
-/// All objects, or those that were named.
+/// Returns the named objects, or all objects if none are named.
 async fn objects(arguments: &Arguments, selected: &Selected) -> Result<Vec<Value>, Box<dyn Error>> {
     let api = selected.api();
     let mut objects = Vec::new();
@@ -87,7 +84,7 @@ async fn objects(arguments: &Arguments, selected: &Selected) -> Result<Vec<Value
     Ok(objects)
 }
 
-/// One object as it is, several as a list.
+/// Returns one named object as it is, and several objects as a list.
 async fn whole(arguments: &Arguments, selected: &Selected) -> Result<Value, Box<dyn Error>> {
     let mut objects = objects(arguments, selected).await?;
     if selected.names.len() == 1 {
@@ -108,7 +105,7 @@ fn options(arguments: &Arguments) -> ListOptions {
     options
 }
 
-/// What a server lays out for people.
+/// A table, as the server prints it for people.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Table {
@@ -131,7 +128,7 @@ struct Row {
     object: Value,
 }
 
-/// The header, and a row for each object.
+/// Returns the header and a row for each object.
 async fn table(arguments: &Arguments, selected: &Selected) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     let of = |name: Option<&String>| -> RestRequest {
         let mut request = selected.client.rest().get().resource(&selected.resource).accept(TABLE);
@@ -156,7 +153,7 @@ async fn table(arguments: &Arguments, selected: &Selected) -> Result<Vec<Vec<Str
         let shown: Vec<bool> = table
             .column_definitions
             .iter()
-            .map(|column| column.priority == 0 || arguments.output == Form::Wide)
+            .map(|column| column.priority == 0 || arguments.output == Format::Wide)
             .collect();
         let chosen =
             |cells: Vec<String>| cells.into_iter().zip(&shown).filter(|(_, shown)| **shown).map(|(cell, _)| cell);

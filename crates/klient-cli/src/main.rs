@@ -12,7 +12,7 @@ use std::{error::Error, io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-/// Kubernetes without a cluster, and a look at those with one.
+/// Kubernetes without a cluster, and a reader of the clusters that you have
 #[derive(Parser)]
 #[command(name = "klient", version)]
 struct Arguments {
@@ -22,15 +22,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a controller at work on an embedded API server: what happens at each stage, and what goes wrong
+    /// Run a controller on an embedded API server, and show what happens when things change and fail
     Demo(demo::Arguments),
-    /// Run an embedded Kubernetes API server until it is interrupted
+    /// Run an embedded Kubernetes API server until interrupted
     Serve(serve::Arguments),
     /// Show objects of a cluster
     Get(get::Arguments),
-    /// Follow the objects of a cluster: what is there, and what changes
+    /// Watch objects of a cluster and show their changes
     Watch(watch::Arguments),
-    /// Show what kinds a cluster has
+    /// Show the kinds that a cluster serves
     ApiResources(api_resources::Arguments),
 }
 
@@ -45,10 +45,10 @@ async fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has seen enough, as `head` does.
+        // The reader of a pipe has closed it, as `head` does. That is no failure.
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&*error);
+            output::print_error(&*error);
             ExitCode::FAILURE
         }
     }

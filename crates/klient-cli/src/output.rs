@@ -1,9 +1,50 @@
-//! What the command writes: columns, objects, complaints.
+//! Terminal output: aligned columns, colours and errors.
 
 use std::{
     error::Error,
+    fmt,
     io::{self, IsTerminal as _, Write},
 };
+
+/// Whether output is coloured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Palette {
+    is_on: bool,
+}
+
+/// A colour or weight of text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Paint {
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Palette {
+    /// Returns the palette for standard output: no colours if it is not a terminal, or if `NO_COLOR` is set.
+    pub(crate) fn of_stdout() -> Self {
+        let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { is_on: io::stdout().is_terminal() && !is_refused }
+    }
+
+    /// Returns a text with the escape sequences of a colour, or as it is if colours are off.
+    ///
+    /// The text has to be padded before it is painted, because escape sequences count as characters.
+    pub(crate) fn paint(self, paint: Paint, text: impl fmt::Display) -> String {
+        let code = match paint {
+            Paint::Bold => "1",
+            Paint::Dim => "2",
+            Paint::Red => "31",
+            Paint::Green => "32",
+            Paint::Yellow => "33",
+            Paint::Cyan => "36",
+        };
+        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
 
 /// Writes rows in columns that are as wide as their widest cell.
 pub(crate) fn columns(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()> {
@@ -25,20 +66,20 @@ pub(crate) fn columns(out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<
     Ok(())
 }
 
-/// Whether colours are welcome.
-pub(crate) fn in_colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-/// Says what went wrong, and why.
-pub(crate) fn complain(error: &dyn Error) {
+/// Writes an error and its causes to standard error.
+pub(crate) fn print_error(error: &dyn Error) {
     let mut text = format!("error: {error}");
     let mut next = error.source();
     while let Some(cause) = next {
         text.push_str(&format!(": {cause}"));
         next = cause.source();
     }
-    // There is nowhere left to complain to.
+    print_note(&text);
+}
+
+/// Writes a line to standard error.
+pub(crate) fn print_note(text: &str) {
+    // A closed standard error leaves no way to report anything.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -47,10 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_they_need_and_lines_have_no_blanks_at_their_end() {
+    fn columns_are_aligned_without_trailing_spaces() {
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         let mut out = Vec::new();
         columns(&mut out, &[row(&["NAME", "AGE"]), row(&["größe", ""]), row(&["a", "5d"])]).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "NAME    AGE\ngröße\na       5d\n");
+    }
+
+    #[test]
+    fn palette_paints_only_if_colours_are_on() {
+        assert_eq!(Palette { is_on: true }.paint(Paint::Green, "ok"), "\x1b[32mok\x1b[0m");
+        assert_eq!(Palette { is_on: false }.paint(Paint::Green, "ok"), "ok");
     }
 }

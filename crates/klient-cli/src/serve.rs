@@ -1,4 +1,4 @@
-//! `klient serve`: an API server on the loopback, for kubectl and anything else.
+//! `klient serve`: an API server on the loopback address, for kubectl and other programs.
 
 use std::{
     error::Error,
@@ -10,24 +10,24 @@ use std::{
 use clap::Args;
 use klient_apiserver::ApiServer;
 
-/// How to serve.
+/// The options of `klient serve`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Port on 127.0.0.1; any that is free if not given
+    /// The port on 127.0.0.1; 0 chooses a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Plain HTTP, without certificates
+    /// Serve plain HTTP, without certificates
     #[arg(long)]
     http: bool,
-    /// Folder to keep objects in; they are gone with the process otherwise
+    /// The folder to store objects in [default: in memory]
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Where to write the kubeconfig
+    /// The kubeconfig file to write
     #[arg(long, value_name = "FILE", default_value = "klient.kubeconfig")]
     kubeconfig: PathBuf,
 }
 
-/// Serves until it is interrupted.
+/// Serves until the command is interrupted.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut builder = ApiServer::builder();
     if let Some(folder) = &arguments.data {
@@ -38,18 +38,18 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         if arguments.http { server.listen(arguments.port).await? } else { server.listen_tls(arguments.port).await? };
     let path = std::path::absolute(&arguments.kubeconfig)?;
     let mut interrupted = pin!(klient::shutdown::signal());
-    // Listened for before it is said where to look: whoever knows that may end it at once.
-    let at_once = tokio::select! {
+    // Signals are handled before the address is printed: a program that reads the address may send a signal at once.
+    let is_interrupted = tokio::select! {
         biased;
         () = &mut interrupted => true,
         () = std::future::ready(()) => false,
     };
     listening.write_kubeconfig(&path, None)?;
-    // In one piece; and whoever has read enough of it, or nothing, does not end the server.
-    let said =
+    // One write, so that readers see all lines. A closed pipe does not end the server.
+    let lines =
         format!("serving on {}\nexport KUBECONFIG={}\nkubectl get namespaces\n", listening.url(), path.display());
-    let _ = io::stdout().write_all(said.as_bytes());
-    if !at_once {
+    let _ = io::stdout().write_all(lines.as_bytes());
+    if !is_interrupted {
         interrupted.await;
     }
     let _ = io::stdout().write_all(b"stopped\n");

@@ -1,4 +1,4 @@
-//! `klient watch`: an informer, told line by line. It goes on when the server or the network does not.
+//! `klient watch`: the events of an informer, line by line. It survives failures of the server and the network.
 
 use std::{
     error::Error,
@@ -15,26 +15,26 @@ use serde_json::{Value, json};
 
 use crate::{cluster::Selection, output};
 
-/// What to follow.
+/// The options of `klient watch`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
-    /// How it is shown: what changed in a line, or whole objects as one JSON document per line
-    #[arg(long, short, value_enum, default_value_t = Form::Lines)]
-    output: Form,
+    /// The output format: one line per change, or one JSON document per line
+    #[arg(long, short, value_enum, default_value_t = Format::Lines)]
+    output: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Form {
+enum Format {
     Lines,
     Json,
 }
 
-/// Follows them until it is interrupted.
+/// Prints events until the command is interrupted.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let selected = arguments.selection.find().await?;
-    let mut builder = SharedInformer::builder(selected.api()).on_error(|error| output::complain(error));
+    let mut builder = SharedInformer::builder(selected.api()).on_error(|error| output::print_error(error));
     if let Some(selector) = &arguments.selection.selector {
         builder = builder.labels(selector);
     }
@@ -60,24 +60,30 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             () = &mut interrupted => return Ok(()),
             _ = states.changed() => {
                 let state = *states.borrow_and_update();
-                if let Some(trouble) = trouble(state) {
-                    output::complain(&*Box::<dyn Error>::from(format!("{}: {trouble}", selected.resource.group_resource())));
+                if let Some(warning) = warning(state) {
+                    output::print_note(&format!("warning: {}: {warning}", selected.resource.group_resource()));
                 }
             }
         }
     }
 }
 
-fn trouble(state: InformerState) -> Option<&'static str> {
+/// Returns a warning about a state in which no events arrive.
+fn warning(state: InformerState) -> Option<&'static str> {
     match state {
-        InformerState::Stale { .. } => Some("no news; what is shown may be old"),
-        InformerState::Denied => Some("the server refuses to show them"),
-        InformerState::NotServed => Some("the server does not have them any more"),
+        InformerState::Stale { .. } => Some("disconnected from the server, output may be stale"),
+        InformerState::Denied => Some("the server denies access, retrying"),
+        InformerState::NotServed => Some("the server does not serve this resource, retrying"),
         _ => None,
     }
 }
 
-fn show(out: &mut impl Write, event: &Event<DynamicObject>, form: Form, secret: bool) -> Result<(), Box<dyn Error>> {
+fn show(
+    out: &mut impl Write,
+    event: &Event<DynamicObject>,
+    format: Format,
+    secret: bool,
+) -> Result<(), Box<dyn Error>> {
     let what = match event {
         Event::Added { in_initial_list: true, .. } => "FOUND",
         Event::Added { .. } => "ADDED",
@@ -86,7 +92,7 @@ fn show(out: &mut impl Write, event: &Event<DynamicObject>, form: Form, secret: 
         Event::Deleted(Tombstone::LastKnown(_)) => "VANISHED",
     };
     let object = event.object();
-    if form == Form::Json {
+    if format == Format::Json {
         let object = serde_json::to_value(&*object.decode()?)?;
         writeln!(out, "{}", json!({"type": what, "object": object}))?;
     } else {
@@ -104,7 +110,7 @@ fn show(out: &mut impl Write, event: &Event<DynamicObject>, form: Form, secret: 
     Ok(())
 }
 
-/// The fields that differ, the first few of them, with their values if these are short and not secret.
+/// Returns the first few fields that differ, with their values if these are short and not secret.
 fn difference(old: &Value, new: &Value, secret: bool) -> String {
     let mut changes = Vec::new();
     compare("", old, new, &mut changes);
@@ -148,9 +154,9 @@ fn compare<'a>(
     }
 }
 
-/// How many changes of one object are shown.
+/// The number of changed fields that are shown per object.
 const SHOWN: usize = 5;
-/// How long a value may be that is shown.
+/// The length up to which values are shown.
 const SHORT: usize = 40;
 
 #[cfg(test)]
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_names_fields_with_short_values_and_never_those_of_a_secret() {
+    fn difference_shows_short_values_except_of_secrets() {
         let old =
             json!({"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 1, "image": "x"}, "data": {"a": "1"}});
         let new = json!({"metadata": {"resourceVersion": "2"}, "spec": {"replicas": 2}, "data": {"a": "1", "b": "y".repeat(50)}});
@@ -167,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn many_changes_are_counted() {
+    fn difference_counts_further_changes() {
         let of = |value: i32| (0..9).map(|n| (format!("f{n}"), json!(value))).collect::<serde_json::Map<_, _>>().into();
         assert!(difference(&of(1), &of(2), false).ends_with("f4: 1 -> 2, and 4 more"));
     }

@@ -132,8 +132,8 @@ mod tests {
         let metadata = owned(Some(vec![plain, controller.clone()]));
         assert_eq!(controller_of(&metadata), Some(&controller));
         assert!(is_controlled_by(&metadata, "2") && !is_controlled_by(&metadata, "1"));
-        let nobody = owned(Some(vec![OwnerReference { uid: String::new(), ..controller }]));
-        assert!(!is_controlled_by(&nobody, ""));
+        let without_uid = owned(Some(vec![OwnerReference { uid: String::new(), ..controller }]));
+        assert!(!is_controlled_by(&without_uid, ""));
     }
 
     #[test]

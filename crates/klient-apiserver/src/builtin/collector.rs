@@ -1,6 +1,6 @@
-//! The garbage collector: what nobody owns any more is deleted, and so is what is in a namespace that is.
+//! The garbage collector: deletes objects without owners, and the contents of deleted namespaces and definitions.
 //!
-//! It knows who owns what from the changes it is told of, and does its work in a task of its own, one thing after another.
+//! The collector learns owners from committed changes. Its jobs run one after another in its own task.
 
 mod ownership;
 mod work;
@@ -19,10 +19,10 @@ use crate::{
     store::{Change, ChangeKind, Stored},
 };
 
-/// Where an object is: its table and its key.
-type Place = (Arc<str>, String);
+/// The table and key of an object.
+type ObjectId = (Arc<str>, String);
 
-/// What is to be done about changes.
+/// The collector's knowledge of owners, and its jobs.
 #[derive(Default)]
 pub(crate) struct Collector {
     state: Mutex<State>,
@@ -35,23 +35,23 @@ struct State {
     queue: VecDeque<Job>,
 }
 
-/// One thing to do.
+/// A job of the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Job {
-    /// See whether an object still has an owner.
-    Dependent(Place),
-    /// See whether an owner that is being deleted still waits for its dependents.
-    Owner(Place),
-    /// Delete all that is in a namespace.
+    /// Delete an object if it has no owner left.
+    Dependent(ObjectId),
+    /// Continue the deletion of an owner that waits for its dependents.
+    Owner(ObjectId),
+    /// Delete the contents of a namespace.
     Namespace(String),
     /// Delete all objects of a custom kind.
     Definition(String),
 }
 
 impl Collector {
-    /// Takes note of a change.
+    /// Records a committed change, and queues jobs for it.
     pub(crate) fn after_change(&self, resource: &Resource, change: &Change) {
-        let place = (Arc::clone(&resource.table), change.key.clone());
+        let id = (Arc::clone(&resource.table), change.key.clone());
         let raw = change.object.raw();
         let uid = raw.uid().unwrap_or_default().into_owned();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Collector {
             for dependent in state.ownership.dependents(&uid) {
                 state.push(Job::Dependent(dependent));
             }
-            for owner in state.ownership.remove(&place, &uid) {
+            for owner in state.ownership.remove(&id, &uid) {
                 state.push(Job::Owner(owner));
             }
             if let Some(namespace) = raw.namespace() {
@@ -71,51 +71,48 @@ impl Collector {
             }
         } else {
             let has_owners = !owners.is_empty();
-            state.ownership.set(place.clone(), &uid, owners);
+            state.ownership.set(id.clone(), &uid, owners);
             if has_owners {
-                state.push(Job::Dependent(place.clone()));
+                state.push(Job::Dependent(id.clone()));
             }
             if raw.deletion_timestamp().is_some() {
-                state.push(Job::Owner(place));
+                state.push(Job::Owner(id));
             }
         }
         drop(state);
         self.work.notify_one();
     }
 
-    /// Takes note of an object that was there before the server was.
+    /// Records an object that was stored before the server started.
     pub(crate) fn restore(&self, resource: &Resource, stored: &Stored) {
         let raw = stored.raw();
         let key = resource.key(&raw.namespace().unwrap_or_default(), &raw.name());
-        let place = (Arc::clone(&resource.table), key.clone());
+        let id = (Arc::clone(&resource.table), key.clone());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let owners: Vec<String> = raw.owner_references().map(|owner| owner.uid).collect();
         let owned = !owners.is_empty();
-        state.ownership.set(place.clone(), &raw.uid().unwrap_or_default(), owners);
+        state.ownership.set(id.clone(), &raw.uid().unwrap_or_default(), owners);
         if owned {
-            state.push(Job::Dependent(place.clone()));
+            state.push(Job::Dependent(id.clone()));
         }
         if raw.deletion_timestamp().is_some() {
-            state.push(Job::Owner(place));
-            match &*resource.table {
-                "namespaces" => state.push(Job::Namespace(key)),
-                "customresourcedefinitions.apiextensions.k8s.io" => state.push(Job::Definition(key)),
-                _ => {}
-            }
+            state.push(Job::Owner(id));
+            drop(state);
+            (resource.hooks.resume_deletion)(self, &key);
         }
     }
 
-    /// Deletes all that is in a namespace.
+    /// Queues the deletion of a namespace's contents.
     pub(crate) fn empty_namespace(&self, name: &str) {
         self.push(Job::Namespace(name.to_owned()));
     }
 
-    /// Deletes all objects of a custom kind.
+    /// Queues the deletion of all objects of a custom kind.
     pub(crate) fn empty_definition(&self, name: &str) {
         self.push(Job::Definition(name.to_owned()));
     }
 
-    /// Does what there is to do, for as long as there is a server.
+    /// Runs jobs until the server is dropped.
     pub(crate) async fn run(core: std::sync::Weak<Core>) {
         while let Some(strong) = core.upgrade() {
             let job = strong.collector.state.lock().unwrap_or_else(PoisonError::into_inner).queue.pop_front();
@@ -135,18 +132,18 @@ impl Collector {
         self.work.notify_one();
     }
 
-    fn dependents(&self, uid: &str) -> Vec<Place> {
+    fn dependents(&self, uid: &str) -> Vec<ObjectId> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ownership.dependents(uid)
     }
 
-    fn place_of(&self, uid: &str) -> Option<Place> {
+    fn place_of(&self, uid: &str) -> Option<ObjectId> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ownership.place_of(uid)
     }
 }
 
 impl State {
     fn push(&mut self, job: Job) {
-        // A job that waits already will see the newest state.
+        // A queued job will see the newest state.
         if self.queue.back() != Some(&job) {
             self.queue.push_back(job);
         }

@@ -1,6 +1,6 @@
-//! Defaults of built-in kinds: what the server writes where a client says nothing.
+//! Defaults of built-in kinds: the values that the server writes to fields that a client left out.
 //!
-//! `defaults.json` says them by type and field; what depends on other fields is below.
+//! `defaults.json` holds them by type and field. Defaults that depend on other fields are hooks, below.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -15,35 +15,47 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
     let Schema::BuiltIn(types) = resource.schema else { return };
     let root = format!("{}.{}", resource.group, resource.kind);
     walk(object, types, &root);
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "secrets") => secret(object),
-        ("", "pods") => {
-            for list in ["containers", "initContainers"] {
-                let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
-                containers.into_iter().flatten().for_each(requests);
-            }
+    (resource.hooks.defaults)(object);
+}
+
+/// Sets the requests of a pod's containers to their limits.
+pub(super) fn pod(object: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
+        containers.into_iter().flatten().for_each(requests);
+    }
+}
+
+/// Names the ports of an endpoint slice.
+pub(super) fn endpoint_slice(object: &mut Value) {
+    for port in object["ports"].as_array_mut().into_iter().flatten() {
+        if port.get("name").is_none() {
+            port["name"] = json!("");
         }
-        ("", "limitranges") => limits(object),
-        ("discovery.k8s.io", "endpointslices") => {
-            for port in object["ports"].as_array_mut().into_iter().flatten() {
-                if port.get("name").is_none() {
-                    port["name"] = json!("");
-                }
-            }
-        }
-        ("apps", "deployments" | "statefulsets" | "daemonsets") => rolling(resource, object),
-        ("batch", "jobs") => {
-            job(&mut object["spec"]);
-            // Those of its pods, if it has none of its own.
-            let labels = object.pointer("/spec/template/metadata/labels").cloned();
-            if let (Some(labels), Value::Object(metadata)) = (labels, &mut object["metadata"]) {
-                metadata.entry("labels").or_insert(labels);
-            }
-        }
-        ("autoscaling", "horizontalpodautoscalers") => metrics(resource, &mut object["spec"]),
-        ("networking.k8s.io", "networkpolicies") => policy_types(&mut object["spec"]),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => subjects(object),
-        _ => {}
+    }
+}
+
+/// Sets the rolling update of a deployment.
+pub(super) fn deployment(object: &mut Value) {
+    rolling(object, "strategy", json!({"maxUnavailable": "25%", "maxSurge": "25%"}));
+}
+
+/// Sets the rolling update of a stateful set.
+pub(super) fn stateful_set(object: &mut Value) {
+    rolling(object, "updateStrategy", json!({"partition": 0}));
+}
+
+/// Sets the rolling update of a daemon set.
+pub(super) fn daemon_set(object: &mut Value) {
+    rolling(object, "updateStrategy", json!({"maxUnavailable": 1, "maxSurge": 0}));
+}
+
+/// Sets the fields of a job, and its labels to those of its pods if it has none.
+pub(super) fn job(object: &mut Value) {
+    job_spec(&mut object["spec"]);
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    if let (Some(labels), Value::Object(metadata)) = (labels, &mut object["metadata"]) {
+        metadata.entry("labels").or_insert(labels);
     }
 }
 
@@ -103,7 +115,7 @@ fn container(fields: &mut Map<String, Value>) {
     }
 }
 
-/// What is limited is requested; of pods only, not of what they are made from.
+/// Requests what is limited. Only pods get this default, not pod templates.
 fn requests(container: &mut Value) {
     let Value::Object(fields) = container else { return };
     let limits = fields.get("resources").and_then(|resources| resources["limits"].as_object()).cloned();
@@ -115,8 +127,8 @@ fn requests(container: &mut Value) {
     }
 }
 
-/// Text data becomes data.
-fn secret(object: &mut Value) {
+/// Moves `stringData` of a secret to `data`.
+pub(super) fn secret(object: &mut Value) {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let Value::Object(fields) = object else { return };
     if let Some(Value::Object(texts)) = fields.remove("stringData") {
@@ -127,16 +139,11 @@ fn secret(object: &mut Value) {
     }
 }
 
-fn rolling(resource: &Resource, object: &mut Value) {
+fn rolling(object: &mut Value, field: &str, default: Value) {
     let spec = &mut object["spec"];
     if !spec.is_object() {
         return;
     }
-    let (field, default) = match resource.plural.as_str() {
-        "deployments" => ("strategy", json!({"maxUnavailable": "25%", "maxSurge": "25%"})),
-        "statefulsets" => ("updateStrategy", json!({"partition": 0})),
-        _ => ("updateStrategy", json!({"maxUnavailable": 1, "maxSurge": 0})),
-    };
     let strategy = &mut spec[field];
     if strategy["type"].as_str().is_none_or(str::is_empty) {
         strategy["type"] = json!("RollingUpdate");
@@ -152,7 +159,7 @@ fn rolling(resource: &Resource, object: &mut Value) {
     }
 }
 
-fn job(spec: &mut Value) {
+fn job_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
@@ -174,8 +181,8 @@ fn job(spec: &mut Value) {
     }
 }
 
-/// The most that containers may have is what they get, if nothing else is said.
-fn limits(object: &mut Value) {
+/// Sets the default limits and requests of containers to the maximum.
+pub(super) fn limit_range(object: &mut Value) {
     for limit in object["spec"]["limits"].as_array_mut().into_iter().flatten() {
         if limit["type"] != "Container" {
             continue;
@@ -190,26 +197,33 @@ fn limits(object: &mut Value) {
     }
 }
 
-/// Who says nothing is scaled by how busy the processors are.
-fn metrics(resource: &Resource, spec: &mut Value) {
-    let Value::Object(fields) = spec else { return };
-    if resource.version == "v1" {
-        fields.entry("targetCPUUtilizationPercentage").or_insert(json!(BUSY));
-    } else if fields.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        let target = json!({"type": "Utilization", "averageUtilization": BUSY});
+/// Sets the CPU target of an autoscaler in version v1.
+pub(super) fn autoscaler_v1(object: &mut Value) {
+    let Value::Object(fields) = &mut object["spec"] else { return };
+    fields.entry("targetCPUUtilizationPercentage").or_insert(json!(CPU_PERCENT));
+}
+
+/// Adds a CPU metric to an autoscaler in version v2 that has no metrics.
+pub(super) fn autoscaler_v2(object: &mut Value) {
+    let Value::Object(fields) = &mut object["spec"] else { return };
+    if fields.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let target = json!({"type": "Utilization", "averageUtilization": CPU_PERCENT});
         let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
         fields.insert("metrics".to_owned(), json!([metric]));
     }
 }
 
-fn policy_types(spec: &mut Value) {
+/// Sets the policy types of a network policy.
+pub(super) fn network_policy(object: &mut Value) {
+    let spec = &mut object["spec"];
     if spec.is_object() && spec.get("policyTypes").is_none() {
         let both = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
         spec["policyTypes"] = if both { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
     }
 }
 
-fn subjects(object: &mut Value) {
+/// Sets the API group of a role binding's users and groups.
+pub(super) fn role_binding(object: &mut Value) {
     for subject in object["subjects"].as_array_mut().into_iter().flatten() {
         if matches!(subject["kind"].as_str(), Some("User" | "Group")) && subject.get("apiGroup").is_none() {
             subject["apiGroup"] = json!("rbac.authorization.k8s.io");
@@ -217,8 +231,8 @@ fn subjects(object: &mut Value) {
     }
 }
 
-/// Percent.
-const BUSY: u32 = 80;
+/// The CPU utilization that autoscalers aim at by default, in percent.
+const CPU_PERCENT: u32 = 80;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Custom resource definitions: accepted, served, and ended with all their objects.
+//! Custom resource definitions: validation, acceptance of names, and deletion with all objects.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     store::{Change, ChangeKind, CommitError, Expected, Write},
 };
 
-/// What keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are deleted.
 pub(super) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) fn before_create(object: &mut Value) {
@@ -55,7 +55,7 @@ fn versions(object: &Value) -> &[Value] {
     object["spec"]["versions"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What is wrong with a definition.
+/// Validates a definition.
 pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let spec = &object["spec"];
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
@@ -104,7 +104,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     }
 }
 
-/// A definition that is being deleted keeps itself until its objects are gone.
+/// Marks a definition as terminating, and adds the finalizer that keeps it until its objects are deleted.
 pub(super) fn terminating(object: &mut Value) {
     let since = object["metadata"]["deletionTimestamp"].clone();
     let condition = json!({"type": "Terminating", "status": "True", "lastTransitionTime": since,
@@ -120,7 +120,7 @@ pub(super) fn terminating(object: &mut Value) {
     let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
     let fields = metadata::of(object);
     fields.insert("finalizers".to_owned(), json!(finalizers));
-    // Unlike other kinds, this one does not count its deletion, and has no grace period.
+    // Unlike other kinds, the deletion does not change the generation, and there is no grace period.
     fields.insert("generation".to_owned(), json!(generation - 1));
     fields.remove("deletionGracePeriodSeconds");
 }
@@ -179,14 +179,14 @@ async fn accept(core: &Arc<Core>, change: &Arc<Change>) {
     }
 }
 
-/// What a definition has served: nothing before its names are accepted.
+/// Returns the resources of a definition: none before its names are accepted.
 pub(crate) fn served(definition: &Value) -> Vec<Arc<Resource>> {
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
     let mut holds = conditions.filter(|found| found["type"] == "Established" && found["status"] == "True");
     if holds.next().is_some() { custom::resources(definition) } else { Vec::new() }
 }
 
-/// The names that a definition gets, and the last conflict: its group's other definitions may have some of them already.
+/// Returns the accepted names of a definition, and the last conflict with another definition of its group.
 fn accepted_names(core: &Core, key: &str, definition: &Value) -> (Value, Option<(&'static str, String)>) {
     let (mut resources, mut kinds) = (HashSet::new(), HashSet::new());
     for stored in core.store.list(TABLE, "").objects {

@@ -1,15 +1,18 @@
-//! Namespaces: what they have, and how they and all that is in them are deleted.
+//! Namespaces: their finalizer, their label, and how they and all that is in them are deleted.
 
 use std::sync::Arc;
 
+use klient_core::Status;
 use serde_json::{Value, json};
 
 use crate::{
-    metadata,
+    Result, metadata,
+    registry::Resource,
     server::Core,
     store::{Change, ChangeKind},
 };
 
+/// Adds the finalizer and the label of a new namespace.
 pub(super) fn before_create(object: &mut Value) {
     let finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
     if !finalizers.contains(&json!("kubernetes")) {
@@ -18,14 +21,42 @@ pub(super) fn before_create(object: &mut Value) {
     label(object);
 }
 
-/// Every namespace can be selected by its name.
-pub(super) fn label(object: &mut Value) {
+/// Keeps the finalizers of a changed namespace, which only the `finalize` subresource may change.
+pub(super) fn before_update(object: &mut Value, old: &Value) {
+    object["spec"] = old["spec"].clone();
+    label(object);
+}
+
+/// Adds the label by which a namespace can be selected by its name.
+fn label(object: &mut Value) {
     let name = metadata::text(object, "name").to_owned();
     if !name.is_empty() {
         metadata::of(object).entry("labels").or_insert_with(|| json!({}))["kubernetes.io/metadata.name"] = json!(name);
     }
 }
 
+/// Refuses to delete a namespace that every cluster has.
+pub(super) fn before_delete(resource: &Resource, object: &Value) -> Result<()> {
+    let name = metadata::text(object, "name");
+    if matches!(name, "default" | "kube-system" | "kube-public") {
+        let why = "this namespace may not be deleted";
+        return Err(Box::new(Status::forbidden(&resource.group_resource(), name, why)));
+    }
+    Ok(())
+}
+
+/// Returns whether nothing keeps a namespace that is being deleted.
+pub(super) fn is_removable(object: &Value) -> bool {
+    object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// Marks a namespace as terminating.
+pub(super) fn on_deletion(object: &mut Value) {
+    object["status"]["phase"] = json!("Terminating");
+    metadata::of(object).remove("deletionGracePeriodSeconds");
+}
+
+/// Starts to delete the contents of a namespace that is being deleted.
 pub(super) fn after_change(core: &Arc<Core>, change: &Change) {
     if change.kind == ChangeKind::Updated && change.object.raw().deletion_timestamp().is_some() {
         core.collector.empty_namespace(&change.key);

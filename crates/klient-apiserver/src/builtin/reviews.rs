@@ -1,29 +1,36 @@
-//! Reviews: questions that are posted like objects, answered, and not kept.
+//! Reviews: objects that are posted to ask a question. The server fills in their status and stores nothing.
+//!
+//! The embedded server has no roles: every authenticated user may do everything.
 
 use serde_json::{Value, json};
 
-use crate::{call::Call, registry::Resource, server::Core};
+use crate::{call::Call, server::Core};
 
-/// Whether objects of this kind are answers and not kept.
-pub(crate) fn is_review(resource: &Resource) -> bool {
-    matches!(resource.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+/// Returns the user of the request.
+pub(super) fn who_am_i(core: &Core, call: &Call, _: &Value) -> Value {
+    json!({"userInfo": user(core.authentication.user(&call.headers))})
 }
 
-/// Answers a review. Whoever is let in may do everything: there are no roles here.
-pub(crate) fn answer(core: &Core, call: &Call, resource: &Resource, mut object: Value) -> Value {
-    let user = |name: &str| json!({"username": name, "groups": ["system:masters", "system:authenticated"]});
-    object["status"] = match resource.plural.as_str() {
-        "selfsubjectreviews" => json!({"userInfo": user(core.authentication.user(&call.headers))}),
-        "tokenreviews" => match core.authentication.user_of(object["spec"]["token"].as_str().unwrap_or_default()) {
-            Some(name) => json!({"authenticated": true, "user": user(name)}),
-            None => json!({"user": {}}),
-        },
-        "selfsubjectrulesreviews" => {
-            let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
-            json!({"resourceRules": everything, "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-                "incomplete": false})
-        }
-        _ => json!({"allowed": true}),
-    };
-    object
+/// Returns the user of a token.
+pub(super) fn token(core: &Core, _: &Call, review: &Value) -> Value {
+    match core.authentication.user_of(review["spec"]["token"].as_str().unwrap_or_default()) {
+        Some(name) => json!({"authenticated": true, "user": user(name)}),
+        None => json!({"user": {}}),
+    }
+}
+
+/// Returns everything that the user may do.
+pub(super) fn rules(_: &Core, _: &Call, _: &Value) -> Value {
+    let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
+    json!({"resourceRules": everything, "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": false})
+}
+
+/// Allows what is asked about.
+pub(super) fn access(_: &Core, _: &Call, _: &Value) -> Value {
+    json!({"allowed": true})
+}
+
+fn user(name: &str) -> Value {
+    json!({"username": name, "groups": ["system:masters", "system:authenticated"]})
 }

@@ -1,4 +1,4 @@
-//! Rules about a few built-in kinds that controllers rely on. Others are taken as they come.
+//! Validation of a few built-in kinds, as far as controllers rely on it. Other kinds are accepted without it.
 
 mod data;
 mod events;
@@ -8,49 +8,49 @@ mod services;
 use klient_core::StatusCause;
 use serde_json::Value;
 
-use crate::registry::Resource;
+pub(super) use self::data::validate as data;
 
-/// What is wrong with an object besides its metadata.
-pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") => workload(object, old, &mut causes),
-        ("", "pods") => {
-            pods::containers(&object["spec"], "spec", &mut causes);
-            if let Some(old) = old {
-                pods::update(object, old, &mut causes);
-            }
-        }
-        ("", "services") => {
-            services::ports(&object["spec"], &mut causes);
-            services::traffic(&object["spec"], &mut causes);
-        }
-        ("", "configmaps") => data::validate(false, object, old, &mut causes),
-        ("", "secrets") => data::validate(true, object, old, &mut causes),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => super::definitions::validate(object, old, &mut causes),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings")
-            if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) =>
-        {
-            causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
-        }
-        ("", "namespaces") => {
-            let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            for (index, name) in finalizers.enumerate() {
-                if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
-                    let detail = "name is neither a standard finalizer name nor is it fully qualified";
-                    causes.push(StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
-                }
-            }
-        }
-        ("" | "events.k8s.io", "events") if old.is_none() => {
-            events::validate(resource.group == "events.k8s.io", object, &mut causes);
-        }
-        _ => {}
+/// Validates a pod.
+pub(super) fn pod(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    pods::containers(&object["spec"], "spec", causes);
+    if let Some(old) = old {
+        pods::update(object, old, causes);
     }
-    causes
 }
 
-fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+/// Validates a service.
+pub(super) fn service(object: &Value, _: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    services::ports(&object["spec"], causes);
+    services::traffic(&object["spec"], causes);
+}
+
+/// Validates a role binding: its role cannot change.
+pub(super) fn role_binding(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
+        causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
+    }
+}
+
+/// Validates a namespace.
+pub(super) fn namespace(object: &Value, _: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    for (index, name) in finalizers.enumerate() {
+        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
+        }
+    }
+}
+
+/// Validates a new event of the core group or of `events.k8s.io`.
+pub(super) fn event(is_new_group: bool, object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    if old.is_none() {
+        events::validate(is_new_group, object, causes);
+    }
+}
+
+/// Validates a deployment, stateful set, daemon set or replica set.
+pub(super) fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let spec = &object["spec"];
     let selector = &spec["selector"];
     let is_empty = |field: &str| selector[field].as_object().is_none_or(serde_json::Map::is_empty);
@@ -83,7 +83,7 @@ fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) 
     }
 }
 
-/// How well a pod is served when resources are short.
+/// Returns the quality of service class of a pod.
 pub(super) fn qos_class(pod: &Value) -> &'static str {
     let containers = pod["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
     let amount =

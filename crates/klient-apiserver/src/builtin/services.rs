@@ -1,4 +1,4 @@
-//! Addresses of services.
+//! Services: their addresses, node ports and defaults.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Result, server::Core};
 
-/// Gives a service its address, or keeps the one that it has.
+/// Allocates the address and ports of a service, or keeps those that it has.
 pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> Result<()> {
     let spec = &mut object["spec"];
     if !spec.is_object() {
@@ -38,7 +38,7 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     };
     spec["clusterIP"] = json!(address);
     spec["clusterIPs"] = json!([address]);
-    // Whoever has neither an address nor a selector may have endpoints of any family.
+    // A headless service without selector can have endpoints of any family.
     if address == "None" && spec.get("selector").is_none() && spec.get("ipFamilyPolicy").is_none() {
         spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
         spec["ipFamilyPolicy"] = json!("RequireDualStack");
@@ -52,13 +52,13 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     Ok(())
 }
 
-/// Whether a service has a way in from outside of its cluster.
+/// Returns whether a service is reachable from outside of its cluster.
 pub(super) fn is_reached_from_outside(spec: &Value) -> bool {
     let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
     matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) || (spec["type"] == "ClusterIP" && has_addresses)
 }
 
-/// What a writer is told of a service, although it is allowed.
+/// Returns warnings about a valid service.
 pub(super) fn warnings(spec: &Value) -> Vec<String> {
     let mut told = Vec::new();
     let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
@@ -77,7 +77,7 @@ pub(super) fn warnings(spec: &Value) -> Vec<String> {
     told
 }
 
-/// Gives the ports of a service theirs on all nodes, or lets them keep what they have.
+/// Allocates node ports, or keeps those that the service has.
 fn allocate_ports(core: &Core, spec: &mut Value, old: Option<&Value>) -> Result<()> {
     let wants = spec["type"] == "NodePort"
         || (spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != json!(false));
@@ -106,11 +106,11 @@ fn allocate_ports(core: &Core, spec: &mut Value, old: Option<&Value>) -> Result<
     Ok(())
 }
 
-/// The first port that nodes give away, and how many there are.
+/// The first node port, and the number of node ports.
 const NODE_PORTS: (i64, i64) = (30_000, 2_768);
 const AFFINITY_SECONDS: u32 = 10_800;
 
-/// An address out of 10.96.0.0/16 that no service has.
+/// Returns an unused address of 10.96.0.0/16.
 fn free_address(core: &Core) -> Result<String> {
     let taken: HashSet<String> = core
         .store

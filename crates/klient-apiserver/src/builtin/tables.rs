@@ -1,8 +1,8 @@
-//! Tables: objects as rows for people to read, as `kubectl get` shows them.
+//! Tables: objects as rows, as `kubectl get` prints them.
 
-mod cells;
+pub(super) mod cells;
 mod path;
-mod rare;
+pub(super) mod rare;
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     registry::{Resource, Schema, TableColumn},
 };
 
-/// A table of objects.
+/// Returns a table of objects.
 pub(crate) fn table(
     resource: &Resource,
     objects: &[Value],
@@ -23,18 +23,22 @@ pub(crate) fn table(
     let row = |object: &Value| {
         let shown = match include {
             Include::Nothing => Value::Null,
-            Include::Metadata => crate::answer::partial(&without_template_generation(resource, object)),
+            Include::Metadata => {
+                let mut object = object.clone();
+                (resource.hooks.row_metadata)(&mut object);
+                crate::response::partial(&object)
+            }
             Include::Object => object.clone(),
         };
         let mut row = json!({"cells": cells::row(resource, object, now), "object": shown});
-        if let Some(condition) = cells::condition(resource, object) {
+        if let Some(condition) = (resource.hooks.row_condition)(object) {
             row["conditions"] = json!([condition]);
         }
         row
     };
     let mut head = json!({});
     for name in ["resourceVersion", "continue", "remainingItemCount"] {
-        // Lists of custom objects say that they do not go on; tables of them do not.
+        // Lists of custom objects have an empty `continue`; tables of them have none.
         if let Some(value) = metadata.get(name).filter(|value| **value != json!("")) {
             head[name] = value.clone();
         }
@@ -43,22 +47,6 @@ pub(crate) fn table(
         if with_columns { columns(resource).iter().map(TableColumn::definition).collect() } else { Value::Null };
     let rows: Vec<Value> = objects.iter().map(row).collect();
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": head, "columnDefinitions": columns, "rows": rows})
-}
-
-/// A field of its own inside the real server, which tables do not turn back into an annotation.
-fn without_template_generation(resource: &Resource, object: &Value) -> Value {
-    let mut object = object.clone();
-    if resource.plural == "daemonsets"
-        && let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations")
-    {
-        annotations.remove("deprecated.daemonset.template.generation");
-        if annotations.is_empty()
-            && let Some(Value::Object(metadata)) = object.get_mut("metadata")
-        {
-            metadata.remove("annotations");
-        }
-    }
-    object
 }
 
 fn columns(resource: &Resource) -> Vec<TableColumn> {

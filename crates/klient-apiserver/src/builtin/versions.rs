@@ -1,37 +1,41 @@
-//! Objects in another version than the one that wrote them.
+//! Conversion of objects to another version than the one that wrote them.
 //!
-//! Only few built-in kinds have more than one: events and autoscalers. Custom kinds keep everything but their version.
+//! Only events and autoscalers have more than one version. Custom kinds change nothing but their `apiVersion`.
 
 use serde_json::{Map, Value, json};
 
 use crate::registry::Resource;
 
-/// Whether stored objects may have to be changed to be read as this resource.
+/// Returns whether stored objects may have to be converted to be read as this resource.
 pub(crate) fn is_converted(resource: &Resource) -> bool {
-    resource.is_custom() || matches!(resource.plural.as_str(), "events" | "horizontalpodautoscalers")
+    resource.is_custom() || resource.hooks.convert.is_some()
 }
 
-/// An object as this resource shows it.
+/// Returns an object in the version of a resource.
 pub(crate) fn present(resource: &Resource, mut object: Value) -> Value {
     let version = resource.api_version();
     if object["apiVersion"] == version {
         return object;
     }
-    match (resource.group.as_str(), resource.plural.as_str(), resource.version.as_str()) {
-        ("events.k8s.io", "events", _) => {
-            rename(&mut object, &EVENT_NAMES, false);
-            // Left out where they are empty, in this version only.
-            if let Value::Object(fields) = &mut object {
-                fields.retain(|name, value| !(name.starts_with("reporting") && value == ""));
-            }
-        }
-        ("", "events", _) => rename(&mut object, &EVENT_NAMES, true),
-        ("autoscaling", _, "v2") => autoscaler_to_v2(&mut object),
-        ("autoscaling", _, "v1") => autoscaler_to_v1(&mut object),
-        _ => {}
+    if let Some(convert) = resource.hooks.convert {
+        convert(&mut object);
     }
     object["apiVersion"] = json!(version);
     object
+}
+
+/// Converts an event of the core group to the group `events.k8s.io`.
+pub(super) fn event_to_new(object: &mut Value) {
+    rename(object, &EVENT_NAMES, false);
+    // Empty ones are left out in this version only.
+    if let Value::Object(fields) = object {
+        fields.retain(|name, value| !(name.starts_with("reporting") && value == ""));
+    }
+}
+
+/// Converts an event of the group `events.k8s.io` to the core group.
+pub(super) fn event_to_core(object: &mut Value) {
+    rename(object, &EVENT_NAMES, true);
 }
 
 /// Names of the same field in core/v1 and events.k8s.io/v1.
@@ -58,7 +62,8 @@ fn rename(object: &mut Value, names: &[(&str, &str)], back: bool) {
     }
 }
 
-fn autoscaler_to_v2(object: &mut Value) {
+/// Converts an autoscaler to version v2.
+pub(super) fn autoscaler_to_v2(object: &mut Value) {
     let Value::Object(spec) = &mut object["spec"] else { return };
     if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
         let target = json!({"type": "Utilization", "averageUtilization": percent});
@@ -72,7 +77,8 @@ fn autoscaler_to_v2(object: &mut Value) {
     }
 }
 
-fn autoscaler_to_v1(object: &mut Value) {
+/// Converts an autoscaler to version v1.
+pub(super) fn autoscaler_to_v1(object: &mut Value) {
     let Value::Object(spec) = &mut object["spec"] else { return };
     let metrics = spec.remove("metrics");
     spec.remove("behavior");
@@ -101,7 +107,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn an_event_is_one_object_with_two_faces() {
+    fn event_is_converted_between_its_two_groups() {
         let registry = Registry::built_in();
         let core = registry.find("", "v1", "events").unwrap();
         let new = registry.find("events.k8s.io", "v1", "events").unwrap();

@@ -1,8 +1,8 @@
-//! Pruning and defaults: an object has what its schema has, and what the schema says where it says nothing.
+//! Pruning of unknown fields, and defaults, by the schema of a custom kind.
 
 use serde_json::{Map, Value};
 
-/// Drops what the schema does not have from an object; its `apiVersion`, `kind` and `metadata` are not the schema's.
+/// Removes fields that the schema does not have. `apiVersion`, `kind` and `metadata` are not part of the schema.
 pub(super) fn prune_root(object: &mut Value, schema: &Value, unknown: &mut Vec<String>) {
     let Value::Object(fields) = object else { return };
     let kept: Vec<(String, Value)> =
@@ -13,7 +13,7 @@ pub(super) fn prune_root(object: &mut Value, schema: &Value, unknown: &mut Vec<S
     }
 }
 
-/// Fills in defaults.
+/// Sets defaults.
 pub(super) fn default_root(object: &mut Value, schema: &Value) {
     fill(object, schema);
 }
@@ -63,7 +63,7 @@ fn fill(value: &mut Value, schema: &Value) {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, inner) in properties.into_iter().flatten() {
                 let default = inner.get("default");
-                // Null is not a value where the schema does not allow it.
+                // A null that the schema does not allow counts as absent.
                 let is_null = fields.get(name).is_some_and(Value::is_null) && inner["nullable"] != true;
                 if is_null && (default.is_some() || inner["type"].is_string()) {
                     fields.remove(name);

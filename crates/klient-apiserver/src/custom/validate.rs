@@ -3,7 +3,7 @@
 use klient_core::{Quantity, StatusCause};
 use serde_json::Value;
 
-/// What is wrong with an object.
+/// Validates an object.
 pub(super) fn validate(object: &Value, schema: &Value) -> Vec<StatusCause> {
     let mut causes = Vec::new();
     check(object, schema, "", &mut causes);
@@ -169,7 +169,7 @@ fn bound(
     }
 }
 
-/// `allOf`, `anyOf`, `oneOf` and `not`.
+/// Validates `allOf`, `anyOf`, `oneOf` and `not`.
 fn combine(value: &Value, schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     let shown = if path.is_empty() { "<nil>" } else { path };
     let fits = |inner: &Value| {

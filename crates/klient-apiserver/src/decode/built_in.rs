@@ -1,6 +1,6 @@
-//! Objects of built-in kinds, as Go reads and writes them.
+//! Normalisation of built-in objects, as Go decodes and encodes them.
 //!
-//! Fields that a kind does not have are dropped and told. Zero values that Go leaves out are left out, structs that it
+//! Unknown fields are removed and reported. Zero values that Go omits are omitted, structs that Go
 //! always writes are written, and quantities and times have their canonical form.
 
 use klient_core::Quantity;
@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 use super::type_word;
 use crate::registry::{self, Shape, TypeDef};
 
-/// Brings an object into the form in which a server keeps it; returns what was dropped, in the words of a warning.
+/// Normalises an object. Returns a warning for each removed field.
 ///
 /// # Errors
 ///
-/// Where a value is of the wrong type, in Go's words.
+/// Returns Go's error message if a value has the wrong type.
 pub(crate) fn normalise(
     object: &mut Value,
     descriptor: &'static Descriptor,
@@ -31,7 +31,7 @@ struct Walk {
     unknown: Vec<String>,
 }
 
-/// Where a value is: its path, and the Go struct that it is a field of.
+/// The path of a value, and the Go struct that has it as a field.
 struct Place<'a> {
     path: String,
     owner: &'a str,
@@ -138,7 +138,7 @@ impl Walk {
                     _ => None,
                 };
                 for (key, entry) in entries.iter_mut() {
-                    // Fields below a key are told with it; what is wrong with the entry itself is not.
+                    // Go's errors name the key for fields below it, and not for the entry itself.
                     let path = match field.ty {
                         Type::Message(_) => place.join(key),
                         _ => place.path.clone(),
@@ -201,7 +201,7 @@ fn find(fields: &'static [Field], name: &str) -> Option<&'static Field> {
     })
 }
 
-/// Whether Go leaves out a field with this value.
+/// Returns whether Go omits a field with this value.
 fn is_left_out(value: &Value, field: &Field, known: Option<&registry::Field>) -> bool {
     match value {
         Value::Array(items) => items.is_empty() && field.shape == Occurrence::List,
@@ -250,7 +250,7 @@ fn quantity(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Go's name of a type.
+/// Returns Go's name of a type.
 fn go_name(ty: Type) -> String {
     match ty {
         Type::String => "string".to_owned(),
@@ -262,7 +262,7 @@ fn go_name(ty: Type) -> String {
 fn bytes(value: &Value) -> Result<(), String> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let text = value.as_str().unwrap_or_default();
-    // Line breaks do not count.
+    // Line breaks are ignored.
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     match STANDARD.decode(text.as_bytes()) {
         Ok(_) => Ok(()),
@@ -298,7 +298,7 @@ fn mismatch(value: &Value, expected: &str, place: &Place<'_>) -> String {
     )
 }
 
-/// Go's paths do not say which item of a list.
+/// Returns a path without list indices, which Go's messages do not have.
 fn without_indexes(path: &str) -> String {
     let mut out = String::new();
     let mut inside = false;

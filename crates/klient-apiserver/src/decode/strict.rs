@@ -1,11 +1,11 @@
-//! JSON in which nothing is overlooked: what is there twice is told. The last one counts.
+//! A JSON parser that reports duplicate fields. The last value wins.
 
 use std::{cell::RefCell, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The value, and the paths of fields that are given more than once.
+/// Parses JSON. Returns the value, and the paths of duplicate fields.
 pub(super) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let twice = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -14,7 +14,7 @@ pub(super) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Err
     Ok((value, twice.into_inner()))
 }
 
-/// Sorts problems by where in the text they are.
+/// Sorts problems by their position in the text.
 pub(super) fn sort(text: &[u8], problems: &mut [String]) {
     let order = RefCell::new(Vec::new());
     let twice = RefCell::new(Vec::new());
@@ -26,7 +26,7 @@ pub(super) fn sort(text: &[u8], problems: &mut [String]) {
     let order = order.into_inner();
     problems.sort_by_cached_key(|problem| {
         let path = problem.split('"').nth(1).unwrap_or_default();
-        // What is there twice is noticed at its second place.
+        // A duplicate is reported at its second position.
         let nth = usize::from(problem.starts_with("duplicate"));
         order.iter().enumerate().filter(|(_, known)| *known == path).nth(nth).map(|(at, _)| at)
     });
@@ -35,7 +35,7 @@ pub(super) fn sort(text: &[u8], problems: &mut [String]) {
 struct Seed<'a> {
     path: String,
     twice: &'a RefCell<Vec<String>>,
-    /// All paths in the order of the text, if anybody wants to know.
+    /// All paths in the order of the text, if they are needed for sorting.
     order: Option<&'a RefCell<Vec<String>>>,
 }
 

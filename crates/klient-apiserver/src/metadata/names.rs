@@ -1,6 +1,6 @@
-//! Names that the server makes up.
+//! Generated names.
 
-/// A name that begins so, with five characters that nobody has chosen.
+/// Returns a name of a prefix and five random characters.
 pub(crate) fn generate(base: &str, random: impl Fn() -> u64) -> String {
     let mut name: String = base.chars().take(MAX_BASE).collect();
     let mut bits = random();
@@ -12,6 +12,6 @@ pub(crate) fn generate(base: &str, random: impl Fn() -> u64) -> String {
     name
 }
 
-/// Without vowels and what looks like them, so that no words come out.
+/// Letters and digits without vowels and their look-alikes, so that names contain no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const MAX_BASE: usize = 58;

@@ -1,11 +1,11 @@
-//! What metadata may be.
+//! Validation of metadata.
 
 use klient_core::StatusCause;
 use serde_json::Value;
 
 use crate::registry::{NameRule, Resource};
 
-/// What is wrong with the metadata of an object; `old` is what it was before an update.
+/// Validates the metadata of an object. `old` is the stored object in an update.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
@@ -19,7 +19,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     causes
 }
 
-/// What a writer is told of, although it is allowed.
+/// Returns warnings about metadata that is valid.
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     let before: Vec<&str> = old.into_iter().flat_map(super::finalizers).collect();
     let new = super::finalizers(object).filter(|name| !before.contains(name) && !is_good_finalizer(name));
@@ -67,7 +67,7 @@ fn check_name(rule: NameRule, name: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a text is a DNS label, or why not.
+/// Checks that a text is a DNS label.
 pub(crate) fn check_label(text: &str) -> Result<(), String> {
     check_name(NameRule::Label, text)
 }
@@ -124,7 +124,7 @@ fn owners(owners: &Value, causes: &mut Vec<StatusCause>) {
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
-        // In the order of Go's fields, which is not that of their names.
+        // The order is that of Go's fields, which is not alphabetical.
         let shown: Vec<String> = owners.as_array().into_iter().flatten().map(owner_text).collect();
         let message = format!("Invalid value: [{}]: {detail}", shown.join(","));
         causes.push(StatusCause::new("FieldValueInvalid", "metadata.ownerReferences", message));
@@ -158,21 +158,21 @@ fn finalizers(resource: &Resource, metadata: &Value, old: Option<&Value>, causes
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 quoted.join(", ")
             );
-            // The real server checks it twice, and says so.
+            // The real server checks it twice, and reports it twice.
             causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
             causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
         }
     }
 }
 
-/// A name with or without a domain before it: what labels, annotations and finalizers are called.
+/// Checks that a text is a qualified name: a name with an optional domain, as labels, annotations and finalizers have.
 fn qualified_name(field: &str, name: &str, causes: &mut Vec<StatusCause>) {
     for why in qualified_name_problems(name) {
         causes.push(StatusCause::invalid(field, name, &why));
     }
 }
 
-/// Why a text is no name with or without a domain before it.
+/// Returns the reasons why a text is not a qualified name.
 pub(crate) fn qualified_name_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let (prefix, last) = match name.split_once('/') {
@@ -204,7 +204,7 @@ pub(crate) fn qualified_name_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// Why a text is not the value of a label.
+/// Returns the reasons why a text is not a label value.
 pub(crate) fn label_value_problems(value: &str) -> Vec<&'static str> {
     let mut problems = Vec::new();
     if value.len() > MAX_LABEL {

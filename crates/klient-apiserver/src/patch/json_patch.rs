@@ -1,4 +1,4 @@
-//! JSON patch: operations at places, one after another, all or none.
+//! JSON patch: operations at paths, in order, all or none.
 
 use klient_core::{Status, StatusReason};
 use serde_json::Value;
@@ -25,7 +25,7 @@ enum Action {
     Move(String),
     Copy(String),
     Test(Value),
-    /// Nothing that can be done: found out only when it is its turn.
+    /// An invalid operation, which fails only when it is applied.
     Wrong(String),
 }
 
@@ -45,13 +45,13 @@ impl Operations {
         Ok(Self { operations: items.iter().map(Operation::parse).collect::<Result<_>>()? })
     }
 
-    /// The object with all operations done.
+    /// Returns the object after all operations.
     pub(super) fn apply(&self, object: &Value) -> Result<Value> {
         let mut object = object.clone();
         let mut copied = 0;
         for operation in &self.operations {
             operation.apply(&mut object, &mut copied).map_err(|why| {
-                // The real server does not tell either; a log may.
+                // The real server does not include the reason in the response either.
                 tracing::debug!(why, "a JSON patch does not apply");
                 let message = "the server rejected our request due to an error in our request";
                 let mut status = Status::failure(StatusReason::Invalid, 422, message);
@@ -89,7 +89,7 @@ impl Operation {
         Ok(Self { action, path })
     }
 
-    /// Does it; `copied` is how much was copied so far, which grows without end if copies are copied.
+    /// Applies the operation. `copied` counts the bytes copied so far, because copies of copies could grow without limit.
     fn apply(&self, object: &mut Value, copied: &mut usize) -> std::result::Result<(), String> {
         if self.path.matches('/').count() > MAX_DEPTH {
             return Err("the path is too deep".to_owned());
@@ -99,7 +99,7 @@ impl Operation {
             Action::Add(value) => add(object, &self.path, value.clone()),
             Action::Remove => remove(object, &self.path).map(drop),
             Action::Replace(value) => {
-                // The real server takes a key that is not there, if there is something for it to be in.
+                // The real server accepts a missing key if its parent exists.
                 if let Some((Value::Object(fields), key)) = parent(object, &self.path) {
                     fields.insert(key, value.clone());
                     return Ok(());
@@ -131,7 +131,7 @@ impl Operation {
     }
 }
 
-/// The place's parent, and the last part of its path, unescaped.
+/// Returns the parent of a path, and the last part of the path, unescaped.
 fn parent<'a>(object: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
     let (parent, last) = path.rsplit_once('/')?;
     Some((object.pointer_mut(parent)?, last.replace("~1", "/").replace("~0", "~")))
@@ -172,7 +172,7 @@ fn remove(object: &mut Value, path: &str) -> std::result::Result<Value, String> 
     found.ok_or_else(|| missing("remove", path))
 }
 
-/// Refuses what has so many levels that moving it further down would make more than any reader takes.
+/// Refuses values that would be nested too deeply for JSON parsers after the operation.
 fn is_shallow(value: &Value) -> std::result::Result<(), String> {
     let mut level = vec![value];
     for _ in 0..MAX_DEPTH {
@@ -200,9 +200,9 @@ fn malformed(why: &str) -> Box<Status> {
 }
 
 const MAX_OPERATIONS: usize = 10_000;
-/// As a real server does.
+/// The limit of the real server.
 const MAX_COPIED: usize = 3 << 20;
-/// As readers of JSON do.
+/// The nesting limit of JSON parsers.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

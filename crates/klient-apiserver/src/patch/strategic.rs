@@ -1,4 +1,4 @@
-//! Strategic merge patch: lists of objects are merged by a key that the type names, and directives say the rest.
+//! Strategic merge patch: lists of objects are merged by the key of their type, and directives change the rest.
 
 use klient_core::Status;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::{
     registry::{self, Field, Shape, TypeDef},
 };
 
-/// The object with the patch merged into it.
+/// Returns the object with the patch merged into it.
 pub(super) fn merge(object: &Value, patch: &Value, types: &'static TypeDef) -> Result<Value> {
     let mut merged = object.clone();
     if let (Value::Object(target), Value::Object(patch)) = (&mut merged, patch) {
@@ -51,7 +51,7 @@ fn merge_object(
         merge_field(target, key, value, field, order)?;
     }
     for (key, order) in patch {
-        // An order for a list that is not patched otherwise.
+        // An order of a list that has no other changes.
         if let (Some(list), Value::Array(order)) = (key.strip_prefix("$setElementOrder/"), order)
             && !patch.contains_key(list)
             && let Some(Value::Array(items)) = target.get_mut(list)
@@ -63,7 +63,7 @@ fn merge_object(
     Ok(())
 }
 
-/// `$retainKeys` drops all but these.
+/// Applies `$retainKeys`, which removes all other keys.
 fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<()> {
     let Some(retained) = patch.get("$retainKeys") else { return Ok(()) };
     let Value::Array(retained) = retained else { return Err(bad("invalid patch format of retainKeys")) };
@@ -156,7 +156,7 @@ fn merge_by_key(list: &mut Vec<Value>, patch: &[Value], key: &str, types: Option
     Ok(())
 }
 
-/// Items that the order names come in that order; those that it does not name keep their place after the one before them.
+/// Sorts items in the given order. Items that the order does not name stay after their predecessor.
 fn sort_by_order(list: &mut Vec<Value>, order: &[Value], merge_key: Option<&str>) {
     let same = |item: &Value, wanted: &Value| match merge_key {
         Some(key) => item.get(key).is_some() && item.get(key) == wanted.get(key),
@@ -188,7 +188,7 @@ fn type_of(shape: &'static Shape) -> Option<&'static TypeDef> {
     }
 }
 
-/// What is stored of a patch: not its directives.
+/// Returns a patch value without its directives.
 fn without_directives(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(

@@ -1,37 +1,37 @@
-//! The rules of each kind that no document tells: they were read off the real server's behaviour.
+//! Strategies: rules of kinds that no API document contains. They were read off the real server's behaviour.
 
 use super::TypeDef;
 
-/// The rules of one kind.
+/// The strategy of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent rule")]
 pub(crate) struct Strategy {
-    /// `metadata.generation` counts changes of what is wanted.
+    /// Whether `metadata.generation` counts changes of the desired state.
     pub(crate) generation: bool,
-    /// The status is written through its own subresource only.
+    /// Whether the status can only be written through its subresource.
     pub(crate) status: bool,
-    /// An update makes what is not there.
+    /// Whether an update creates a missing object.
     pub(crate) create_on_update: bool,
-    /// An update without a resource version overwrites whatever is there.
+    /// Whether an update without a resource version overwrites the stored object.
     pub(crate) unconditional_update: bool,
-    /// A delete answers with the object and not with a status.
+    /// Whether the response to a delete is the object and not a status.
     pub(crate) delete_returns_object: bool,
     pub(crate) names: NameRule,
 }
 
-/// What a name may look like.
+/// The rule for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
-    /// Lower case letters, digits, `-` and `.`: up to 253.
+    /// Lower case letters, digits, `-` and `.`: up to 253 characters.
     Subdomain,
-    /// Lower case letters, digits and `-`: up to 63.
+    /// Lower case letters, digits and `-`: up to 63 characters.
     Label,
-    /// Anything that can be a part of a path.
+    /// Any segment of a path.
     PathSegment,
 }
 
 impl Strategy {
-    /// The rules of a built-in kind.
+    /// Returns the strategy of a built-in kind.
     pub(super) fn of_built_in(group: &str, plural: &str, schema: &TypeDef) -> Self {
         let place = (group, plural);
         let has_spec = schema.fields.contains_key("spec");
@@ -114,7 +114,7 @@ impl Strategy {
         }
     }
 
-    /// The rules of custom kinds.
+    /// Returns the strategy of a custom kind.
     pub(crate) fn of_custom(status: bool) -> Self {
         Self {
             generation: true,

@@ -1,4 +1,4 @@
-//! The types of built-in kinds: which fields there are, what they hold, and how lists of them are merged.
+//! The types of built-in kinds: their fields, the types of fields, and how lists are merged.
 
 use std::collections::BTreeMap;
 
@@ -15,33 +15,33 @@ pub(crate) struct Types {
     by_name: BTreeMap<String, TypeDef>,
 }
 
-/// One type: an object with fields, or another name for a shape.
+/// A type: an object with fields, or a name for a shape.
 #[derive(Deserialize)]
 pub(crate) struct TypeDef {
-    /// Empty for what has no fields of its own.
+    /// The fields. Empty for a type that is not an object.
     #[serde(default)]
     pub(crate) fields: BTreeMap<String, Field>,
     /// Fields that Go always writes.
     #[serde(default)]
     pub(crate) required: Vec<String>,
-    /// Group, version and kind of what is an object of its own.
+    /// Group, version and kind of an API object.
     #[serde(default)]
     kind: Option<(String, String, String)>,
 }
 
-/// One field.
+/// A field of a type.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) shape: Shape,
-    /// By which field the items of a list are told apart in a strategic merge patch.
+    /// The field that identifies the items of a list in a strategic merge patch.
     pub(crate) merge_key: Option<String>,
-    /// How it is patched: `merge`, `replace`, `retainKeys`, or more than one of them.
+    /// The patch strategy: `merge`, `replace`, `retainKeys`, or several of them.
     pub(crate) strategy: Option<String>,
-    /// Whether it is always there, be it empty.
+    /// Whether the field is present even if it is empty.
     pub(crate) always: bool,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
@@ -53,7 +53,7 @@ pub(crate) enum Shape {
     Time,
     Quantity,
     IntOrText,
-    /// Anything at all.
+    /// Any value.
     Any,
     Ref(String),
     List(Box<Shape>),
@@ -61,12 +61,12 @@ pub(crate) enum Shape {
 }
 
 impl Types {
-    /// A type by name.
+    /// Returns a type by name.
     pub(crate) fn get(&self, name: &str) -> Option<&TypeDef> {
         self.by_name.get(name)
     }
 
-    /// The type of a kind.
+    /// Returns the type of a kind.
     pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&TypeDef> {
         let is_it = |def: &&TypeDef| {
             def.kind

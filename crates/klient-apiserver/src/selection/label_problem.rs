@@ -1,10 +1,10 @@
-//! What is wrong with a label selector, in the real server's words.
+//! Error messages of invalid label selectors, as the real server writes them.
 
 use std::iter::Peekable;
 
 use crate::metadata;
 
-/// What is wrong with a text that is no label selector.
+/// Returns the error message for an invalid label selector.
 pub(super) fn of(text: &str) -> String {
     let mut parser = Parser { tokens: tokens(text).into_iter().peekable() };
     parser.problem().unwrap_or_else(|| format!("unable to parse requirement: {text:?} is no label selector"))
@@ -15,7 +15,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// The next token; empty at the end.
+    /// Returns the next token, which is empty at the end.
     fn next(&mut self) -> String {
         self.tokens.next().unwrap_or_default()
     }
@@ -151,7 +151,7 @@ impl Parser {
     }
 }
 
-/// Words and signs, as the real server tells them apart.
+/// Splits a selector into tokens, as the real server does.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut joins = false;

@@ -1,4 +1,4 @@
-//! Certificates that a server makes for itself: an authority, the server's own, and one for clients.
+//! Self-made certificates: an authority, a server certificate and a client certificate.
 
 use std::{io, sync::Arc};
 
@@ -11,7 +11,7 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// All certificates of one server.
+/// The certificates of one server.
 pub(super) struct Certificates {
     authority: CertificateDer<'static>,
     authority_pem: String,
@@ -50,7 +50,7 @@ impl Certificates {
         })
     }
 
-    /// Takes clients with or without a certificate; one that is shown must be good.
+    /// Returns a TLS configuration that accepts clients without a certificate, and verifies those that have one.
     pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();

@@ -1,7 +1,7 @@
-//! One watcher's place in a table's log.
+//! A watch's position in a table's log.
 //!
-//! Watchers have no queues: each reads the shared log from where it is. One that falls behind so far that its place is
-//! forgotten is told so.
+//! Watches have no queues: each reads the shared log from its own position. A watch that falls so far behind that its position is
+//! compacted gets an error.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{Change, Store};
 
-/// A place in a table's log.
+/// A position in a table's log.
 pub(crate) struct Cursor {
     store: Store,
     table: Arc<str>,
@@ -17,10 +17,10 @@ pub(crate) struct Cursor {
     changed: watch::Receiver<u64>,
 }
 
-/// The revision that was asked for is forgotten.
+/// An error: the requested revision is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compacted {
-    /// The oldest revision that is still known.
+    /// The oldest available revision.
     pub(crate) oldest: u64,
 }
 
@@ -29,9 +29,9 @@ impl Cursor {
         Self { store, table, after, changed }
     }
 
-    /// What happened since the last call, without waiting, and the revision up to which that is all.
+    /// Returns the changes since the last call without waiting, and the revision up to which they are complete.
     pub(crate) fn ready(&mut self) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
-        // Before reading, so that a change in between wakes the next wait.
+        // The mark is set before reading, so that a change during the read ends the next wait.
         self.changed.mark_unchanged();
         let (changes, complete) = self.store.changes(&self.table, self.after)?;
         if let Some(last) = changes.last() {
@@ -40,16 +40,16 @@ impl Cursor {
         Ok((changes, complete))
     }
 
-    /// Whether nothing has happened since the last look.
+    /// Returns whether there were no changes since the last read.
     pub(crate) fn ready_is_empty(&self) -> bool {
         !self.changed.has_changed().unwrap_or(true)
     }
 
-    /// Waits until something may have happened; false if the table is gone.
+    /// Waits until there may be changes. Returns false if the table was removed.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: no change is lost if the future is dropped.
     pub(crate) async fn changed(&mut self) -> bool {
         self.changed.changed().await.is_ok()
     }

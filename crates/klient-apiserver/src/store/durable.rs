@@ -1,7 +1,7 @@
-//! The store's other half on disk: what was acknowledged is there after a crash.
+//! The store on disk: acknowledged writes survive a crash.
 //!
-//! A thread of its own collects writes that wait, writes them down in one transaction, and only then makes them visible:
-//! nobody sees or is told a revision that a crash could take back.
+//! A thread commits waiting writes in one transaction, and only then makes them visible:
+//! clients never see a revision that a crash could undo.
 
 use std::{
     collections::HashMap,
@@ -14,15 +14,15 @@ use std::{
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use tokio::sync::oneshot;
 
-use super::{Change, ChangeKind, CommitError, Expected, Shared, Stored, Write};
+use super::{Change, ChangeKind, CommitError, Expected, StoreInner, Stored, Write};
 
 const OBJECTS: TableDefinition<'_, (&str, &str), (u64, &[u8])> = TableDefinition::new("objects");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const REVISION: &str = "revision";
-/// How many writes share a transaction at the most.
+/// The maximum number of writes in a transaction.
 const MAX_BATCH: usize = 512;
 
-/// The way to the disk.
+/// The database and its thread.
 pub(super) struct Durable {
     open: Mutex<Option<Open>>,
 }
@@ -32,22 +32,22 @@ struct Open {
     thread: thread::JoinHandle<()>,
 }
 
-/// What was on disk.
+/// The contents of a folder.
 pub(super) struct Loaded {
     pub(super) revision: u64,
     pub(super) objects: Vec<(Arc<str>, String, Stored)>,
 }
 
 struct Request {
-    shared: Arc<Shared>,
+    inner: Arc<StoreInner>,
     table: Arc<str>,
     key: String,
     expected: Expected,
     write: Write,
-    answer: oneshot::Sender<Result<Arc<Change>, CommitError>>,
+    reply: oneshot::Sender<Result<Arc<Change>, CommitError>>,
 }
 
-/// Why a store could not be opened.
+/// An error of a folder that could not be opened.
 #[derive(Debug)]
 pub(crate) struct OpenError {
     what: String,
@@ -57,12 +57,12 @@ impl Durable {
     pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
         let wrong = |error: &dyn fmt::Display| OpenError { what: format!("{}: {error}", folder.display()) };
         fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
-        // The database panics on some damage that it finds while it reads.
+        // The database panics on some kinds of damage.
         let opened = panic::catch_unwind(|| open_database(&folder.join("objects.redb")));
         let opened = opened.unwrap_or_else(|_| Err("objects.redb is damaged".into()));
         let (database, loaded) = opened.map_err(|error| wrong(&error))?;
         let (sender, requests) = mpsc::channel();
-        // Ends when the store is closed: its sender is the last.
+        // The thread ends when the store is closed, which drops the last sender.
         let thread = thread::Builder::new()
             .name("klient-apiserver-store".to_owned())
             .spawn(move || run(&database, &requests))
@@ -72,36 +72,30 @@ impl Durable {
 
     pub(super) async fn commit(
         &self,
-        shared: &Arc<Shared>,
+        inner: &Arc<StoreInner>,
         table: &Arc<str>,
         key: &str,
         expected: Expected,
         write: Write,
     ) -> Result<Arc<Change>, CommitError> {
-        let (answer, answered) = oneshot::channel();
-        let request = Request {
-            shared: Arc::clone(shared),
-            table: Arc::clone(table),
-            key: key.to_owned(),
-            expected,
-            write,
-            answer,
-        };
+        let (reply, replied) = oneshot::channel();
+        let request =
+            Request { inner: Arc::clone(inner), table: Arc::clone(table), key: key.to_owned(), expected, write, reply };
         let gone = || CommitError::Disk("the store is closed".to_owned());
         match &*self.open.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(open) => open.sender.send(request).map_err(|_| gone())?,
             None => return Err(gone()),
         }
-        answered.await.map_err(|_| gone())?
+        replied.await.map_err(|_| gone())?
     }
 
-    /// Frees the folder, after the writes that wait: whoever opens it next does not find it locked.
+    /// Closes the database after the waiting writes, so that it can be opened again.
     pub(super) fn close(&self) {
         let Some(Open { sender, thread }) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
         drop(sender);
-        // The last to know of the store may be its own thread, with a write that nobody waits for any more.
+        // The last reference to the store may be in its own thread, in a write whose request was cancelled.
         if thread.thread().id() != thread::current().id() {
             let _ = thread.join();
         }
@@ -114,10 +108,10 @@ impl Drop for Durable {
     }
 }
 
-/// Reads everything once to see that it is whole, and once more to keep it.
+/// Checks the database, and loads its objects.
 fn open_database(path: &Path) -> Result<(Database, Loaded), Box<dyn std::error::Error>> {
     let mut database = Database::create(path)?;
-    // What a crash has left half done was put right just now; this is something else.
+    // Opening the database repairs unfinished transactions. This is other damage.
     if !database.check_integrity()? {
         return Err("objects.redb was damaged, and what could be saved is older than what was acknowledged".into());
     }
@@ -157,20 +151,20 @@ fn run(database: &Database, requests: &mpsc::Receiver<Request>) {
     }
 }
 
-/// Checks all writes of a batch in order, each against those before it, writes them down, and makes them visible.
+/// Checks the writes of a batch in order, commits them, and makes them visible.
 fn commit_batch(database: &Database, batch: Vec<Request>) {
-    let Some(shared) = batch.first().map(|request| Arc::clone(&request.shared)) else { return };
+    let Some(inner) = batch.first().map(|request| Arc::clone(&request.inner)) else { return };
     let mut prepared = Vec::new();
-    // What this batch has done to a key before: `None` if it was deleted.
+    // The objects that earlier writes of this batch stored: `None` if they were deleted.
     let mut pending: HashMap<(Arc<str>, String), Option<Arc<Stored>>> = HashMap::new();
-    let mut revision = shared.state.read().unwrap_or_else(PoisonError::into_inner).revision;
-    for Request { table, key, expected, write, answer, .. } in batch {
+    let mut revision = inner.contents.read().unwrap_or_else(PoisonError::into_inner).revision;
+    for Request { table, key, expected, write, reply, .. } in batch {
         let place = (Arc::clone(&table), key);
         let previous = match pending.get(&place) {
             Some(previous) => previous.clone(),
             None => {
-                let state = shared.state.read().unwrap_or_else(PoisonError::into_inner);
-                state.tables.get(&table).and_then(|table| table.objects.get(&place.1)).cloned()
+                let contents = inner.contents.read().unwrap_or_else(PoisonError::into_inner);
+                contents.tables.get(&table).and_then(|table| table.objects.get(&place.1)).cloned()
             }
         };
         match Change::make(&place.1, expected, write, previous.as_ref(), revision + 1) {
@@ -178,29 +172,29 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
                 revision += 1;
                 let after = (change.kind != ChangeKind::Deleted).then(|| Arc::clone(&change.object));
                 pending.insert(place, after);
-                prepared.push((table, Arc::new(change), answer));
+                prepared.push((table, Arc::new(change), reply));
             }
-            // Whoever asked may have gone away.
-            Err(error) => drop(answer.send(Err(error))),
+            // The request may have been cancelled.
+            Err(error) => drop(reply.send(Err(error))),
         }
     }
     if prepared.is_empty() {
         return;
     }
     if let Err(error) = write_down(database, revision, prepared.iter().map(|(table, change, _)| (table, change))) {
-        for (_, _, answer) in prepared {
-            drop(answer.send(Err(CommitError::Disk(error.to_string()))));
+        for (_, _, reply) in prepared {
+            drop(reply.send(Err(CommitError::Disk(error.to_string()))));
         }
         return;
     }
     {
-        let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut contents = inner.contents.write().unwrap_or_else(PoisonError::into_inner);
         for (table, change, _) in &prepared {
-            state.apply(table, change);
+            contents.apply(table, change);
         }
     }
-    for (_, change, answer) in prepared {
-        drop(answer.send(Ok(change)));
+    for (_, change, reply) in prepared {
+        drop(reply.send(Ok(change)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Objects as they are kept, and the changes between them.
+//! Stored objects, and changes of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::{CommitError, Expected, Write};
 
-/// An object: its JSON, and the revision that wrote it.
+/// A stored object: its JSON, and the revision that wrote it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) revision: u64,
     raw: RawObject,
-    /// The same in protobuf, from when it was first asked for: what is read often is not encoded anew for every reader.
+    /// The object in protobuf, encoded at the first request for it.
     protobuf: OnceLock<Bytes>,
 }
 
-/// How an object changed.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
     Created,
@@ -25,21 +25,21 @@ pub(crate) enum ChangeKind {
     Deleted,
 }
 
-/// One write.
+/// A committed write.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: String,
     pub(crate) kind: ChangeKind,
-    /// The object after the write; its last state, with the revision of the delete, if it is gone.
+    /// The object after the write, or the last state of a deleted object with the revision of the delete.
     pub(crate) object: Arc<Stored>,
     pub(crate) previous: Option<Arc<Stored>>,
-    /// The change as a watch event in JSON, as most watchers want it.
+    /// The change as a JSON watch event, encoded at the first request for it.
     json_event: OnceLock<Bytes>,
 }
 
 impl Stored {
-    /// Writes an object down with the revision in it.
+    /// Encodes an object with its revision.
     pub(super) fn new(mut object: Value, revision: u64) -> Result<Self, CommitError> {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
             return Err(CommitError::Invalid("the object has no metadata".to_owned()));
@@ -49,24 +49,24 @@ impl Stored {
         Self::from_json(&text, revision)
     }
 
-    /// An object from its JSON, which carries the revision already.
+    /// Returns an object from JSON that contains its revision.
     pub(super) fn from_json(text: &[u8], revision: u64) -> Result<Self, CommitError> {
         let raw =
             RawObject::from_json(text, ManagedFields::Keep).map_err(|error| CommitError::Invalid(error.to_string()))?;
         Ok(Self { revision, raw, protobuf: OnceLock::new() })
     }
 
-    /// The object's JSON.
+    /// Returns the object's JSON.
     pub(crate) fn json(&self) -> &[u8] {
         self.raw.bytes()
     }
 
-    /// The object in wire form, for what can be read without parsing it whole.
+    /// Returns the object in wire form, whose metadata can be read without parsing all of it.
     pub(crate) fn raw(&self) -> &RawObject {
         &self.raw
     }
 
-    /// The object as a message of its kind, of which there is one: kinds with several versions are not to be asked for.
+    /// Returns the object in protobuf. Kinds with several versions must not be requested, because only one form is cached.
     pub(crate) fn protobuf(&self, codec: &Codec) -> Result<Bytes, DecodeError> {
         if let Some(known) = self.protobuf.get() {
             return Ok(known.clone());
@@ -75,7 +75,7 @@ impl Stored {
         Ok(self.protobuf.get_or_init(|| message).clone())
     }
 
-    /// The object, parsed. It was written by us, so that it always parses.
+    /// Returns the parsed object. Stored JSON was written by the server, so that it always parses.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_slice(self.raw.bytes()).unwrap_or_default()
     }
@@ -106,7 +106,7 @@ impl Change {
         Ok(Self { revision, key, kind, object, previous: previous.cloned(), json_event: OnceLock::new() })
     }
 
-    /// The change as a watch event in JSON; made once, however many watch.
+    /// Returns the change as a JSON watch event, which is encoded once for all watches.
     pub(crate) fn json_event(&self) -> Bytes {
         let make = || {
             let kind = match self.kind {
@@ -120,7 +120,7 @@ impl Change {
     }
 }
 
-/// A watch event in JSON, around an object's own.
+/// Returns a JSON watch event with an object's JSON.
 pub(crate) fn json_event(kind: &str, object: &[u8]) -> Bytes {
     let mut event = Vec::with_capacity(object.len() + 32);
     event.extend_from_slice(b"{\"type\":\"");

@@ -1,4 +1,4 @@
-//! What the store promises, in memory and on disk.
+//! Tests of the store, in memory and on disk.
 
 use serde_json::json;
 
@@ -132,7 +132,7 @@ async fn keys_are_listed_by_what_they_begin_with() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_is_there_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), 0, 100).unwrap();
+    let store = Store::open(folder.path(), Some(0), 0, 100).unwrap();
     let writes = (0..200).map(|number| {
         let store = store.clone();
         tokio::spawn(async move { put(&store, &format!("pod-{number:03}"), Expected::Absent, number).await })
@@ -148,9 +148,9 @@ async fn what_was_acknowledged_is_there_after_reopening() {
     store.commit(&pods(), "pod-007", Expected::Revision(last.revision), gone).await.unwrap();
     drop(store);
 
-    // The store's thread closes the database when it ends.
+    // The store's thread closes the database when the thread ends.
     let store = loop {
-        match Store::open(folder.path(), 0, 100) {
+        match Store::open(folder.path(), Some(0), 0, 100) {
             Ok(store) => break store,
             Err(error) => assert!(error.to_string().contains("already open"), "{error}"),
         }
@@ -165,7 +165,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_wait_together_are_checked_against_each_other() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), 0, 1000).unwrap();
+    let store = Store::open(folder.path(), Some(0), 0, 1000).unwrap();
     let mut tries = Vec::new();
     for number in 0..50 {
         let store = store.clone();

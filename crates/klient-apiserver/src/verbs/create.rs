@@ -1,4 +1,4 @@
-//! Making an object.
+//! Creates.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use super::Target;
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
-    builtin,
+    builtin::{self, Posted},
     call::Call,
     decode, metadata,
-    negotiate::Form,
+    negotiate::Encoding,
     registry::{Resource, Schema},
+    response,
     server::Core,
     store::{Change, CommitError, Expected, Stored, Write},
 };
@@ -22,33 +23,35 @@ use crate::{
 impl Core {
     pub(super) async fn create(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        if resource.table.as_ref() == "bindings" {
+        if let Posted::Binding = resource.hooks.posted {
             return self.bind_named(call, target).await;
         }
-        let wanted = call.wanted(resource)?;
-        let form = Form::of_body(&call.headers)?;
+        let wanted = call.response_format(resource)?;
+        let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("CreateOptions")?;
-        let decoded = decode::object(resource, form, &call.body)?;
+        let decoded = decode::object(resource, encoding, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         warnings.extend(metadata::warnings(resource, &decoded.object, None));
-        warnings.extend(builtin::warnings(resource, &decoded.object));
-        let made = if builtin::reviews::is_review(resource) {
-            builtin::reviews::answer(self, call, resource, decoded.object)
+        warnings.extend((resource.hooks.warnings)(&decoded.object));
+        let made = if let Posted::Review(review) = resource.hooks.posted {
+            let mut object = decoded.object;
+            object["status"] = review(self, call, &object);
+            object
         } else {
             match self.create_object(target, decoded.object, options.dry_run).await {
                 Ok(made) => made,
-                // What was wrong with the fields is told all the same.
+                // Warnings about fields are sent with errors, too.
                 Err(status) => {
-                    let failure = answer::failure(&status, call.wanted_of_failures());
-                    return Ok(answer::with_warnings(failure, &warnings));
+                    let failure = response::failure(&status, call.error_format());
+                    return Ok(response::with_warnings(failure, &warnings));
                 }
             }
         };
-        let response = answer::object(StatusCode::CREATED, resource, &made, wanted)?;
-        Ok(answer::with_warnings(response, &warnings))
+        let response = response::object(StatusCode::CREATED, resource, &made, wanted)?;
+        Ok(response::with_warnings(response, &warnings))
     }
 
-    /// Makes an object from what was asked for; returns what was made of it.
+    /// Creates an object, and returns it as stored.
     pub(super) async fn create_object(
         self: &Arc<Self>,
         target: &Target,
@@ -68,7 +71,7 @@ impl Core {
             fields.remove("status");
         }
         if let Schema::BuiltIn(_) = resource.schema {
-            // Once more, now with defaults and status; nothing is unknown any longer.
+            // The object is normalised again with its defaults and status. There are no unknown fields left.
             decode::shape(resource, &mut object)?;
             builtin::nulls(resource, &mut object);
         }
@@ -88,7 +91,7 @@ impl Core {
             let key = resource.key(&target.namespace, metadata::text(&object, "name"));
             if dry_run {
                 if self.store.get(&resource.table, &key).is_none() {
-                    // Nobody looks at it, as nothing is written.
+                    // A dry run returns the version of the request, because no other is written.
                     if let Some(version) = version {
                         metadata::of(&mut object).insert("resourceVersion".to_owned(), Value::from(version));
                     }
@@ -116,7 +119,7 @@ impl Core {
         Err(Box::new(Status::generate_name_conflict(&resource.group_resource(), name, 1)))
     }
 
-    /// New things are not made where there is no namespace, nor in one that is being deleted.
+    /// Refuses to create objects in a missing or terminating namespace.
     fn check_namespace_is_alive(&self, target: &Target) -> Result<()> {
         if !target.resource.namespaced || target.namespace.is_empty() {
             return Ok(());
@@ -144,13 +147,13 @@ impl Core {
         Ok(())
     }
 
-    /// What a change means for the server itself.
+    /// Runs the server's reactions to a committed change.
     pub(crate) async fn after_change(self: &Arc<Self>, resource: &Resource, change: &Arc<Change>) {
         builtin::after_change(self, resource, change).await;
     }
 }
 
-/// The namespace of an object is that of the request.
+/// Sets the namespace of an object to that of the request, or refuses another one.
 pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()> {
     let given = metadata::text(object, "namespace").to_owned();
     if !target.resource.namespaced {
@@ -165,7 +168,7 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()>
     Ok(())
 }
 
-/// Refuses an object that breaks a rule.
+/// Returns an error for an invalid object.
 pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>, part: Option<&str>) -> Result<()> {
     let mut causes = metadata::check(resource, object, old);
     match &resource.schema {
@@ -176,9 +179,8 @@ pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>,
     if causes.is_empty() {
         return Ok(());
     }
-    // Of events there is one set of rules, which is the core group's.
-    let group = if resource.plural == "events" { String::new() } else { resource.group.clone() };
-    let kind = GroupKind::new(group, resource.kind.clone());
+    let group = resource.hooks.validation_group.unwrap_or(&resource.group);
+    let kind = GroupKind::new(group.to_owned(), resource.kind.clone());
     Err(Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes)))
 }
 

@@ -1,4 +1,4 @@
-//! Deleting objects: at once, or in steps where finalizers or a grace period ask for it.
+//! Deletes: at once, or in steps if there are finalizers or a grace period.
 
 use std::sync::Arc;
 
@@ -8,19 +8,20 @@ use serde_json::{Value, json};
 
 use super::{Target, create::commit_failed};
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
     builtin,
     call::Call,
     decode, metadata,
-    negotiate::Form,
+    negotiate::Encoding,
     registry::Resource,
+    response,
     selection::Selection,
     server::Core,
     store::{CommitError, Expected, Stored, Write},
 };
 
-/// What a delete asks for.
+/// The options of a delete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(super) dry_run: bool,
@@ -28,11 +29,11 @@ pub(crate) struct DeleteOptions {
     uid: Option<String>,
     pub(super) version: Option<String>,
     propagation: Option<Propagation>,
-    /// By the old name of the propagation policy.
+    /// The deprecated form of the propagation policy.
     orphan_dependents: Option<bool>,
 }
 
-/// What becomes of an object's dependents.
+/// The propagation policy: what happens to dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Orphan,
@@ -40,27 +41,27 @@ pub(crate) enum Propagation {
     Foreground,
 }
 
-/// What became of an object.
+/// The outcome of a delete.
 pub(crate) enum Deleted {
-    /// It is gone; this was its last state.
+    /// The object was deleted. This was its last state.
     Gone(Value),
-    /// It waits for finalizers or its grace period.
+    /// The object waits for finalizers or its grace period.
     Waiting(Value),
 }
 
 impl Core {
     pub(super) async fn delete(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let wanted = call.wanted(resource)?;
+        let wanted = call.response_format(resource)?;
         let options = DeleteOptions::of_call(call)?;
         let accepted = options.orphan_dependents == Some(false);
         match self.delete_object(target, &options).await? {
             Deleted::Waiting(object) => {
                 let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
-                answer::object(code, resource, &object, wanted)
+                response::object(code, resource, &object, wanted)
             }
             Deleted::Gone(object) if resource.strategy.delete_returns_object => {
-                answer::object(StatusCode::OK, resource, &object, wanted)
+                response::object(StatusCode::OK, resource, &object, wanted)
             }
             Deleted::Gone(object) => {
                 let mut status = Status::success();
@@ -71,7 +72,7 @@ impl Core {
                     uid: metadata::text(&object, "uid").to_owned(),
                     ..StatusDetails::default()
                 }));
-                Ok(answer::status(StatusCode::OK, &status, wanted))
+                Ok(response::status(StatusCode::OK, &status, wanted))
             }
         }
     }
@@ -82,9 +83,9 @@ impl Core {
         target: &Target,
     ) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let wanted = call.wanted(resource)?;
+        let wanted = call.response_format(resource)?;
         let selection = Selection::of_call(resource, call)?;
-        // Preconditions are of one object.
+        // Preconditions apply to single objects only.
         let options = DeleteOptions { uid: None, version: None, ..DeleteOptions::of_call(call)? };
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
         let snapshot = self.store.list(&resource.table, &target.prefix());
@@ -102,11 +103,11 @@ impl Core {
                 _ => {}
             }
         }
-        let head = answer::ListHead { revision: snapshot.revision, ..answer::ListHead::default() };
-        answer::list(resource, &head, &found, wanted)
+        let head = response::ListHead { revision: snapshot.revision, ..response::ListHead::default() };
+        response::list(resource, &head, &found, wanted)
     }
 
-    /// Deletes one object, or marks it.
+    /// Deletes an object, or marks it as being deleted.
     pub(crate) async fn delete_object(self: &Arc<Self>, target: &Target, options: &DeleteOptions) -> Result<Deleted> {
         let resource = &target.resource;
         let mut options = options.clone();
@@ -114,14 +115,14 @@ impl Core {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = builtin::versions::present(resource, stored.value());
             options.check(target, &current)?;
-            builtin::before_delete(resource, &current)?;
+            (resource.hooks.before_delete)(resource, &current)?;
             let mut new = current.clone();
             options.propagation_of(&current).mark(&mut new);
-            let grace = builtin::grace_period(resource, &current, options.grace);
+            let grace = (resource.hooks.grace_period)(&current, options.grace);
             let waits =
-                metadata::finalizers(&new).next().is_some() || grace > 0 || !builtin::may_vanish(resource, &new);
-            // Pods are always told that they are to end, even if there is nobody to wait for.
-            let marks = resource.table.as_ref() == "pods" && !waits && !(is_marked(&current));
+                metadata::finalizers(&new).next().is_some() || grace > 0 || !(resource.hooks.is_removable)(&new);
+            // Watchers of pods always see the deletion begin, even if it ends at once.
+            let marks = resource.hooks.marks_before_delete && !waits && !is_marked(&current);
             let write = if marks {
                 set_deletion(self, &mut new, 0);
                 if !metadata::is_deleting(&current) {
@@ -134,7 +135,7 @@ impl Core {
                 }
                 Write::Put(new.clone())
             } else {
-                // Watchers see it as it was last kept.
+                // Watches see the object as it was stored last.
                 Write::Delete(stored.value())
             };
             if options.dry_run {
@@ -144,7 +145,7 @@ impl Core {
                 Ok(change) => {
                     self.after_change(resource, &change).await;
                     if marks {
-                        // Now nothing is left but to delete it.
+                        // The marked object can now be deleted.
                         options.version = None;
                         continue;
                     }
@@ -158,11 +159,11 @@ impl Core {
     }
 }
 
-/// Marks an object as being deleted; false if there is nothing to change.
+/// Marks an object as being deleted. Returns false if nothing changes.
 fn mark_deleting(core: &Core, resource: &Resource, new: &mut Value, current: &Value, grace: i64) -> bool {
     if metadata::is_deleting(current) {
         let before = current["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
-        // A grace period can only get shorter.
+        // A grace period can only become shorter.
         if grace >= before && new == current {
             return false;
         }
@@ -172,12 +173,12 @@ fn mark_deleting(core: &Core, resource: &Resource, new: &mut Value, current: &Va
     } else {
         set_deletion(core, new, grace);
         count_up(new);
-        builtin::on_deletion(resource, new);
+        (resource.hooks.on_deletion)(new);
     }
     true
 }
 
-/// Whether there is nothing left to wait for.
+/// Returns whether the object is being deleted without a grace period.
 fn is_marked(object: &Value) -> bool {
     metadata::is_deleting(object) && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
 }
@@ -197,17 +198,17 @@ fn set_deletion(core: &Core, object: &mut Value, grace: i64) {
 }
 
 impl DeleteOptions {
-    /// A delete in the background, as the server's own are.
+    /// Returns the options of a background delete, as the server itself uses.
     pub(crate) fn background() -> Self {
         Self { propagation: Some(Propagation::Background), ..Self::default() }
     }
 
-    /// A delete that waits for the dependents.
+    /// Returns the options of a foreground delete.
     pub(crate) fn foreground() -> Self {
         Self { propagation: Some(Propagation::Foreground), ..Self::default() }
     }
 
-    /// The same of one object and no other.
+    /// Restricts the delete to the object with a UID.
     pub(crate) fn of_uid(mut self, uid: &str) -> Self {
         self.uid = Some(uid.to_owned());
         self
@@ -217,7 +218,7 @@ impl DeleteOptions {
         Self::read(&body_options(call)?, call)
     }
 
-    /// What is asked for in a body, or else in parameters.
+    /// Parses options from a body, or else from parameters.
     pub(super) fn read(body: &Value, call: &Call) -> Result<Self> {
         let text = |name: &str| body[name].as_str().or_else(|| call.param(name));
         let invalid = |causes| Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", causes));
@@ -258,7 +259,7 @@ impl DeleteOptions {
         }
         Ok(Self {
             dry_run: !dry_run.is_empty(),
-            // Nobody can wait for less than nothing.
+            // A negative grace period counts as one second.
             grace: grace.map(|grace| if grace < 0 { 1 } else { grace }),
             uid: body["preconditions"]["uid"].as_str().map(str::to_owned),
             version: body["preconditions"]["resourceVersion"].as_str().map(str::to_owned),
@@ -269,7 +270,7 @@ impl DeleteOptions {
 
     pub(super) fn check(&self, target: &Target, current: &Value) -> Result<()> {
         let resource = &target.resource;
-        // The real server names the kind here, and not the resource.
+        // The real server names the kind here instead of the resource.
         let kind = klient_core::GroupResource::new(resource.group.clone(), resource.kind.clone());
         let differs = |wanted: &Option<String>, name: &str| {
             wanted.as_deref().filter(|wanted| *wanted != metadata::text(current, name)).map(str::to_owned)
@@ -290,7 +291,7 @@ impl DeleteOptions {
         Err(Box::new(Status::conflict(&kind, target.name(), why)))
     }
 
-    /// What becomes of dependents: what is asked for, or else what the finalizers say already.
+    /// Returns the requested propagation, or that of the finalizers.
     fn propagation_of(&self, current: &Value) -> Mark {
         let chosen = self.propagation.or(match self.orphan_dependents {
             Some(true) => Some(Propagation::Orphan),
@@ -307,7 +308,7 @@ impl DeleteOptions {
     }
 }
 
-/// Which finalizers of the garbage collector an object gets.
+/// Sets the garbage collector's finalizers of an object.
 enum Mark {
     Keep,
     Set(Propagation),
@@ -332,15 +333,15 @@ impl Mark {
     }
 }
 
-/// The options in a body, whatever its form.
+/// Decodes the options in a body.
 fn body_options(call: &Call) -> Result<Value> {
     if call.body.is_empty() {
         return Ok(Value::Null);
     }
-    let value = match Form::of_body(&call.headers)? {
-        Form::Json => decode::parse_json("DeleteOptions", &call.body)?.0,
-        Form::Yaml => decode::parse_yaml("DeleteOptions", &call.body)?,
-        Form::Protobuf => {
+    let value = match Encoding::of_body(&call.headers)? {
+        Encoding::Json => decode::parse_json("DeleteOptions", &call.body)?.0,
+        Encoding::Yaml => decode::parse_yaml("DeleteOptions", &call.body)?,
+        Encoding::Protobuf => {
             let options: k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions =
                 klient_proto::meta::decode(&call.body).map_err(|error| {
                     Box::new(Status::bad_request(format!("the options cannot be decoded: {error}")))

@@ -1,19 +1,19 @@
-//! Reading one object.
+//! Reads of single objects.
 
 use http::{Response, StatusCode};
 use klient_core::{Status, StatusReason};
 
 use super::Target;
-use crate::{Result, answer, body::ResponseBody, call::Call, server::Core};
+use crate::{Result, body::ResponseBody, call::Call, response, server::Core};
 
 impl Core {
     pub(super) async fn get(&self, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
-        let wanted = call.wanted(&target.resource)?;
+        let wanted = call.response_format(&target.resource)?;
         if let Some(version) = call.param("resourceVersion") {
             self.wait_for(parse_version(version).map_err(|status| blameless(&status))?).await?;
         }
         let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-        answer::stored(StatusCode::OK, &target.resource, &stored, wanted)
+        response::stored(StatusCode::OK, &target.resource, &stored, wanted)
     }
 
     /// Waits until the store has a revision.
@@ -27,13 +27,13 @@ impl Core {
             if tokio::time::Instant::now() >= deadline {
                 return Err(Box::new(Status::version_too_large(revision, current, 1)));
             }
-            // Rare, and bounded: a client that has seen more than there is.
+            // Clients rarely request a version from the future, and the wait is bounded.
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }
 }
 
-/// A resource version, which is a number to the server alone.
+/// Parses a resource version. Only the server may interpret it as a number.
 pub(super) fn parse_version(text: &str) -> Result<u64> {
     text.parse().map_err(|_| {
         let message = format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
@@ -41,7 +41,7 @@ pub(super) fn parse_version(text: &str) -> Result<u64> {
     })
 }
 
-/// Other than lists, single objects and watches do not say who is to blame for a bad version.
+/// Returns the real server's error for an invalid version in a get or watch, which is a 500 and not a 400.
 pub(super) fn blameless(status: &Status) -> Box<Status> {
     let message = status.message.trim_start_matches("invalid resource version: ").to_owned();
     Box::new(Status::failure(StatusReason::Unknown, 500, message))

@@ -1,4 +1,4 @@
-//! Reading many objects: all at once or page by page, as they are or as they were.
+//! Lists: in whole or in pages, at the newest or an earlier revision.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use serde_json::{Value, json};
 use super::{Target, get::parse_version};
 use crate::{
     Result,
-    answer::{self, ListHead},
     body::ResponseBody,
     call::Call,
+    response::{self, ListHead},
     selection::Selection,
     server::Core,
     store::{Snapshot, Stored},
 };
 
-/// Where the next page begins.
+/// A continue token: the start of the next page.
 struct Token {
-    /// The revision of the first page; the newest one if it is no longer known.
+    /// The revision of the first page. `None` for the newest revision, after the first one has expired.
     revision: Option<u64>,
-    /// The key that is the last one of the page before.
+    /// The last key of the previous page.
     after: String,
 }
 
 impl Core {
     pub(super) async fn list(&self, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
-        let wanted = call.wanted_of_collection(&target.resource)?;
+        let wanted = call.collection_format(&target.resource)?;
         let selection = Selection::of_call(&target.resource, call)?;
         check_options(call)?;
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
@@ -38,10 +38,10 @@ impl Core {
         let limit = if at_any_version { None } else { limit };
         let mut head = ListHead { revision: snapshot.revision, ..ListHead::default() };
         let objects = page(&snapshot, after.as_deref(), target, &selection, limit, &mut head);
-        answer::list(&target.resource, &head, &objects, wanted)
+        response::list(&target.resource, &head, &objects, wanted)
     }
 
-    /// The objects at the revision that is asked for, and after which key to begin.
+    /// Returns the objects at the requested revision, and the key after which the page starts.
     async fn snapshot(&self, call: &Call, target: &Target, token: Option<Token>) -> Result<(Snapshot, Option<String>)> {
         let (table, prefix) = (&target.resource.table, target.prefix());
         if let Some(Token { revision, after }) = token {
@@ -83,7 +83,7 @@ impl Core {
     }
 }
 
-/// The objects of one page; `head` learns how it goes on.
+/// Returns the objects of one page, and sets the continue token in `head`.
 fn page(
     snapshot: &Snapshot,
     after: Option<&str>,
@@ -106,7 +106,7 @@ fn page(
         if limit.is_some_and(|limit| objects.len() == limit) {
             let last = objects.last().map(|stored: &Arc<Stored>| key(stored)).unwrap_or_default();
             head.continue_token = Some(Token { revision: Some(snapshot.revision), after: last }.to_string());
-            // How many are left is known only where all count.
+            // The number of remaining objects is known only without selectors.
             head.remaining = selection.is_everything().then_some(rest.len() - index);
             break;
         }
@@ -115,7 +115,7 @@ fn page(
     objects
 }
 
-/// Options that contradict each other.
+/// Refuses options that contradict each other.
 fn check_options(call: &Call) -> Result<()> {
     let invalid = |cause: StatusCause| {
         Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", vec![cause])))
@@ -178,7 +178,7 @@ impl Token {
         };
         let after = value["start"].as_str().filter(|start| !start.is_empty());
         let after = after.ok_or_else(|| wrong("encoded start key empty (version meta.k8s.io/v1)"))?;
-        // A key is not a way to another folder.
+        // The real server refuses keys that could leave its prefix.
         if after.split('/').any(|part| part == "..") {
             return Err(wrong(after));
         }

@@ -1,6 +1,6 @@
-//! Changing an object: updates and patches, of the whole or of a subresource.
+//! Updates and patches, of objects and of subresources.
 //!
-//! All of them are one loop: read, change, check, write if it is still the same, else once more.
+//! All of them are one loop: read, change, check, write if the object did not change meanwhile, or else start again.
 
 use std::sync::Arc;
 
@@ -13,19 +13,20 @@ use super::{
     create::{check_namespace, commit_failed, validate},
 };
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
     builtin,
     call::{Call, WriteOptions},
     decode, metadata,
-    negotiate::Form,
+    negotiate::Encoding,
     patch::Patch,
     registry::{Resource, Schema},
+    response,
     server::Core,
     store::{CommitError, Expected, Stored, Write},
 };
 
-/// The object after a change, and whether the change made it.
+/// A changed object, and whether it was created.
 pub(super) struct Modified {
     pub(super) object: Value,
     pub(super) created: bool,
@@ -34,11 +35,11 @@ pub(super) struct Modified {
 impl Core {
     pub(super) async fn update(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let wanted = call.wanted(resource)?;
-        let form = Form::of_body(&call.headers)?;
+        let wanted = call.response_format(resource)?;
+        let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("UpdateOptions")?;
-        let decoded = match decode::object(resource, form, &call.body) {
-            // Whether it is the right kind is asked only of what is there.
+        let decoded = match decode::object(resource, encoding, &call.body) {
+            // A missing object is reported before a wrong kind.
             Err(status) if status.code == 422 && self.store.get(&resource.table, &target.key()).is_none() => {
                 return Err(target.not_found());
             }
@@ -50,7 +51,7 @@ impl Core {
             let old = self.store.get(&resource.table, &target.key()).map(|stored| stored.value());
             warnings.extend(metadata::warnings(resource, &object, old.as_ref()));
         }
-        warnings.extend(builtin::warnings(resource, &object));
+        warnings.extend((resource.hooks.warnings)(&object));
         if metadata::text(&object, "name").is_empty() {
             let message = format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -64,13 +65,13 @@ impl Core {
             Err(status)
                 if status.is_not_found() && resource.strategy.create_on_update && target.subresource.is_none() =>
             {
-                // What is not there has no uid, and is nobody's version.
+                // A new object can have neither a UID nor a resource version.
                 let uid = metadata::text(&object, "uid");
                 if !uid.is_empty() {
                     return Err(uid_conflict(target, uid, "", options.dry_run));
                 }
                 check_number(metadata::text(&object, "resourceVersion"))?;
-                // A dry run shows it all the same, as nothing is written that would have another.
+                // A dry run returns the version of the request, because no other is written.
                 if !options.dry_run {
                     metadata::of(&mut object).remove("resourceVersion");
                 }
@@ -78,27 +79,27 @@ impl Core {
                 Modified { object: made, created: true }
             }
             Ok(modified) => modified,
-            // What was wrong with the fields is told all the same.
+            // Warnings about fields are sent with errors, too.
             Err(status) => {
-                let failure = answer::failure(&status, call.wanted_of_failures());
-                return Ok(answer::with_warnings(failure, &warnings));
+                let failure = response::failure(&status, call.error_format());
+                return Ok(response::with_warnings(failure, &warnings));
             }
         };
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(answer::with_warnings(answer::object(code, resource, &modified.object, wanted)?, &warnings))
+        Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
     }
 
     pub(super) async fn patch(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let wanted = call.wanted(resource)?;
+        let wanted = call.response_format(resource)?;
         let options = call.write_options("PatchOptions")?;
-        if call.param("force").is_some() {
+        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if call.param("force").is_some() && !Patch::is_apply(content_type) {
             let cause = StatusCause::forbidden("force", "may not be specified for non-apply patch");
             return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
         }
-        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let patch = match Patch::parse(resource, content_type, &call.body) {
-            // It is not read before there is something to change.
+            // A missing object is reported before an invalid patch.
             Err(status) if status.code == 400 && self.store.get(&resource.table, &target.key()).is_none() => {
                 return Err(target.not_found());
             }
@@ -116,7 +117,7 @@ impl Core {
                 }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
                 *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                    [metadata::warnings(resource, &patched, Some(current)), builtin::warnings(resource, &patched)]
+                    [metadata::warnings(resource, &patched, Some(current)), (resource.hooks.warnings)(&patched)]
                         .concat();
                 check_names(target, &mut patched)?;
                 Ok(patched)
@@ -125,10 +126,10 @@ impl Core {
         let problems = problems.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let warnings = decode::enforce(resource, options.field_validation, &problems)?;
         let warnings = [warnings, told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)].concat();
-        Ok(answer::with_warnings(answer::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
+        Ok(response::with_warnings(response::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
     }
 
-    /// Reads, changes and writes until nobody was in between.
+    /// Reads, changes and writes an object, and starts again after a conflicting write.
     pub(super) async fn modify(
         self: &Arc<Self>,
         target: &Target,
@@ -149,14 +150,14 @@ impl Core {
             let is_done = metadata::is_deleting(&new)
                 && metadata::finalizers(&new).next().is_none()
                 && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-                && builtin::may_vanish(resource, &new);
+                && (resource.hooks.is_removable)(&new);
             let last = is_done.then(|| new.clone());
-            // Watchers see it as it was last kept.
+            // Watches see the object as it was stored last.
             let write = if is_done { Write::Delete(stored.value()) } else { Write::Put(new) };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(change) => {
                     self.after_change(resource, &change).await;
-                    // What is gone is shown as it was last seen, with the revision of that.
+                    // A deleted object is returned in its last state, with that state's revision.
                     let object = last.unwrap_or_else(|| builtin::versions::present(resource, change.object.value()));
                     return Ok(Modified { object, created: false });
                 }
@@ -167,7 +168,7 @@ impl Core {
     }
 }
 
-/// Name and namespace are those of the path.
+/// Checks that name and namespace are those of the path.
 fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     let given = metadata::text(object, "name");
     if given.is_empty() {
@@ -180,7 +181,7 @@ fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     check_namespace(target, object)
 }
 
-/// A patch whose outcome is no object of its kind.
+/// Returns the error for a patch whose result is not an object of the kind.
 fn unfit(patch: &Patch, patched: &Value, status: &Status) -> Box<Status> {
     let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
     let why = why.map_or(status.message.as_str(), |(_, why)| why);
@@ -200,8 +201,7 @@ fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box
     let resource = &target.resource;
     let place = match &resource.schema {
         Schema::Custom(_) => format!("{}/{}", resource.group, resource.plural),
-        Schema::BuiltIn(_) if resource.is_service() => "services/specs".to_owned(),
-        Schema::BuiltIn(_) => resource.plural.clone(),
+        Schema::BuiltIn(_) => resource.hooks.storage_path.unwrap_or(&resource.plural).to_owned(),
     };
     let root = if dry_run { "" } else { "/registry" };
     let why = format!(
@@ -211,7 +211,7 @@ fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box
     Box::new(Status::conflict(&resource.group_resource(), target.name(), why))
 }
 
-/// A version is a number, if it is given at all.
+/// Checks that a resource version is empty or a number.
 fn check_number(version: &str) -> Result<()> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());
@@ -220,7 +220,7 @@ fn check_number(version: &str) -> Result<()> {
     Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)))
 }
 
-/// Whether the object is still what the writer has seen.
+/// Checks the UID and resource version of a request.
 fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool, dry_run: bool) -> Result<()> {
     let (resource, name) = (&target.resource, target.name());
     let current_uid = stored.raw().uid().unwrap_or_default().into_owned();
@@ -235,7 +235,7 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
             return Ok(());
         }
         let cause = StatusCause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-        // The real server names the resource here, and not the kind.
+        // The real server names the resource here instead of the kind.
         let kind = GroupKind::new(resource.group.clone(), resource.plural.clone());
         return Err(Box::new(Status::invalid(&kind, name, vec![cause])));
     }
@@ -247,7 +247,7 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
     Ok(())
 }
 
-/// What is written: what was asked for where it may be changed, and what was there where it may not.
+/// Returns the object to store: the requested object with its immutable fields as stored.
 fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Result<Value> {
     let resource = &target.resource;
     let mut new = match target.subresource.as_deref() {
@@ -291,9 +291,8 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     };
     metadata::keep(&mut new, current);
     let counts = resource.strategy.generation && target.subresource.as_deref() != Some("status");
-    // Deployments copy their annotations to what they make.
-    let copies = resource.group == "apps" && resource.plural == "deployments";
-    let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| copies).cloned();
+    let counts_annotations = resource.hooks.generation_counts_annotations;
+    let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| counts_annotations).cloned();
     let wishes = |object: &Value| (wish(resource, object), annotations(object));
     if counts && wishes(&new) != wishes(current) {
         let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
@@ -303,7 +302,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     Ok(new)
 }
 
-/// The stored object with another status. Custom kinds change nothing else; built-in ones may change metadata.
+/// Returns the stored object with another status. A status update of a built-in kind can change metadata, too.
 fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
     let mut new = current.clone();
     if let Value::Object(fields) = &mut new {
@@ -312,11 +311,10 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
             None => drop(fields.remove("status")),
         }
     }
-    builtin::on_status(resource, &mut new, current);
+    (resource.hooks.on_status)(&mut new, current);
     if matches!(resource.schema, Schema::BuiltIn(_)) {
-        let is_deployment = resource.group == "apps" && resource.plural == "deployments";
         for name in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
-            if name == "labels" && is_deployment {
+            if name == "labels" && resource.hooks.status_keeps_labels {
                 continue;
             }
             let metadata = metadata::of(&mut new);
@@ -329,7 +327,7 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
     new
 }
 
-/// The part of an object that says what is wanted.
+/// Returns the desired state of an object.
 fn wish(resource: &Resource, object: &Value) -> Value {
     let Value::Object(fields) = object else { return Value::Null };
     let is_wish = |name: &str| match name {

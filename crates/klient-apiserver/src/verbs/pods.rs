@@ -1,4 +1,4 @@
-//! What is asked of pods only: to be bound to a node, and to be evicted.
+//! The subresources `binding` and `eviction` of pods.
 
 use std::sync::Arc;
 
@@ -8,21 +8,22 @@ use serde_json::{Map, Value, json};
 
 use super::{Target, create::commit_failed, delete::DeleteOptions};
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
     call::Call,
     decode, metadata,
-    negotiate::Form,
+    negotiate::Encoding,
+    response,
     server::Core,
     store::{CommitError, Expected, Write},
 };
 
 impl Core {
-    /// Puts a pod on a node.
+    /// Binds a pod to a node.
     pub(super) async fn bind(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let options = call.write_options("CreateOptions")?;
         let bindings = self.registry.find("", "v1", "bindings").ok_or_else(super::not_served)?;
-        let binding = decode::object(&bindings, Form::of_body(&call.headers)?, &call.body)?.object;
+        let binding = decode::object(&bindings, Encoding::of_body(&call.headers)?, &call.body)?.object;
         let named = metadata::text(&binding, "name");
         if !named.is_empty() && named != target.name() {
             return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
@@ -58,9 +59,9 @@ impl Core {
         done(call, target)
     }
 
-    /// Puts a pod on a node that the binding names by itself.
+    /// Binds the pod that a posted `Binding` names.
     pub(super) async fn bind_named(self: &Arc<Self>, call: &Call, bindings: &Target) -> Result<Response<ResponseBody>> {
-        let binding = decode::object(&bindings.resource, Form::of_body(&call.headers)?, &call.body)?.object;
+        let binding = decode::object(&bindings.resource, Encoding::of_body(&call.headers)?, &call.body)?.object;
         let pod = Target {
             resource: self.registry.find("", "v1", "pods").ok_or_else(super::not_served)?,
             namespace: bindings.namespace.clone(),
@@ -70,7 +71,7 @@ impl Core {
         self.bind(call, &pod).await
     }
 
-    /// Deletes a pod, if its disruption budget allows.
+    /// Evicts a pod, if its disruption budget allows it.
     pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let pod = target.whole();
         call.write_options("CreateOptions")?;
@@ -83,7 +84,7 @@ impl Core {
         }
         let current = stored.value();
         let phase = current["status"]["phase"].as_str().unwrap_or_default();
-        // What does not run disrupts nobody.
+        // A pod that does not run needs no disruption budget.
         if !matches!(phase, "Succeeded" | "Failed" | "Pending") && !metadata::is_deleting(&current) {
             self.disrupt(&pod, &current, options.dry_run).await?;
         }
@@ -101,7 +102,7 @@ impl Core {
             };
             let marked = self.rewrite(&pod, false, mark).await?;
             if options.version.is_some() {
-                // It was this server that made it newer.
+                // The server itself changed the version by adding the condition.
                 options.version = Some(metadata::text(&marked, "resourceVersion").to_owned());
             }
         }
@@ -109,7 +110,7 @@ impl Core {
         done(call, target)
     }
 
-    /// Takes a disruption from the budget that a pod is under.
+    /// Subtracts a disruption from the budget of a pod.
     async fn disrupt(self: &Arc<Self>, pod: &Target, current: &Value, dry_run: bool) -> Result<()> {
         let selects = |budget: &Value| {
             let selector = serde_json::from_value(budget["spec"]["selector"].clone()).ok().flatten();
@@ -147,7 +148,7 @@ impl Core {
         self.rewrite(&target, dry_run, |budget| spend(budget, pod.name(), &now)).await.map(drop)
     }
 
-    /// Writes an object as the server itself does: past what clients may change.
+    /// Writes an object on behalf of the server, without the rules for clients.
     async fn rewrite(
         self: &Arc<Self>,
         target: &Target,
@@ -177,15 +178,15 @@ impl Core {
 fn done(call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
     let mut status = Status::success();
     status.code = 201;
-    Ok(answer::status(StatusCode::CREATED, &status, call.wanted(&target.resource)?))
+    Ok(response::status(StatusCode::CREATED, &status, call.response_format(&target.resource)?))
 }
 
-/// An eviction, whatever its form.
+/// Decodes an eviction.
 fn eviction(call: &Call) -> Result<Value> {
-    match Form::of_body(&call.headers)? {
-        Form::Json => Ok(decode::parse_json("Eviction", &call.body)?.0),
-        Form::Yaml => decode::parse_yaml("Eviction", &call.body),
-        Form::Protobuf => {
+    match Encoding::of_body(&call.headers)? {
+        Encoding::Json => Ok(decode::parse_json("Eviction", &call.body)?.0),
+        Encoding::Yaml => decode::parse_yaml("Eviction", &call.body),
+        Encoding::Protobuf => {
             let typed: k8s_openapi::api::policy::v1::Eviction = klient_proto::decode_body(&call.body)
                 .map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
             Ok(serde_json::to_value(typed).unwrap_or_default())
@@ -202,7 +203,7 @@ fn check_binding(binding: &Value) -> Result<()> {
     if target["name"].as_str().unwrap_or_default().is_empty() {
         causes.push(StatusCause::required("target.name", ""));
     }
-    // These are no causes to the real server, but one message.
+    // The real server puts these causes into one message.
     let told: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
     match told.as_slice() {
         [] => Ok(()),
@@ -211,7 +212,7 @@ fn check_binding(binding: &Value) -> Result<()> {
     }
 }
 
-/// A binding may name the very pod that it means.
+/// Checks the UID and resource version of a binding.
 fn check_preconditions(target: &Target, binding: &Value, current: &Value) -> Result<()> {
     for (field, name) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
         let (asked, found) = (metadata::text(binding, field), metadata::text(current, field));
@@ -226,7 +227,7 @@ fn check_preconditions(target: &Target, binding: &Value, current: &Value) -> Res
     Ok(())
 }
 
-/// Adds to labels or annotations.
+/// Adds labels or annotations.
 fn merge(object: &mut Value, field: &str, added: &Value) {
     let Value::Object(added) = added else { return };
     let place = metadata::of(object).entry(field).or_insert_with(|| json!({}));
@@ -235,7 +236,7 @@ fn merge(object: &mut Value, field: &str, added: &Value) {
     }
 }
 
-/// A budget with one disruption less, or why there is none to be had.
+/// Returns a budget with one disruption less, or an error if it allows none.
 fn spend(budget: &Value, pod: &str, now: &str) -> Result<Value> {
     let name = metadata::text(budget, "name");
     let refused = |message: String, retry_after: i32| {
@@ -268,7 +269,7 @@ fn spend(budget: &Value, pod: &str, now: &str) -> Result<Value> {
     Ok(new)
 }
 
-/// Why a budget allows no disruption.
+/// Returns the reason why a budget allows no disruption.
 fn why_not(budget: &Value) -> String {
     let name = metadata::text(budget, "name");
     let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
@@ -299,7 +300,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// Sets a condition, which keeps the time of its last transition if there was none.
+/// Sets a condition. Its transition time changes only if its status changes.
 fn set_condition(object: &mut Value, condition: Value, now: &str) {
     let Value::Object(mut condition) = condition else { return };
     if condition["type"] != "DisruptionAllowed" {

@@ -1,4 +1,4 @@
-//! Replicas, of whatever has some.
+//! The subresource `scale`.
 
 use std::sync::Arc;
 
@@ -8,26 +8,28 @@ use serde_json::{Value, json};
 
 use super::Target;
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
+    builtin::Hooks,
     call::Call,
     custom::ScalePaths,
     decode, metadata,
-    negotiate::Form,
+    negotiate::Encoding,
     patch::Patch,
     registry::{Resource, Schema},
+    response,
     server::Core,
 };
 
-/// What is asked for, given what there is.
+/// A function from the current to the requested `Scale`.
 type ScaleChange = Box<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 
 impl Core {
-    /// `autoscaling/v1` `Scale`, whatever the kind keeps its replicas in.
+    /// Handles requests to the scale of an object.
     pub(super) async fn scale(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let paths = paths(&target.resource);
         let kind = scale_resource();
-        let wanted = call.wanted(&kind)?;
+        let wanted = call.response_format(&kind)?;
         if call.method == Method::GET {
             let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let object = stored.value();
@@ -36,7 +38,7 @@ impl Core {
                 let why = format!("the spec replicas field {:?} does not exist", paths.spec);
                 return Err(Box::new(Status::internal_error(why)));
             }
-            return answer::object(StatusCode::OK, &kind, &scale_of(&paths, &object), wanted);
+            return response::object(StatusCode::OK, &kind, &scale_of(&paths, &object), wanted);
         }
         let options = call.write_options("UpdateOptions")?;
         let change: ScaleChange = if call.method == Method::PUT {
@@ -52,7 +54,7 @@ impl Core {
             .modify(&target.whole(), options, true, |current| {
                 let asked = change(&scale_of(&paths, current))?;
                 let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
-                // Custom kinds look at their own field.
+                // Custom kinds validate their own field.
                 if replicas < 0 && !paths.of_custom {
                     let detail = "must be greater than or equal to 0";
                     let cause = StatusCause::invalid("spec.replicas", replicas, detail);
@@ -69,18 +71,18 @@ impl Core {
                 Ok(new)
             })
             .await?;
-        answer::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
+        response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
     }
 }
 
 fn body_as_json(call: &Call) -> Result<bytes::Bytes> {
-    match Form::of_body(&call.headers)? {
-        Form::Json => Ok(call.body.clone()),
-        Form::Yaml => {
+    match Encoding::of_body(&call.headers)? {
+        Encoding::Json => Ok(call.body.clone()),
+        Encoding::Yaml => {
             let value = decode::parse_yaml("Scale", &call.body)?;
             Ok(value.to_string().into())
         }
-        Form::Protobuf => {
+        Encoding::Protobuf => {
             let scale: k8s_openapi::api::autoscaling::v1::Scale = klient_proto::decode_body(&call.body)
                 .map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
             Ok(serde_json::to_vec(&scale).unwrap_or_default().into())
@@ -139,7 +141,7 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// What a `Scale` is written as.
+/// Returns the resource by which a `Scale` is encoded.
 fn scale_resource() -> Resource {
     let types = crate::registry::types().get("io.k8s.api.autoscaling.v1.Scale").expect("the table has every type");
     Resource {
@@ -158,6 +160,7 @@ fn scale_resource() -> Resource {
         columns: Vec::new(),
         table: Arc::from(""),
         strategy: crate::registry::Strategy::of_custom(false),
+        hooks: &Hooks::NONE,
         schema: Schema::BuiltIn(types),
         codec: klient_proto::Codec::find("autoscaling/v1", "Scale"),
     }

@@ -1,6 +1,6 @@
-//! Following changes.
+//! Watches.
 //!
-//! A watch has a place in the log of its table and no queue of its own; a task turns what is new there into events.
+//! A watch has a position in the log of its table and no queue of its own. A task turns new changes into events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,48 +18,49 @@ use super::{
     get::{blameless, parse_version},
 };
 use crate::{
-    Result, answer,
+    Result,
     body::ResponseBody,
     builtin::{tables, versions},
     call::Call,
-    negotiate::{Form, Projection, Wanted},
+    negotiate::{Encoding, Projection, ResponseFormat},
     registry::Resource,
+    response,
     selection::Selection,
     server::Core,
     store::{Change, ChangeKind, Cursor, Stored, json_event},
 };
 
-/// One watch.
+/// A running watch.
 struct Watch {
     resource: Arc<Resource>,
     selection: Selection,
     prefix: String,
-    wanted: Wanted,
+    wanted: ResponseFormat,
     bookmarks: bool,
     deadline: Instant,
-    /// Says when all watches end.
+    /// Notified when all watches end.
     end: watch::Receiver<()>,
-    /// Whether a table's columns were told.
+    /// Whether the columns of a table were sent.
     columns_told: bool,
-    /// Up to which revision everything was told.
+    /// The revision up to which all events were sent.
     told: u64,
 }
 
-/// Where a watch begins.
+/// The start of a watch.
 struct Start {
-    /// What there is already.
+    /// The objects to send as initial events.
     initial: Vec<Arc<Stored>>,
-    /// After which revision to go on.
+    /// The revision after which changes are sent.
     after: u64,
-    /// Whether the end of what there is already is marked.
+    /// Whether a bookmark marks the end of the initial events.
     mark_end: bool,
 }
 
 impl Core {
     pub(super) async fn watch(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let mut wanted = call.wanted_of_collection(resource)?;
-        if wanted.form == Form::Yaml {
+        let mut wanted = call.collection_format(resource)?;
+        if wanted.encoding == Encoding::Yaml {
             return Err(Box::new(Status::not_acceptable(&[
                 "application/json;stream=watch",
                 "application/vnd.kubernetes.protobuf;stream=watch",
@@ -73,7 +74,7 @@ impl Core {
         let initial_events = check_options(call)?;
         let timeout = call.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()).filter(|s| *s > 0);
         let timeout = timeout.map_or_else(|| Duration::from_secs(1800 + self.random() % 1800), Duration::from_secs);
-        // Longer than anybody waits, and not so long that there is no such time.
+        // The limit keeps the deadline representable.
         let timeout = timeout.min(MAX_TIMEOUT);
         let mut watch = Watch {
             resource: Arc::clone(resource),
@@ -88,7 +89,7 @@ impl Core {
         };
         let start = match self.start(call, target, initial_events).await {
             Ok(start) => start,
-            // The stream opens, and says in it what is wrong.
+            // The real server sends this error as an event in the stream.
             Err(status) if status.is_expired() || status.is_version_too_large() => return watch.failed(&status),
             Err(status) => return Err(status),
         };
@@ -101,12 +102,12 @@ impl Core {
         };
         watch.told = start.after;
         let (sender, chunks) = mpsc::channel(CHUNKS);
-        let (form, bookmark_every) = (wanted.form, self.bookmark_every);
+        let (encoding, bookmark_every) = (wanted.encoding, self.bookmark_every);
         let task = tokio::spawn(watch.run(start, cursor, sender, bookmark_every));
-        Ok(answer::watch(form, ResponseBody::stream(chunks, task)))
+        Ok(response::watch(encoding, ResponseBody::stream(chunks, task)))
     }
 
-    /// Where to begin.
+    /// Returns the start of a watch.
     async fn start(&self, call: &Call, target: &Target, initial_events: Option<bool>) -> Result<Start> {
         let version =
             call.param("resourceVersion").map(parse_version).transpose().map_err(|status| blameless(&status))?;
@@ -125,7 +126,7 @@ impl Core {
 }
 
 impl Watch {
-    /// Tells everything, until the client goes away, the time is over, or the history is.
+    /// Sends events until the client disconnects, the time is over, or the position is compacted.
     async fn run(mut self, start: Start, mut cursor: Cursor, sender: mpsc::Sender<Bytes>, bookmark_every: Duration) {
         for stored in &start.initial {
             if !self.selection.matches(stored) {
@@ -153,7 +154,7 @@ impl Watch {
                     self.told = self.told.max(complete);
                 }
                 Err(compacted) => {
-                    // Too slow for the history: the client has to list anew.
+                    // The client fell behind the history and has to list again.
                     let message = format!("too old resource version: {} ({})", self.told, compacted.oldest);
                     let _ = sender.send(self.error(&Status::expired(message))).await;
                     return;
@@ -164,7 +165,7 @@ impl Watch {
                 () = sleep_until(self.deadline) => return,
                 () = sleep_until(next_bookmark), if self.bookmarks => {
                     next_bookmark = Instant::now() + bookmark_every;
-                    // What came in the meantime goes first.
+                    // Changes that came meanwhile are sent first.
                     if cursor.ready_is_empty() && sender.send(self.bookmark(false)).await.is_err() {
                         return;
                     }
@@ -175,7 +176,7 @@ impl Watch {
         }
     }
 
-    /// What a change is to this watcher: an object may enter or leave what is selected.
+    /// Returns the event of a change. An object that enters or leaves the selection is added or deleted.
     fn change(&mut self, change: &Change) -> Option<Bytes> {
         if !change.key.starts_with(&self.prefix) {
             return None;
@@ -188,7 +189,7 @@ impl Watch {
             (true, false) => "DELETED",
             (false, false) => return None,
         };
-        let plain = self.wanted == Wanted::JSON && !versions::is_converted(&self.resource);
+        let plain = self.wanted == ResponseFormat::JSON && !versions::is_converted(&self.resource);
         let as_it_is = match kind {
             "ADDED" => change.kind == ChangeKind::Created,
             "MODIFIED" => change.kind == ChangeKind::Updated,
@@ -198,7 +199,7 @@ impl Watch {
             return Some(change.json_event());
         }
         if kind == "DELETED" && change.kind != ChangeKind::Deleted {
-            // It left: what it was, at the revision of the change.
+            // The object left the selection: its last state is sent with the revision of the change.
             let mut object = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
             object["metadata"]["resourceVersion"] = json!(change.revision.to_string());
             return Some(self.event(kind, object));
@@ -206,12 +207,12 @@ impl Watch {
         Some(self.stored_event(kind, &change.object))
     }
 
-    /// An event of an object as it is stored, which often needs no work at all.
+    /// Encodes an event of a stored object. JSON events are cached and shared.
     fn stored_event(&mut self, kind: &str, stored: &Stored) -> Bytes {
-        if self.wanted == Wanted::JSON && !versions::is_converted(&self.resource) {
+        if self.wanted == ResponseFormat::JSON && !versions::is_converted(&self.resource) {
             return json_event(kind, stored.json());
         }
-        match answer::stored_message(&self.resource, stored, self.wanted) {
+        match response::stored_message(&self.resource, stored, self.wanted) {
             Ok(Some(message)) => self.frame(kind, &message),
             Ok(None) => self.event(kind, stored.value()),
             Err(status) => self.error(&status),
@@ -222,18 +223,19 @@ impl Watch {
         let object = versions::present(&self.resource, object);
         match self.wanted.projection {
             Projection::Object => {
-                let encoded = answer::encode_object(&self.resource, &object, self.wanted);
+                let encoded = response::encode_object(&self.resource, &object, self.wanted);
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
             Projection::Metadata => {
-                let encoded = answer::encode_metadata(&answer::partial(&object), "PartialObjectMetadata", self.wanted);
+                let encoded =
+                    response::encode_metadata(&response::partial(&object), "PartialObjectMetadata", self.wanted);
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
             Projection::Table(include) => {
                 let first = !std::mem::replace(&mut self.columns_told, true);
                 let version = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
                 let table = tables::table(&self.resource, std::slice::from_ref(&object), &version, include, first);
-                self.frame(kind, &answer::encode_value(&table, self.wanted))
+                self.frame(kind, &response::encode_value(&table, self.wanted))
             }
         }
     }
@@ -248,16 +250,16 @@ impl Watch {
         if let Some(codec) = self.resource.codec
             && let crate::registry::Schema::BuiltIn(types) = self.resource.schema
         {
-            // What Go writes of an empty object; what it drops is of no interest.
+            // An empty object, as Go encodes it. Its warnings do not matter.
             let _ = crate::decode::normalise(&mut object, (codec.descriptor)(), types);
         }
         self.event("BOOKMARK", object)
     }
 
     fn error(&self, status: &Status) -> Bytes {
-        let value = answer::status_value(status);
-        match self.wanted.form {
-            Form::Protobuf => {
+        let value = response::status_value(status);
+        match self.wanted.encoding {
+            Encoding::Protobuf => {
                 let typed = k8s_openapi::apimachinery::pkg::apis::meta::v1::Status::from(status.clone());
                 klient_proto::encode_watch_frame("ERROR", &klient_proto::meta::encode("v1", &typed)).into()
             }
@@ -266,19 +268,19 @@ impl Watch {
     }
 
     fn frame(&self, kind: &str, object: &[u8]) -> Bytes {
-        match self.wanted.form {
-            Form::Protobuf => klient_proto::encode_watch_frame(kind, object).into(),
+        match self.wanted.encoding {
+            Encoding::Protobuf => klient_proto::encode_watch_frame(kind, object).into(),
             _ => json_event(kind, object.trim_ascii_end()),
         }
     }
 
-    /// A stream that says what is wrong, and ends.
+    /// Returns a stream with one error event.
     fn failed(&self, status: &Status) -> Result<Response<ResponseBody>> {
-        Ok(answer::watch(self.wanted.form, ResponseBody::whole(self.error(status))))
+        Ok(response::watch(self.wanted.encoding, ResponseBody::whole(self.error(status))))
     }
 }
 
-/// Whether the state is wanted first, if the request says so.
+/// Parses `sendInitialEvents`.
 fn check_options(call: &Call) -> Result<Option<bool>> {
     let invalid = |cause: StatusCause| {
         Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", vec![cause])))
@@ -300,5 +302,5 @@ fn check_options(call: &Call) -> Result<Option<bool>> {
 }
 
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How many events wait for a slow client; the rest waits in the log.
+/// The number of events that are buffered for a slow client. Further events wait in the log.
 const CHUNKS: usize = 64;

@@ -87,6 +87,42 @@ async fn a_revision_that_is_set_does_not_take_a_folder_back() {
     assert_eq!(builder().revision(9000).start().await.unwrap().revision(), 9000);
 }
 
+#[tokio::test]
+async fn revisions_do_not_repeat_after_restart_in_memory() {
+    let mut last = 0;
+    for _ in 0..3 {
+        // A fixed clock must not make two servers start at the same revision.
+        let clock = ManualClock::new("2030-01-02T03:04:05Z".parse().unwrap());
+        let server = ApiServer::builder().clock(clock).start().await.unwrap();
+        let made = maps(&client(&server)).create(&map("a")).await.unwrap();
+        let first: u64 = made.metadata.resource_version.unwrap().parse().unwrap();
+        assert!(first > last, "{first} after {last}");
+        assert!(i64::try_from(first).is_ok_and(|first| first < i64::MAX / 2));
+        last = server.revision();
+    }
+}
+
+#[tokio::test]
+async fn watch_expires_if_its_version_is_from_before_a_restart() {
+    let before = ApiServer::start().await.unwrap();
+    maps(&client(&before)).create(&map("a")).await.unwrap();
+    let version = now(&before);
+    drop(before);
+    let after = ApiServer::start().await.unwrap();
+    let mut watch = maps(&client(&after)).watch().after(version).await.unwrap();
+    let first = tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("the watch is still open");
+    assert!(matches!(first, Some(Ok(WatchEvent::Error(status))) if status.is_expired()));
+}
+
+#[tokio::test]
+async fn revisions_of_a_folder_continue_after_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = || ApiServer::builder().folder(folder.path());
+    let first = builder().start().await.unwrap().revision();
+    assert!(first > 1_000_000_000, "a new folder starts like a server in memory: {first}");
+    assert_eq!(builder().start().await.unwrap().revision(), first);
+}
+
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_every_minute_unless_set_and_only_to_those_who_ask() {
     for (every, server) in [

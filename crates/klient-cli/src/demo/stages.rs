@@ -1,4 +1,4 @@
-//! What happens at each stage, told as it happens: klient's own traces, laid out for people.
+//! `--verbose`: every stage of the pipeline as it happens, from klient's own trace events.
 
 use std::{
     fmt::{self, Write as _},
@@ -13,55 +13,52 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 
-/// Where a trace belongs, by the module that it comes from.
-const STAGES: &[(&str, &str)] = &[
-    ("klient::informer::reflector", "reflector"),
-    ("klient::informer::delta_fifo", "fifo"),
-    ("klient::informer::store", "cache"),
-    ("klient::controller::key_queue", "queue"),
-    ("klient::controller", "reconcile"),
-    ("klient_cli::sample_controller", "sample"),
+use crate::output::{Paint, Palette};
+
+/// A stage of the pipeline, by the module whose trace events belong to it. The first prefix that matches wins.
+const STAGES: &[(&str, &str, Paint)] = &[
+    ("klient::informer::reflector", "watch", Paint::Cyan),
+    ("klient::informer::delta_fifo", "batch", Paint::Cyan),
+    ("klient::informer::store", "cache", Paint::Cyan),
+    ("klient::controller::key_queue", "queue", Paint::Yellow),
+    ("klient::controller", "reconcile", Paint::Green),
+    ("klient_cli::sample_controller", "sample", Paint::Green),
 ];
 
-/// Writes a line for each trace of a stage.
+/// A tracing layer that prints a line for each trace event of a stage.
 pub(super) struct Stages {
     started: Instant,
-    colour: bool,
-    /// Lines of several threads do not mix.
+    palette: Palette,
+    /// Locked for each line, so that lines of several threads do not mix.
     out: Mutex<io::Stdout>,
 }
 
 impl Stages {
-    pub(super) fn new(colour: bool) -> Self {
-        Self { started: Instant::now(), colour, out: Mutex::new(io::stdout()) }
+    /// Returns a layer that prints the time since now.
+    pub(super) fn new(palette: Palette) -> Self {
+        Self { started: Instant::now(), palette, out: Mutex::new(io::stdout()) }
     }
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Stages {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let target = event.metadata().target();
-        let Some((_, stage)) = STAGES.iter().find(|(module, _)| target.starts_with(module)) else { return };
+        let Some((_, stage, paint)) = STAGES.iter().find(|(module, ..)| target.starts_with(module)) else { return };
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let trouble = *event.metadata().level() <= Level::WARN;
-        let colour = match (self.colour, trouble, *stage) {
-            (false, ..) => "",
-            (_, true, _) => "\x1b[31m",
-            (_, _, "reconcile" | "sample") => "\x1b[32m",
-            (_, _, "queue") => "\x1b[33m",
-            _ => "\x1b[36m",
-        };
-        let end = if colour.is_empty() { "" } else { "\x1b[0m" };
-        let millis = self.started.elapsed().as_secs_f64() * 1000.0;
-        let line = format!("{millis:8.1} ms  {colour}{stage:9}{end}  {}{}\n", fields.message, fields.others);
-        // A reader that is gone ends the demo elsewhere.
+        let is_failure = *event.metadata().level() <= Level::WARN;
+        let stage = self.palette.paint(if is_failure { Paint::Red } else { *paint }, format_args!("{stage:<9}"));
+        let millis =
+            self.palette.paint(Paint::Dim, format_args!("{:>9.1} ms", self.started.elapsed().as_secs_f64() * 1000.0));
+        let line = format!("{millis}  {stage}  {:<32} {}", fields.message, fields.others);
+        // If standard output is closed, the next line of the story ends the demo.
         if let Ok(mut out) = self.out.lock() {
-            let _ = out.write_all(line.as_bytes());
+            let _ = out.write_all(format!("{}\n", line.trim_end()).as_bytes());
         }
     }
 }
 
-/// The fields of a trace, in a line.
+/// The message of a trace event, and its other fields on one line.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -74,12 +71,12 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
-            // There is one of them.
+            // The demo runs one controller.
             "controller" => Ok(()),
-            name => write!(self.others, "  {name}={value:?}"),
+            name => write!(self.others, " {name}={value:?}"),
         };
     }
 }

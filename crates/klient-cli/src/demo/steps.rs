@@ -1,9 +1,7 @@
-//! The steps of the demo: each does something, waits for what must come of it, and fails if that does not come.
+//! The steps of the demo. Each step changes something, waits for the expected outcome, and fails if the outcome does not come.
 
 use std::{
     error::Error,
-    fmt,
-    io::{self, Write as _},
     time::{Duration, Instant},
 };
 
@@ -17,139 +15,153 @@ use klient_apiserver::{ApiServer, Fault};
 use klient_cli::sample_controller::Foo;
 use serde_json::{Value, json};
 
-/// What the steps work on.
+use super::story::Story;
+
+/// The server, the client, the controller and the printer that the steps use.
 pub(super) struct Demo {
     pub(super) server: ApiServer,
     pub(super) client: Client,
     pub(super) controller: Controller<Foo>,
     pub(super) foos: SharedInformer<Foo>,
     pub(super) deployments: SharedInformer<Deployment>,
-    pub(super) colour: bool,
+    pub(super) story: Story,
 }
 
-type Shown = Result<(), Box<dyn Error>>;
+type StepResult = Result<(), Box<dyn Error>>;
 
 impl Demo {
-    /// All steps.
-    pub(super) async fn show(&self) -> Shown {
+    /// Runs all steps in order.
+    pub(super) async fn run(&self) -> StepResult {
         self.foos.wait_for_sync().await?;
         self.deployments.wait_for_sync().await?;
         self.create().await?;
         self.scale().await?;
-        self.status().await?;
-        self.drift().await?;
-        self.cut_watch().await?;
-        self.failed_reconcile().await?;
+        self.report_status().await?;
+        self.repair().await?;
+        self.survive_broken_watches().await?;
+        self.retry_failures().await?;
         self.delete().await
     }
 
-    async fn create(&self) -> Shown {
-        self.title("Create", "Foo \"shop\" wants a Deployment \"web\" of 2, Foo \"news\" one called \"blog\" of 1")?;
-        for wish in [Foo::new("shop", "web", Some(2)), Foo::new("news", "blog", Some(1))] {
-            self.foo_api().create(&wish).await?;
+    async fn create(&self) -> StepResult {
+        self.story.title("Create")?;
+        self.story
+            .action("create Foo \"shop\" (Deployment \"web\", 2 replicas) and Foo \"news\" (\"blog\", 1 replica)")?;
+        for foo in [Foo::new("shop", "web", Some(2)), Foo::new("news", "blog", Some(1))] {
+            self.foo_api().create(&foo).await?;
         }
-        self.wants("web", 2).await?;
-        self.wants("blog", 1).await?;
-        self.quiet().await
+        self.expect_replicas("web", 2).await?;
+        self.expect_replicas("blog", 1).await?;
+        self.wait_until_idle().await
     }
 
-    async fn scale(&self) -> Shown {
-        self.title("Scale", "Foo \"shop\" wants 5")?;
+    async fn scale(&self) -> StepResult {
+        self.story.title("Scale")?;
+        self.story.action("change Foo \"shop\" to 5 replicas")?;
         self.patch_foo("shop", json!({"spec": {"replicas": 5}})).await?;
-        self.wants("web", 5).await?;
-        self.quiet().await
+        self.expect_replicas("web", 5).await?;
+        self.wait_until_idle().await
     }
 
-    async fn status(&self) -> Shown {
-        self.title("Status", "3 replicas of \"web\" are up (a cluster would do this; here the demo does)")?;
+    async fn report_status(&self) -> StepResult {
+        self.story.title("Report status")?;
+        self.story.action("set 3 replicas of \"web\" to available, as a cluster would")?;
+        let started = Instant::now();
         let api = self.deployment_api();
         let mut web = api.get("web").await?;
         web.status = serde_json::from_value(json!({"replicas": 5, "readyReplicas": 3, "availableReplicas": 3}))?;
         api.update_status(&web).await?;
-        let told = Until::is(|wish: &Foo| wish.status.as_ref().is_some_and(|status| status.available_replicas == 3));
-        wait_for(&self.foo_api(), "shop", &told, LIMIT).await?;
-        self.good("Foo \"shop\" says so in its status")?;
-        self.quiet().await
+        let reported = Until::is(|foo: &Foo| foo.status.as_ref().is_some_and(|status| status.available_replicas == 3));
+        wait_for(&self.foo_api(), "shop", &reported, LIMIT).await?;
+        self.story.outcome("the status of Foo \"shop\" shows 3 available replicas", started.elapsed())?;
+        self.wait_until_idle().await
     }
 
-    async fn drift(&self) -> Shown {
-        self.title("Drift", "somebody scales Deployment \"web\" to 9, and deletes \"blog\"")?;
-        let nine = Patch::merge(json!({"spec": {"replicas": 9}}));
-        self.deployment_api().patch("web", nine.clone()).await?;
+    async fn repair(&self) -> StepResult {
+        self.story.title("Repair")?;
+        self.story.action("scale Deployment \"web\" to 9 and delete \"blog\", behind the controller's back")?;
+        let started = Instant::now();
+        self.deployment_api().patch("web", Patch::merge(json!({"spec": {"replicas": 9}}))).await?;
         let old = self.deployment_api().get("blog").await?.metadata.uid.unwrap_or_default();
         self.deployment_api().delete("blog").await?;
-        self.wants("web", 5).await?;
+        self.expect_replicas("web", 5).await?;
         wait_for(&self.deployment_api(), "blog", &Until::replaced(old).and(Until::exists()), LIMIT).await?;
-        self.good("Deployment \"blog\" is back")?;
-        self.quiet().await
+        self.story.outcome("Deployment \"blog\" was created again", started.elapsed())?;
+        self.wait_until_idle().await
     }
 
-    async fn cut_watch(&self) -> Shown {
-        self.title("Cut watch", "all watches break, and new ones fail at first; meanwhile Foo \"shop\" wants 3")?;
-        let lists = || -> u64 { self.foos.status().relists.values().sum() };
-        let before = lists();
+    async fn survive_broken_watches(&self) -> StepResult {
+        self.story.title("Survive broken watches")?;
+        self.story.action("end all watches, fail the next 3, and change Foo \"shop\" to 3 replicas meanwhile")?;
+        let started = Instant::now();
+        let relists = || -> u64 { self.foos.status().relists.values().sum() };
+        let before = relists();
         self.server.inject(Fault::internal_error().on_watches(true).times(3));
         self.server.end_watches();
         self.patch_foo("shop", json!({"spec": {"replicas": 3}})).await?;
-        self.wants("web", 3).await?;
-        self.good(format_args!("nothing was lost, and {} lists were needed for it", lists() - before))?;
-        self.quiet().await
+        self.expect_replicas("web", 3).await?;
+        let lists = relists() - before;
+        self.story.outcome(format!("no event was lost, {lists} new lists were needed"), started.elapsed())?;
+        self.wait_until_idle().await
     }
 
-    async fn failed_reconcile(&self) -> Shown {
-        self.title("Failed reconcile", "the server fails three writes of Deployments; Foo \"shop\" wants 4")?;
+    async fn retry_failures(&self) -> StepResult {
+        self.story.title("Retry failures")?;
+        self.story.action("fail the next 3 writes of Deployments, and change Foo \"shop\" to 4 replicas")?;
+        let started = Instant::now();
         let before = self.controller.status().failed;
         self.server.inject(Fault::internal_error().on_method(Method::PUT).on_path("/apis/apps/v1").times(3));
         self.patch_foo("shop", json!({"spec": {"replicas": 4}})).await?;
-        self.wants("web", 4).await?;
-        self.good(format_args!("after {} failures, each tried again later", self.controller.status().failed - before))?;
-        self.quiet().await
+        self.expect_replicas("web", 4).await?;
+        let failed = self.controller.status().failed - before;
+        self.story.outcome(format!("{failed} failed reconciles were retried with backoff"), started.elapsed())?;
+        self.wait_until_idle().await
     }
 
-    async fn delete(&self) -> Shown {
-        self.title("Delete", "Foo \"shop\" goes; its Deployment is left to the garbage collector")?;
+    async fn delete(&self) -> StepResult {
+        self.story.title("Delete")?;
+        self.story.action("delete Foo \"shop\", and leave its Deployment to the garbage collector")?;
+        let started = Instant::now();
         self.foo_api().delete("shop").await?;
         wait_for(&self.deployment_api(), "web", &Until::absent(), LIMIT).await?;
-        self.good("Deployment \"web\" is gone, too")?;
-        self.quiet().await
+        self.story.outcome("Deployment \"web\" was deleted, too", started.elapsed())?;
+        self.wait_until_idle().await
     }
 
-    /// What happened in all.
-    pub(super) fn summary(&self) -> Shown {
-        self.heading("Summary")?;
+    /// Prints what happened in all.
+    pub(super) fn summarize(&self) -> StepResult {
+        self.story.title("Summary")?;
         let status = self.controller.status();
-        let mut out = io::stdout();
-        writeln!(out, "reconciles   {} ended well, {} failed and were tried again", status.succeeded, status.failed)?;
+        let (succeeded, failed) = (status.succeeded, status.failed);
+        self.story.row("reconciles", format!("{succeeded} succeeded, {failed} failed and were retried"))?;
         for informer in &status.informers {
             let lists: u64 = informer.relists.values().sum();
-            let (resource, events, objects) = (&informer.resource, informer.events, informer.objects);
-            writeln!(
-                out,
-                "{resource}: {events} events after {lists} list, {objects} objects in {} bytes",
-                informer.bytes
-            )?;
+            let name = informer.resource.split('.').next().unwrap_or_default();
+            let (events, objects, bytes) = (informer.events, informer.objects, informer.bytes);
+            let text = format!("{lists} list, {events} watch events, {objects} cached in {bytes} bytes");
+            self.story.row(name, text)?;
         }
-        writeln!(
-            out,
-            "queue        {} ready, {} delayed, {} in process",
-            status.queue.ready, status.queue.delayed, status.queue.in_process
-        )?;
+        let queue = status.queue;
+        let (ready, delayed, in_process) = (queue.ready, queue.delayed, queue.in_process);
+        self.story.row("work queue", format!("{ready} ready, {delayed} delayed, {in_process} in process"))?;
         let requests: u64 = self.server.requests().values().sum();
-        writeln!(out, "server       {requests} requests, revision {}", self.server.revision())?;
+        self.story.row("API server", format!("{requests} requests, no cluster"))?;
         Ok(())
     }
 
-    /// Waits until a Deployment wants so many replicas.
-    async fn wants(&self, name: &str, replicas: i32) -> Shown {
-        let began = Instant::now();
+    /// Waits until a Deployment has this number of desired replicas.
+    async fn expect_replicas(&self, name: &str, replicas: i32) -> StepResult {
+        let started = Instant::now();
         let until = Until::is(move |deployment: &Deployment| deployment.spec.replicas == Some(replicas));
         wait_for(&self.deployment_api(), name, &until, LIMIT).await?;
-        self.good(format_args!("Deployment {name:?} wants {replicas} ({:.0?})", began.elapsed()))
+        let unit = if replicas == 1 { "replica" } else { "replicas" };
+        self.story.outcome(format!("Deployment {name:?} has {replicas} {unit}"), started.elapsed())?;
+        Ok(())
     }
 
-    /// Waits until nothing is left to do, so that steps do not mix.
-    async fn quiet(&self) -> Shown {
-        let waiting = async {
+    /// Waits until the queue is empty, so that the stages of two steps do not mix.
+    async fn wait_until_idle(&self) -> StepResult {
+        let idle = async {
             loop {
                 let queue = self.controller.status().queue;
                 if queue.ready + queue.in_process + queue.delayed == 0 {
@@ -158,10 +170,14 @@ impl Demo {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        Ok(tokio::time::timeout(LIMIT, waiting).await.map_err(|_| "the queue does not come to rest")?)
+        let seconds = LIMIT.as_secs();
+        tokio::time::timeout(LIMIT, idle)
+            .await
+            .map_err(|_| format!("the work queue of the demo was not empty after {seconds} s"))?;
+        Ok(())
     }
 
-    async fn patch_foo(&self, name: &str, patch: Value) -> Shown {
+    async fn patch_foo(&self, name: &str, patch: Value) -> StepResult {
         self.foo_api().patch(name, Patch::merge(patch)).await?;
         Ok(())
     }
@@ -173,23 +189,7 @@ impl Demo {
     fn deployment_api(&self) -> Api<Deployment> {
         Api::namespaced(self.client.clone(), "default")
     }
-
-    fn title(&self, name: &str, what: &str) -> Shown {
-        self.heading(format_args!("{name}: {what}"))
-    }
-
-    fn heading(&self, text: impl fmt::Display) -> Shown {
-        let (bold, end) = if self.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-        writeln!(io::stdout(), "\n{bold}== {text}{end}")?;
-        Ok(())
-    }
-
-    fn good(&self, text: impl fmt::Display) -> Shown {
-        let (green, end) = if self.colour { ("\x1b[1;32m", "\x1b[0m") } else { ("", "") };
-        writeln!(io::stdout(), "{green}ok{end}  {text}")?;
-        Ok(())
-    }
 }
 
-/// How long anything may take.
+/// The longest time that an outcome may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -27,10 +27,9 @@ async fn get_shows_tables_names_and_whole_objects() {
     let folder = tempfile::tempdir().unwrap();
     let serving = serving(folder.path()).await;
     let get = async |arguments: &[&str]| {
-        let (code, said, complaints) =
-            outcome(folder.path(), &[&["get", "--kubeconfig", "k"], arguments].concat()).await;
-        assert_eq!((code, complaints.as_str()), (Some(0), ""), "{said}");
-        said
+        let (code, output, errors) = outcome(folder.path(), &[&["get", "--kubeconfig", "k"], arguments].concat()).await;
+        assert_eq!((code, errors.as_str()), (Some(0), ""), "{output}");
+        output
     };
     let table = get(&["cm", "-l", "app=bar"]).await;
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -58,34 +57,31 @@ async fn get_shows_tables_names_and_whole_objects() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said() {
+async fn get_reports_what_it_does_not_find() {
     let folder = tempfile::tempdir().unwrap();
     let serving = serving(folder.path()).await;
     let get = |arguments: &'static [&'static str]| {
         let folder = folder.path().to_owned();
         async move { outcome(&folder, &[&["get", "--kubeconfig", "k"], arguments].concat()).await }
     };
-    let (code, said, complaints) = get(&["pods"]).await;
-    assert_eq!(
-        (code, said.as_str(), complaints.as_str()),
-        (Some(0), "", "error: there are no pods in namespace \"default\"\n")
-    );
-    let (code, _, complaints) = get(&["cm", "nothing"]).await;
-    assert_eq!((code, complaints.as_str()), (Some(1), "error: configmaps \"nothing\" not found\n"));
-    let (code, _, complaints) = get(&["widgets"]).await;
+    let (code, output, errors) = get(&["pods"]).await;
+    assert_eq!((code, output.as_str(), errors.as_str()), (Some(0), "", "no pods found in namespace \"default\"\n"));
+    let (code, _, errors) = get(&["cm", "nothing"]).await;
+    assert_eq!((code, errors.as_str()), (Some(1), "error: configmaps \"nothing\" not found\n"));
+    let (code, _, errors) = get(&["widgets"]).await;
     assert_eq!(code, Some(1));
-    assert!(complaints.contains("widgets"), "{complaints}");
-    let (code, _, complaints) = get(&["cm", "menu", "-A"]).await;
+    assert!(errors.contains("widgets"), "{errors}");
+    let (code, _, errors) = get(&["cm", "menu", "-A"]).await;
     assert_eq!(code, Some(1));
-    assert!(complaints.contains("an object has one namespace"), "{complaints}");
-    let (code, _, complaints) = outcome(folder.path(), &["get", "pods", "--kubeconfig", "no/such/file"]).await;
+    assert!(errors.contains("--all-namespaces cannot be used with names"), "{errors}");
+    let (code, _, errors) = outcome(folder.path(), &["get", "pods", "--kubeconfig", "no/such/file"]).await;
     assert_eq!(code, Some(1));
-    assert!(complaints.contains("no/such/file"), "{complaints}");
+    assert!(errors.contains("no/such/file"), "{errors}");
     serving.end("-INT").await;
 }
 
 #[tokio::test]
-async fn a_reader_that_has_seen_enough_is_no_failure() {
+async fn closed_pipe_is_not_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let serving = serving(folder.path()).await;
     let shell =
@@ -97,7 +93,7 @@ async fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[tokio::test]
-async fn watch_tells_what_is_there_and_what_changes_and_nothing_secret() {
+async fn watch_prints_objects_and_changes_but_no_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let serving = serving(folder.path()).await;
     let follow = |kind: &str| {
@@ -109,7 +105,7 @@ async fn watch_tells_what_is_there_and_what_changes_and_nothing_secret() {
     let (mut child, mut lines) = follow("cm");
     let mut line = async || {
         let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
-        // Versions are as they are.
+        // Resource versions differ from run to run.
         line.split_whitespace()
             .enumerate()
             .filter(|(place, _)| *place != 2)
@@ -142,7 +138,7 @@ async fn watch_tells_what_is_there_and_what_changes_and_nothing_secret() {
 }
 
 #[tokio::test]
-async fn api_resources_names_kinds_and_what_can_be_done_with_them() {
+async fn api_resources_prints_kinds_and_verbs() {
     let folder = tempfile::tempdir().unwrap();
     let serving = serving(folder.path()).await;
     let show = async |arguments: &[&str]| {

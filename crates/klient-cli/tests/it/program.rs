@@ -1,4 +1,4 @@
-//! The command as others start it.
+//! The command, started as users start it.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -22,7 +22,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Starts it in a folder, and reads what it says up to how it is used.
+    /// Starts the command in a folder, and reads its first lines.
     pub(crate) async fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut child = klient(folder, arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -35,7 +35,7 @@ impl Serving {
         Self { child, lines, client: Client::from_config(&config).unwrap(), url }
     }
 
-    /// Ends it as Ctrl-C or a supervisor does.
+    /// Stops the command with a signal, as Ctrl-C or a supervisor does.
     pub(crate) async fn end(mut self, signal: &str) {
         let id = self.child.id().unwrap().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
@@ -48,19 +48,19 @@ impl Serving {
     }
 }
 
-/// The command, to be run in a folder.
+/// Returns the command, to be run in a folder.
 pub(crate) fn klient(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_klient"));
     command.args(arguments).current_dir(folder).kill_on_drop(true);
     command
 }
 
-/// How a command ended: its code, and what it said on standard output and on standard error.
+/// Runs a command, and returns its exit code, standard output and standard error.
 pub(crate) async fn outcome(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = timeout(PATIENCE, klient(folder, arguments).output()).await.unwrap().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// More than anything here takes, on a busy machine too.
+/// Longer than any step takes, on a busy machine too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

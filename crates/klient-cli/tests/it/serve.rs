@@ -1,4 +1,4 @@
-//! `klient serve`, run as users run it.
+//! `klient serve`, started as users start it.
 
 use std::process::Stdio;
 
@@ -13,7 +13,7 @@ use tokio::{process::Command, time::timeout};
 use crate::program::{PATIENCE, Serving, klient};
 
 #[tokio::test]
-async fn serves_until_it_is_interrupted() {
+async fn serve_runs_until_interrupted() {
     for (arguments, scheme, signal) in
         [(&["serve"][..], "https://", "-INT"), (&["serve", "--http", "--kubeconfig", "k"], "http://", "-TERM")]
     {
@@ -27,7 +27,7 @@ async fn serves_until_it_is_interrupted() {
 }
 
 #[tokio::test]
-async fn it_goes_on_when_nobody_reads_what_it_says() {
+async fn serve_continues_if_its_output_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let mut child =
         klient(folder.path(), &["serve", "--http", "--kubeconfig", "k"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -47,7 +47,7 @@ async fn it_goes_on_when_nobody_reads_what_it_says() {
         }
     };
     timeout(PATIENCE, reached).await.unwrap();
-    // It has said by now what it had to say.
+    // The command has printed its lines by now.
     assert!(child.try_wait().unwrap().is_none());
     let id = child.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
@@ -55,7 +55,7 @@ async fn it_goes_on_when_nobody_reads_what_it_says() {
 }
 
 #[tokio::test]
-async fn objects_in_a_folder_are_there_the_next_time() {
+async fn serve_keeps_objects_of_a_folder_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let serving = Serving::start(folder.path(), &["serve", "--data", "objects"]).await;
     let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
@@ -65,14 +65,14 @@ async fn objects_in_a_folder_are_there_the_next_time() {
     assert_eq!(serving.maps().get("a").await.unwrap(), made);
 
     let second = klient(folder.path(), &["serve", "--data", "objects"]).output().await.unwrap();
-    let said = String::from_utf8(second.stderr).unwrap();
+    let errors = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1));
-    assert!(said.starts_with("error: ") && said.contains("objects: "), "{said}");
+    assert!(errors.starts_with("error: ") && errors.contains("objects: "), "{errors}");
     serving.end("-INT").await;
 }
 
 #[tokio::test]
-async fn what_it_cannot_do_is_said_with_code_1() {
+async fn serve_exits_with_1_if_it_cannot_start() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -81,14 +81,14 @@ async fn what_it_cannot_do_is_said_with_code_1() {
         (&["serve", "--kubeconfig", "no/such/file"], "cannot write the kubeconfig: "),
     ] {
         let output = timeout(PATIENCE, klient(folder.path(), arguments).output()).await.unwrap().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.starts_with("error: ") && said.contains(why), "{said}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.starts_with("error: ") && errors.contains(why), "{errors}");
     }
 }
 
 #[tokio::test]
-async fn what_it_does_not_understand_is_said_with_code_2() {
+async fn serve_exits_with_2_on_invalid_arguments() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, why) in [
         (&["serve", "--port", "99999"][..], "invalid value '99999' for '--port <PORT>'"),
@@ -97,9 +97,9 @@ async fn what_it_does_not_understand_is_said_with_code_2() {
         (&[], "Usage: klient <COMMAND>"),
     ] {
         let output = timeout(PATIENCE, klient(folder.path(), arguments).output()).await.unwrap().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(why), "{said}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(why), "{errors}");
     }
     let help = klient(folder.path(), &["serve", "--help"]).output().await.unwrap();
     assert_eq!(help.status.code(), Some(0));

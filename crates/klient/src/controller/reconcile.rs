@@ -76,7 +76,6 @@ pub enum Outcome {
     /// When something changes.
     #[default]
     #[doc(alias = "await_change")]
-    #[doc(alias = "await_change")]
     Done,
     /// After this time, or earlier if something changes.
     #[doc(alias = "requeue")]

@@ -162,7 +162,7 @@ async fn visit_other_namespaced(visitor: &mut impl Visitor, namespace: &str) {
         Role => of(json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]}));
         RoleBinding => of(json!({
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}]}));
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}));
         EndpointSlice => of(json!({"addressType": "IPv4", "ports": [{"name": "http", "port": 80}],
             "endpoints": [{"addresses": ["10.1.2.3"], "conditions": {"ready": false}}]}));
         Event => of(json!({
@@ -184,7 +184,7 @@ async fn visit_cluster_scoped(visitor: &mut impl Visitor) {
         ClusterRole => of(json!({"rules": [{"nonResourceURLs": ["/none"], "verbs": ["get"]}]}));
         ClusterRoleBinding => of(json!({
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "none"},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}]}));
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}));
         StorageClass => of(json!({"provisioner": "example.com/x", "parameters": {"a": "b"}}));
         CSIDriver => of(json!({"spec": {"attachRequired": false, "tokenRequests": [{"audience": "a"}]}}));
         IngressClass => of(json!({"spec": {"controller": "example.com/x"}}));

@@ -1,59 +1,59 @@
-//! Who owns what, by uid.
+//! Owners and dependents, by UID.
 
 use std::collections::{HashMap, HashSet};
 
-use super::Place;
+use super::ObjectId;
 
-/// Who owns what.
+/// The owners and dependents of all objects.
 #[derive(Default)]
 pub(super) struct Ownership {
-    places: HashMap<String, Place>,
-    owners: HashMap<Place, Vec<String>>,
-    dependents: HashMap<String, HashSet<Place>>,
+    ids: HashMap<String, ObjectId>,
+    owners: HashMap<ObjectId, Vec<String>>,
+    dependents: HashMap<String, HashSet<ObjectId>>,
 }
 
 impl Ownership {
-    /// Takes note of an object and its owners.
-    pub(super) fn set(&mut self, place: Place, uid: &str, owners: Vec<String>) {
-        self.places.insert(uid.to_owned(), place.clone());
-        if self.owners.get(&place).map_or(&[][..], Vec::as_slice) == owners {
+    /// Records an object and its owners.
+    pub(super) fn set(&mut self, id: ObjectId, uid: &str, owners: Vec<String>) {
+        self.ids.insert(uid.to_owned(), id.clone());
+        if self.owners.get(&id).map_or(&[][..], Vec::as_slice) == owners {
             return;
         }
-        self.forget_owners(&place);
+        self.forget_owners(&id);
         for owner in &owners {
-            self.dependents.entry(owner.clone()).or_default().insert(place.clone());
+            self.dependents.entry(owner.clone()).or_default().insert(id.clone());
         }
         if !owners.is_empty() {
-            self.owners.insert(place, owners);
+            self.owners.insert(id, owners);
         }
     }
 
-    /// Forgets an object; returns where its owners are.
-    pub(super) fn remove(&mut self, place: &Place, uid: &str) -> Vec<Place> {
-        if self.places.get(uid) == Some(place) {
-            self.places.remove(uid);
+    /// Removes an object, and returns its owners.
+    pub(super) fn remove(&mut self, id: &ObjectId, uid: &str) -> Vec<ObjectId> {
+        if self.ids.get(uid) == Some(id) {
+            self.ids.remove(uid);
         }
-        let owners = self.forget_owners(place);
-        owners.iter().filter_map(|owner| self.places.get(owner).cloned()).collect()
+        let owners = self.forget_owners(id);
+        owners.iter().filter_map(|owner| self.ids.get(owner).cloned()).collect()
     }
 
-    /// Where an object is.
-    pub(super) fn place_of(&self, uid: &str) -> Option<Place> {
-        self.places.get(uid).cloned()
+    /// Returns the object with a UID.
+    pub(super) fn place_of(&self, uid: &str) -> Option<ObjectId> {
+        self.ids.get(uid).cloned()
     }
 
-    /// Where an object's dependents are, in a fixed order.
-    pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
-        let mut found: Vec<Place> = self.dependents.get(uid).into_iter().flatten().cloned().collect();
+    /// Returns the dependents of an object, in a fixed order.
+    pub(super) fn dependents(&self, uid: &str) -> Vec<ObjectId> {
+        let mut found: Vec<ObjectId> = self.dependents.get(uid).into_iter().flatten().cloned().collect();
         found.sort();
         found
     }
 
-    fn forget_owners(&mut self, place: &Place) -> Vec<String> {
-        let owners = self.owners.remove(place).unwrap_or_default();
+    fn forget_owners(&mut self, id: &ObjectId) -> Vec<String> {
+        let owners = self.owners.remove(id).unwrap_or_default();
         for owner in &owners {
             if let Some(dependents) = self.dependents.get_mut(owner) {
-                dependents.remove(place);
+                dependents.remove(id);
                 if dependents.is_empty() {
                     self.dependents.remove(owner);
                 }

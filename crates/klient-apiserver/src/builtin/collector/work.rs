@@ -1,30 +1,30 @@
-//! What the garbage collector does, one thing at a time.
+//! The jobs of the garbage collector.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Job, Place};
+use super::{Job, ObjectId};
 use crate::{
     metadata,
     registry::Resource,
     server::Core,
     store::{Expected, Stored, Write},
-    verbs::{DeleteOptions, Target},
+    verbs::{DeleteOptions, Target, Verb},
 };
 
 pub(super) async fn perform(core: &Arc<Core>, job: Job) {
     match job {
-        Job::Dependent(place) => dependent(core, &place).await,
-        Job::Owner(place) => owner(core, &place).await,
+        Job::Dependent(id) => dependent(core, &id).await,
+        Job::Owner(id) => owner(core, &id).await,
         Job::Namespace(name) => namespace(core, &name).await,
         Job::Definition(name) => definition(core, &name).await,
     }
 }
 
-/// Deletes an object whose owners are all gone, and drops references to those that are.
-async fn dependent(core: &Arc<Core>, place: &Place) {
-    let Some((resource, stored)) = find(core, place) else { return };
+/// Deletes an object whose owners are all deleted, or removes its references to deleted owners.
+async fn dependent(core: &Arc<Core>, id: &ObjectId) {
+    let Some((resource, stored)) = find(core, id) else { return };
     let object = stored.value();
     let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
     if owners.is_empty() {
@@ -37,14 +37,14 @@ async fn dependent(core: &Arc<Core>, place: &Place) {
         return;
     }
     if kept.is_empty() {
-        // What a cluster-scoped object says of an owner in a namespace cannot be checked: it stays.
+        // A cluster-scoped object cannot have a namespaced owner, so that its reference cannot be checked.
         let cluster_scoped = !resource.namespaced;
         let owners_are_namespaced = gone.iter().any(|owner| is_namespaced_kind(core, owner));
         if cluster_scoped && owners_are_namespaced {
             return;
         }
         let uid = stored.raw().uid().unwrap_or_default().into_owned();
-        // Already gone, or protected: either way there is nothing more to do.
+        // The object is deleted already, or protected. Either way there is nothing left to do.
         let _ = core.delete_object(&target(&resource, &stored), &DeleteOptions::background().of_uid(&uid)).await;
         return;
     }
@@ -53,7 +53,7 @@ async fn dependent(core: &Arc<Core>, place: &Place) {
     put(core, &resource, &stored, new).await;
 }
 
-/// Whether an owner is there: the same object, where the dependent may have owners.
+/// Returns whether an owner exists, with the same UID and in the dependent's namespace.
 fn is_present(core: &Core, owner: &Value, namespace: &str) -> bool {
     let uid = owner["uid"].as_str().unwrap_or_default();
     let Some((table, key)) = core.collector.place_of(uid) else { return false };
@@ -70,9 +70,9 @@ fn is_namespaced_kind(core: &Core, owner: &Value) -> bool {
     core.registry.groups().of_kind(group, version, kind).is_some_and(|resource| resource.namespaced)
 }
 
-/// Sees an owner through its deletion, if it waits for the collector.
-async fn owner(core: &Arc<Core>, place: &Place) {
-    let Some((resource, stored)) = find(core, place) else { return };
+/// Continues the deletion of an owner that waits for the collector.
+async fn owner(core: &Arc<Core>, id: &ObjectId) {
+    let Some((resource, stored)) = find(core, id) else { return };
     let object = stored.value();
     if !metadata::is_deleting(&object) {
         return;
@@ -128,7 +128,7 @@ async fn owner(core: &Arc<Core>, place: &Place) {
     }
 }
 
-/// Deletes all that is in a namespace that is being deleted, and ends it when it is empty.
+/// Deletes the objects of a terminating namespace, and then the namespace.
 async fn namespace(core: &Arc<Core>, name: &str) {
     let Some(stored) = core.store.get("namespaces", name) else { return };
     if stored.raw().deletion_timestamp().is_none() {
@@ -137,7 +137,7 @@ async fn namespace(core: &Arc<Core>, name: &str) {
     let prefix = format!("{name}/");
     let mut remaining = 0;
     for resource in core.registry.groups().preferred() {
-        if !resource.namespaced || !resource.has_verb("delete") {
+        if !resource.namespaced || !resource.has_verb(Verb::Delete) {
             continue;
         }
         for stored in core.store.list(&resource.table, &prefix).objects {
@@ -148,7 +148,7 @@ async fn namespace(core: &Arc<Core>, name: &str) {
         remaining += core.store.list(&resource.table, &prefix).objects.len();
     }
     if remaining > 0 {
-        // The last of them will bring us back here.
+        // The deletion of the last object queues this job again.
         return;
     }
     let Some(namespaces) = core.registry.find("", "v1", "namespaces") else { return };
@@ -160,7 +160,7 @@ async fn namespace(core: &Arc<Core>, name: &str) {
     put(core, &namespaces, &stored, new).await;
 }
 
-/// Deletes all objects of a custom kind whose definition is being deleted, and ends it when there are none.
+/// Deletes the objects of a custom kind whose definition is being deleted, and then the definition.
 async fn definition(core: &Arc<Core>, name: &str) {
     let table = "customresourcedefinitions.apiextensions.k8s.io";
     let Some(stored) = core.store.get(table, name) else { return };
@@ -200,25 +200,25 @@ async fn without_finalizer(core: &Arc<Core>, resource: &Arc<Resource>, stored: &
     put(core, resource, stored, new).await;
 }
 
-/// Writes an object that is still the same, or deletes it if nothing keeps it.
+/// Writes an object if it did not change meanwhile, or deletes it if nothing keeps it.
 async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, new: Value) {
     let key = resource.key(&stored.raw().namespace().unwrap_or_default(), &stored.raw().name());
     let done = metadata::is_deleting(&new)
         && metadata::finalizers(&new).next().is_none()
         && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-        && super::super::may_vanish(resource, &new);
+        && (resource.hooks.is_removable)(&new);
     let write = if done { Write::Delete(new) } else { Write::Put(new) };
     match core.store.commit(&resource.table, &key, Expected::Revision(stored.revision), write).await {
-        // Boxed, as what follows a change may lead to another.
+        // Boxed, because a change can cause another change.
         Ok(change) => Box::pin(core.after_change(resource, &change)).await,
-        // Someone else was faster: their change brings us back here.
+        // Another write came first. Its change queues this job again.
         Err(_) => core.collector.push(Job::Owner((Arc::clone(&resource.table), key))),
     }
 }
 
-fn find(core: &Core, place: &Place) -> Option<(Arc<Resource>, Arc<Stored>)> {
-    let stored = core.store.get(&place.0, &place.1)?;
-    let resource = core.registry.groups().preferred().into_iter().find(|resource| resource.table == place.0)?;
+fn find(core: &Core, id: &ObjectId) -> Option<(Arc<Resource>, Arc<Stored>)> {
+    let stored = core.store.get(&id.0, &id.1)?;
+    let resource = core.registry.groups().preferred().into_iter().find(|resource| resource.table == id.0)?;
     Some((resource, stored))
 }
 

@@ -1,10 +1,15 @@
-//! What configuration and secrets may hold.
+//! Validation of config maps and secrets.
 
 use klient_core::StatusCause;
 use serde_json::Value;
 
-/// What is wrong with a `ConfigMap` or a `Secret`.
-pub(super) fn validate(is_secret: bool, object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+/// Validates a `ConfigMap` or a `Secret`.
+pub(in crate::builtin) fn validate(
+    is_secret: bool,
+    object: &Value,
+    old: Option<&Value>,
+    causes: &mut Vec<StatusCause>,
+) {
     if let Some(old) = old {
         update(is_secret, object, old, causes);
     }
@@ -55,7 +60,7 @@ fn update(is_secret: bool, object: &Value, old: &Value, causes: &mut Vec<StatusC
     }
 }
 
-/// The keys that a secret of a type has.
+/// Returns the required keys of a secret type.
 fn required(kind: &str) -> &'static [&'static str] {
     match kind {
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],

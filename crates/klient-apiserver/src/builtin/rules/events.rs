@@ -1,15 +1,15 @@
-//! What events must say: those of the new form have a time of their own, and say who tells what.
+//! Validation of events. Events with `eventTime` also need the fields of the new group.
 
 use klient_core::StatusCause;
 use serde_json::Value;
 
-/// What is wrong with a new event, which was sent to the new group or to the core one.
+/// Validates a new event of the group `events.k8s.io` or of the core group.
 pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Vec<StatusCause>) {
     let names = if is_new_group { NEW } else { CORE };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (about, own) = (text(&event[names.about]["namespace"]), text(&event["metadata"]["namespace"]));
     let has_time = event["eventTime"].is_string();
-    // What has no namespace is told of in the default one.
+    // Events about cluster-scoped objects are in the default namespace.
     let is_elsewhere = match (about.as_str(), has_time) {
         ("", true) => own != "default" && own != "kube-system",
         ("", false) => own != "default",
@@ -46,7 +46,7 @@ pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Vec<Statu
     }
 }
 
-/// What only the new group asks for. Its messages name the fields as the core group does.
+/// Validates what only the new group requires. Messages use the field names of the core group.
 fn new_form(event: &Value, has_time: bool, causes: &mut Vec<StatusCause>) {
     if let Some(series) = event.get("series").filter(|series| series.is_object()) {
         if series["count"].as_i64().unwrap_or_default() < 2 {
@@ -78,7 +78,7 @@ fn new_form(event: &Value, has_time: bool, causes: &mut Vec<StatusCause>) {
     }
 }
 
-/// What the fields are called that have two names.
+/// The names of fields that differ between the groups.
 struct Names {
     about: &'static str,
     controller: &'static str,

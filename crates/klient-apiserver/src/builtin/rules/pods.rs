@@ -1,9 +1,9 @@
-//! What a pod may be, and what of it may change.
+//! Validation of pods and of changes to pods.
 
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
-/// What is wrong with the containers of a pod or a template.
+/// Validates the containers of a pod or a template.
 pub(super) fn containers(spec: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
     if containers.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn containers(spec: &Value, path: &str, causes: &mut Vec<StatusCause>
     }
 }
 
-/// What of a pod may not change.
+/// Validates a change of a pod.
 pub(super) fn update(object: &Value, old: &Value, causes: &mut Vec<StatusCause>) {
     let (new, old) = (&object["spec"], &old["spec"]);
     for list in ["containers", "initContainers"] {
@@ -87,7 +87,7 @@ fn keeps_tolerations(new: &Value, old: &Value) -> bool {
     of(old).iter().all(|toleration| now.contains(toleration))
 }
 
-/// What is asked for, with what may change as it was.
+/// Returns the requested pod with its mutable fields as stored.
 fn without_mutable(new: &Value, old: &Value) -> Value {
     let mut new = new.clone();
     let Value::Object(fields) = &mut new else { return new };
@@ -104,7 +104,7 @@ fn without_mutable(new: &Value, old: &Value) -> Value {
         }
     }
     let grace = |spec: &Value| spec["terminationGracePeriodSeconds"].as_i64();
-    // Less than nothing can be mended.
+    // A negative value may be corrected.
     if grace(old).is_some_and(|grace| grace < 0) && grace(&new) == Some(1) {
         new["terminationGracePeriodSeconds"] = json!(grace(old));
     }

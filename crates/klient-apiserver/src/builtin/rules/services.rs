@@ -1,9 +1,9 @@
-//! What the ports of a service may be.
+//! Validation of services.
 
 use klient_core::StatusCause;
 use serde_json::Value;
 
-/// What is wrong with the ports of a service.
+/// Validates the ports of a service.
 pub(super) fn ports(spec: &Value, causes: &mut Vec<StatusCause>) {
     let headless = spec["clusterIP"] == "None";
     let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
@@ -47,7 +47,7 @@ pub(super) fn ports(spec: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
-/// What is wrong with how traffic from outside is led in.
+/// Validates the external traffic policy of a service.
 pub(super) fn traffic(spec: &Value, causes: &mut Vec<StatusCause>) {
     if let Some(policy) = spec["externalTrafficPolicy"].as_str().filter(|policy| !policy.is_empty())
         && !crate::builtin::services::is_reached_from_outside(spec)

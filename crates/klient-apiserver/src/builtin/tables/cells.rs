@@ -1,12 +1,12 @@
-//! The cells of tables: which columns a kind has, and what is in them.
+//! The cells of tables, as the real server prints them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{path, rare};
+use super::path;
 use crate::registry::{Resource, Schema};
 
-/// The cells of one object.
+/// Returns the cells of one object.
 pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let Schema::Custom(schema) = &resource.schema else {
@@ -14,8 +14,8 @@ pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Va
             .columns
             .iter()
             .map(|column| {
-                let of_rare_kind = rare::cell(resource, object, &column.name);
-                of_rare_kind.unwrap_or_else(|| cell(resource, object, &column.name, now))
+                let own = (resource.hooks.cell)(object, &column.name, now);
+                own.unwrap_or_else(|| common_cell(object, &column.name, now))
             })
             .collect();
     };
@@ -27,11 +27,8 @@ pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Va
     cells
 }
 
-/// What a row says besides its cells: that a pod is over.
-pub(super) fn condition(resource: &Resource, object: &Value) -> Option<Value> {
-    if (resource.group.as_str(), resource.plural.as_str()) != ("", "pods") {
-        return None;
-    }
+/// Returns the condition of a pod's row: whether the pod has ended.
+pub(in crate::builtin) fn pod_condition(object: &Value) -> Option<Value> {
     let message = match plain(&object["status"]["phase"]) {
         "Succeeded" => "The pod has completed successfully.",
         "Failed" => "The pod failed.",
@@ -45,7 +42,7 @@ fn custom_cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value 
     let Some(value) = path::first(object, path) else { return Value::Null };
     match kind {
         "integer" => match value.as_f64() {
-            // Fractions are cut off.
+            // Fractions are truncated.
             Some(number) if value.as_i64().is_none() => json!(number.trunc() as i64),
             _ => value.as_i64().map_or(Value::Null, Value::from),
         },
@@ -72,96 +69,198 @@ fn age(time: &Value, now: Timestamp) -> String {
         .map_or("<unknown>".to_owned(), |time| klient_core::age(time.0, now))
 }
 
-fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Value {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let number = |value: &Value| value.as_i64().unwrap_or_default();
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or("<none>").to_owned();
-    match (resource.plural.as_str(), column) {
-        (_, "Name") => json!(object["metadata"]["name"].as_str().unwrap_or_default()),
-        (_, "Age") => json!(age(&object["metadata"]["creationTimestamp"], now)),
-        (_, "Created At") => object["metadata"]["creationTimestamp"].clone(),
-        ("pods", "Ready") => {
+/// Returns a cell of a column that means the same for all kinds.
+fn common_cell(object: &Value, column: &str, now: Timestamp) -> Value {
+    let spec = &object["spec"];
+    match column {
+        "Name" => json!(object["metadata"]["name"].as_str().unwrap_or_default()),
+        "Age" => json!(age(&object["metadata"]["creationTimestamp"], now)),
+        "Created At" => object["metadata"]["creationTimestamp"].clone(),
+        "Containers" => json!(joined(&spec["template"]["spec"]["containers"], "name")),
+        "Images" => json!(joined(&spec["template"]["spec"]["containers"], "image")),
+        "Selector" => json!(selector(&spec["selector"])),
+        "Users" => json!(subjects(object, "User")),
+        "Groups" => json!(subjects(object, "Group")),
+        _ => json!("<none>"),
+    }
+}
+
+/// Returns a cell of a pod.
+pub(in crate::builtin) fn pod(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Ready" => {
             let statuses = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
             let ready = statuses.iter().filter(|status| status["ready"] == true).count();
             json!(format!("{ready}/{}", spec["containers"].as_array().map_or(0, Vec::len)))
         }
-        ("pods", "Status") => json!(pod_status(object)),
-        ("pods", "Restarts") => {
+        "Status" => json!(pod_status(object)),
+        "Restarts" => {
             let statuses = status["containerStatuses"].as_array().into_iter().flatten();
             json!(statuses.map(|status| number(&status["restartCount"])).sum::<i64>().to_string())
         }
-        ("pods", "IP") => json!(text(&status["podIP"])),
-        ("pods", "Node") => json!(text(&spec["nodeName"])),
-        ("pods", "Nominated Node") => json!(text(&status["nominatedNodeName"])),
-        ("pods", "Readiness Gates") => json!(readiness_gates(object)),
-        ("deployments" | "statefulsets", "Ready") => {
-            json!(format!("{}/{}", number(&status["readyReplicas"]), number(&spec["replicas"])))
-        }
-        ("deployments", "Up-to-date") => json!(number(&status["updatedReplicas"])),
-        ("deployments", "Available") => json!(number(&status["availableReplicas"])),
-        ("replicasets", "Desired") => json!(number(&spec["replicas"])),
-        ("replicasets", "Current") => json!(number(&status["replicas"])),
-        ("replicasets", "Ready") => json!(number(&status["readyReplicas"])),
-        ("daemonsets", "Desired") => json!(number(&status["desiredNumberScheduled"])),
-        ("daemonsets", "Current") => json!(number(&status["currentNumberScheduled"])),
-        ("daemonsets", "Ready") => json!(number(&status["numberReady"])),
-        ("daemonsets", "Up-to-date") => json!(number(&status["updatedNumberScheduled"])),
-        ("daemonsets", "Available") => json!(number(&status["numberAvailable"])),
-        ("daemonsets", "Node Selector") => json!(pairs(&spec["template"]["spec"]["nodeSelector"])),
-        ("cronjobs", "Containers") => {
-            json!(joined(&spec["jobTemplate"]["spec"]["template"]["spec"]["containers"], "name"))
-        }
-        ("cronjobs", "Images") => {
-            json!(joined(&spec["jobTemplate"]["spec"]["template"]["spec"]["containers"], "image"))
-        }
-        ("cronjobs", "Selector") => json!(selector(&spec["jobTemplate"]["spec"]["selector"])),
-        ("cronjobs", "Schedule") => json!(text(&spec["schedule"])),
-        ("cronjobs", "Timezone") => json!(text(&spec["timeZone"])),
-        ("cronjobs", "Suspend") => json!(if spec["suspend"] == true { "True" } else { "False" }),
-        ("cronjobs", "Active") => json!(status["active"].as_array().map_or(0, Vec::len)),
-        ("cronjobs", "Last Schedule") if status["lastScheduleTime"].is_string() => {
-            json!(age(&status["lastScheduleTime"], now))
-        }
-        (_, "Containers") => json!(joined(&spec["template"]["spec"]["containers"], "name")),
-        (_, "Images") => json!(joined(&spec["template"]["spec"]["containers"], "image")),
-        _ => cell_of_others(resource, object, column, now),
-    }
+        "IP" => json!(text(&status["podIP"])),
+        "Node" => json!(text(&spec["nodeName"])),
+        "Nominated Node" => json!(text(&status["nominatedNodeName"])),
+        "Readiness Gates" => json!(readiness_gates(object)),
+        _ => return None,
+    })
 }
 
-/// The same, of what runs nothing itself.
-fn cell_of_others(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Value {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let number = |value: &Value| value.as_i64().unwrap_or_default();
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).unwrap_or("<none>").to_owned();
-    match (resource.plural.as_str(), column) {
-        ("services", "Type") => json!(text(&spec["type"])),
-        ("services", "Cluster-IP") => json!(text(&spec["clusterIP"])),
-        ("services", "External-IP") => json!(external_address(object)),
-        ("services", "Port(s)") => json!(ports(spec)),
-        ("services", "Selector") => json!(pairs(&spec["selector"])),
-        ("networkpolicies", "Pod-Selector") => json!(selector(&spec["podSelector"])),
-        (_, "Selector") => json!(selector(&spec["selector"])),
-        ("namespaces", "Status") => json!(text(&status["phase"])),
-        ("nodes", "Status") => json!(node_status(object)),
-        ("nodes", "Roles") => json!(node_roles(object)),
-        ("nodes", "Internal-IP") => json!(node_address(status, "InternalIP")),
-        ("nodes", "External-IP") => json!(node_address(status, "ExternalIP")),
-        ("nodes", "OS-Image") => json!(known(&status["nodeInfo"]["osImage"])),
-        ("nodes", "Kernel-Version") => json!(known(&status["nodeInfo"]["kernelVersion"])),
-        ("nodes", "Container-Runtime") => json!(known(&status["nodeInfo"]["containerRuntimeVersion"])),
-        ("nodes", "Version") => json!(status["nodeInfo"]["kubeletVersion"].as_str().unwrap_or_default()),
-        ("configmaps", "Data") => json!(size(&object["data"]) + size(&object["binaryData"])),
-        ("secrets", "Data") => json!(size(&object["data"])),
-        ("secrets" | "events", "Type") => json!(plain(&object["type"])),
-        ("events", "Reason") => json!(plain(&object["reason"])),
-        ("events", "Message") => json!(plain(&object["message"]).trim()),
-        ("events", "Subobject") => json!(plain(&object["involvedObject"]["fieldPath"])),
-        ("events", "Source") => {
+/// Returns a cell of a deployment.
+pub(in crate::builtin) fn deployment(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Ready" => {
+            json!(format!("{}/{}", number(&status["readyReplicas"]), number(&spec["replicas"])))
+        }
+        "Up-to-date" => json!(number(&status["updatedReplicas"])),
+        "Available" => json!(number(&status["availableReplicas"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a stateful set.
+pub(in crate::builtin) fn stateful_set(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Ready" => {
+            json!(format!("{}/{}", number(&status["readyReplicas"]), number(&spec["replicas"])))
+        }
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a replica set.
+pub(in crate::builtin) fn replica_set(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Desired" => json!(number(&spec["replicas"])),
+        "Current" => json!(number(&status["replicas"])),
+        "Ready" => json!(number(&status["readyReplicas"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a daemon set.
+pub(in crate::builtin) fn daemon_set(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Desired" => json!(number(&status["desiredNumberScheduled"])),
+        "Current" => json!(number(&status["currentNumberScheduled"])),
+        "Ready" => json!(number(&status["numberReady"])),
+        "Up-to-date" => json!(number(&status["updatedNumberScheduled"])),
+        "Available" => json!(number(&status["numberAvailable"])),
+        "Node Selector" => json!(pairs(&spec["template"]["spec"]["nodeSelector"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a cron job.
+pub(in crate::builtin) fn cron_job(object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Containers" => {
+            json!(joined(&spec["jobTemplate"]["spec"]["template"]["spec"]["containers"], "name"))
+        }
+        "Images" => {
+            json!(joined(&spec["jobTemplate"]["spec"]["template"]["spec"]["containers"], "image"))
+        }
+        "Selector" => json!(selector(&spec["jobTemplate"]["spec"]["selector"])),
+        "Schedule" => json!(text(&spec["schedule"])),
+        "Timezone" => json!(text(&spec["timeZone"])),
+        "Suspend" => json!(if spec["suspend"] == true { "True" } else { "False" }),
+        "Active" => json!(status["active"].as_array().map_or(0, Vec::len)),
+        "Last Schedule" if status["lastScheduleTime"].is_string() => {
+            json!(age(&status["lastScheduleTime"], now))
+        }
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a service.
+pub(in crate::builtin) fn service(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    Some(match column {
+        "Type" => json!(text(&spec["type"])),
+        "Cluster-IP" => json!(text(&spec["clusterIP"])),
+        "External-IP" => json!(external_address(object)),
+        "Port(s)" => json!(ports(spec)),
+        "Selector" => json!(pairs(&spec["selector"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a network policy.
+pub(in crate::builtin) fn network_policy(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    Some(match column {
+        "Pod-Selector" => json!(selector(&spec["podSelector"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a namespace.
+pub(in crate::builtin) fn namespace(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let status = &object["status"];
+    Some(match column {
+        "Status" => json!(text(&status["phase"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a node.
+pub(in crate::builtin) fn node(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let status = &object["status"];
+    Some(match column {
+        "Status" => json!(node_status(object)),
+        "Roles" => json!(node_roles(object)),
+        "Internal-IP" => json!(node_address(status, "InternalIP")),
+        "External-IP" => json!(node_address(status, "ExternalIP")),
+        "OS-Image" => json!(known(&status["nodeInfo"]["osImage"])),
+        "Kernel-Version" => json!(known(&status["nodeInfo"]["kernelVersion"])),
+        "Container-Runtime" => json!(known(&status["nodeInfo"]["containerRuntimeVersion"])),
+        "Version" => json!(status["nodeInfo"]["kubeletVersion"].as_str().unwrap_or_default()),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a config map.
+pub(in crate::builtin) fn config_map(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Data" => json!(size(&object["data"]) + size(&object["binaryData"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a secret.
+pub(in crate::builtin) fn secret(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Data" => json!(size(&object["data"])),
+        "Type" => json!(plain(&object["type"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of an event.
+pub(in crate::builtin) fn event(object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Type" => json!(plain(&object["type"])),
+        "Reason" => json!(plain(&object["reason"])),
+        "Message" => json!(plain(&object["message"]).trim()),
+        "Subobject" => json!(plain(&object["involvedObject"]["fieldPath"])),
+        "Source" => {
             let (component, host) = (plain(&object["source"]["component"]), plain(&object["source"]["host"]));
             json!(if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") })
         }
-        ("events", "Count") => json!(number(&object["count"]).max(1)),
-        ("events", "Object") => {
+        "Count" => json!(number(&object["count"]).max(1)),
+        "Object" => {
             let about = &object["involvedObject"];
             json!(format!(
                 "{}/{}",
@@ -169,37 +268,92 @@ fn cell_of_others(resource: &Resource, object: &Value, column: &str, now: Timest
                 about["name"].as_str().unwrap_or_default()
             ))
         }
-        ("events", "Last Seen") => json!(seen(object, "lastTimestamp", now)),
-        ("events", "First Seen") => json!(seen(object, "firstTimestamp", now)),
-        ("jobs", "Completions") => json!(completions(object)),
-        ("jobs", "Status") => json!(job_status(object)),
-        ("jobs", "Duration") => json!(job_duration(object, now)),
-        ("persistentvolumeclaims", "Status") => json!(plain(&status["phase"])),
-        ("persistentvolumeclaims", "Volume") => json!(plain(&spec["volumeName"])),
-        ("persistentvolumeclaims", "Capacity" | "Access Modes") if plain(&spec["volumeName"]).is_empty() => json!(""),
-        ("persistentvolumeclaims", "Capacity") => json!(plain(&status["capacity"]["storage"])),
-        ("persistentvolumeclaims", "Access Modes") => json!(access_modes(&status["accessModes"])),
-        ("persistentvolumeclaims", "StorageClass") => json!(plain(&spec["storageClassName"])),
-        ("persistentvolumeclaims", "VolumeAttributesClass") => {
+        "Last Seen" => json!(seen(object, "lastTimestamp", now)),
+        "First Seen" => json!(seen(object, "firstTimestamp", now)),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a job.
+pub(in crate::builtin) fn job(object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Completions" => json!(completions(object)),
+        "Status" => json!(job_status(object)),
+        "Duration" => json!(job_duration(object, now)),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a volume claim.
+pub(in crate::builtin) fn volume_claim(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Status" => json!(plain(&status["phase"])),
+        "Volume" => json!(plain(&spec["volumeName"])),
+        "Capacity" | "Access Modes" if plain(&spec["volumeName"]).is_empty() => json!(""),
+        "Capacity" => json!(plain(&status["capacity"]["storage"])),
+        "Access Modes" => json!(access_modes(&status["accessModes"])),
+        "StorageClass" => json!(plain(&spec["storageClassName"])),
+        "VolumeAttributesClass" => {
             json!(spec["volumeAttributesClassName"].as_str().unwrap_or("<unset>"))
         }
-        ("persistentvolumeclaims", "VolumeMode") => json!(spec["volumeMode"].as_str().unwrap_or("<unset>")),
-        ("rolebindings" | "clusterrolebindings", "Role") => {
+        "VolumeMode" => json!(spec["volumeMode"].as_str().unwrap_or("<unset>")),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a role binding.
+pub(in crate::builtin) fn role_binding(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Role" => {
             json!(format!("{}/{}", plain(&object["roleRef"]["kind"]), plain(&object["roleRef"]["name"])))
         }
-        (_, "Users") => json!(subjects(object, "User")),
-        (_, "Groups") => json!(subjects(object, "Group")),
-        ("rolebindings" | "clusterrolebindings", "ServiceAccounts") => json!(subjects(object, "ServiceAccount")),
-        ("ingresses", "Class") => json!(spec["ingressClassName"].as_str().unwrap_or("<none>")),
-        ("ingresses", "Hosts") => json!(hosts(spec)),
-        ("ingresses", "Address") => json!(joined(&status["loadBalancer"]["ingress"], "ip")),
-        ("ingresses", "Ports") => json!(if spec["tls"].is_array() { "80, 443" } else { "80" }),
-        ("poddisruptionbudgets", "Min Available") => json!(count_or_share(&spec["minAvailable"])),
-        ("poddisruptionbudgets", "Max Unavailable") => json!(count_or_share(&spec["maxUnavailable"])),
-        ("poddisruptionbudgets", "Allowed Disruptions") => json!(number(&status["disruptionsAllowed"])),
-        ("leases", "Holder") => json!(spec["holderIdentity"].as_str().unwrap_or_default()),
-        _ => json!("<none>"),
-    }
+        "ServiceAccounts" => json!(subjects(object, "ServiceAccount")),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of an ingress.
+pub(in crate::builtin) fn ingress(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Class" => json!(spec["ingressClassName"].as_str().unwrap_or("<none>")),
+        "Hosts" => json!(hosts(spec)),
+        "Address" => json!(joined(&status["loadBalancer"]["ingress"], "ip")),
+        "Ports" => json!(if spec["tls"].is_array() { "80, 443" } else { "80" }),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a disruption budget.
+pub(in crate::builtin) fn disruption_budget(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Min Available" => json!(count_or_share(&spec["minAvailable"])),
+        "Max Unavailable" => json!(count_or_share(&spec["maxUnavailable"])),
+        "Allowed Disruptions" => json!(number(&status["disruptionsAllowed"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a lease.
+pub(in crate::builtin) fn lease(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    Some(match column {
+        "Holder" => json!(spec["holderIdentity"].as_str().unwrap_or_default()),
+        _ => return None,
+    })
+}
+
+fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().filter(|text| !text.is_empty()).unwrap_or("<none>")
 }
 
 pub(super) fn plain(value: &Value) -> &str {
@@ -213,7 +367,7 @@ fn known(value: &Value) -> &str {
 fn pod_status(object: &Value) -> String {
     let status = &object["status"];
     let mut shown = status["reason"].as_str().unwrap_or(plain(&status["phase"])).to_owned();
-    // Of several containers, the first that has something to say.
+    // The first container with a reason determines the status.
     for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
         let (waiting, ended) = (&container["state"]["waiting"], &container["state"]["terminated"]);
         if let Some(reason) = waiting["reason"].as_str().or(ended["reason"].as_str()) {
@@ -295,7 +449,7 @@ fn external_address(service: &Value) -> String {
     }
 }
 
-/// When an event was seen first or last; new ones tell the time in another place.
+/// Returns the age of an event's first or last occurrence. Events of the new group have other time fields.
 fn seen(event: &Value, field: &str, now: Timestamp) -> String {
     let last_of_series = (field == "lastTimestamp").then_some(&event["series"]["lastObservedTime"]);
     let times = [Some(&event[field]), last_of_series, Some(&event["eventTime"])];
@@ -365,7 +519,7 @@ fn count_or_share(value: &Value) -> String {
     }
 }
 
-/// A label selector as people write it.
+/// Returns a label selector in its text form.
 fn selector(value: &Value) -> String {
     let mut parts: Vec<(String, String)> = Vec::new();
     for (key, value) in value["matchLabels"].as_object().into_iter().flatten() {

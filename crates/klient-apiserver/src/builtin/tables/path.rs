@@ -1,4 +1,4 @@
-//! The paths of custom columns: the part of `JSONPath` that definitions may use.
+//! The paths of custom columns: the part of `JSONPath` that definitions can use.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ enum Step {
     },
 }
 
-/// The first value at a path; none if there is nothing, or if the path does not fit.
+/// Returns the first value at a path, if any.
 pub(super) fn first(object: &Value, path: &str) -> Option<Value> {
     let mut found = vec![object];
     for step in steps(path)? {

@@ -1,45 +1,175 @@
-//! The cells of kinds that few people look at: autoscalers, quotas, classes, endpoints and the like.
+//! The cells of less common kinds: autoscalers, quotas, classes, endpoints and others.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::cells::{access_modes, joined, pairs, plain};
-use crate::registry::Resource;
 
-/// A cell, if the kind is one of these.
-pub(super) fn cell(resource: &Resource, object: &Value, column: &str) -> Option<Value> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    Some(match (resource.plural.as_str(), column) {
-        (_, "Name" | "Age" | "Created At") => named(resource, object, column)?,
-        ("horizontalpodautoscalers", _) => autoscaler(object, column)?,
-        ("persistentvolumes", _) => volume(object, column)?,
-        ("endpoints", "Endpoints") => json!(endpoints(object)),
-        ("endpointslices", "AddressType") => json!(plain(&object["addressType"])),
-        ("endpointslices", "Ports") => json!(some(&slice_ports(object), "<unset>")),
-        ("endpointslices", "Endpoints") => json!(some(&slice_addresses(object), "<unset>")),
-        ("podtemplates", "Containers") => json!(joined(&object["template"]["spec"]["containers"], "name")),
-        ("podtemplates", "Images") => json!(joined(&object["template"]["spec"]["containers"], "image")),
-        ("podtemplates", "Pod Labels") => json!(pairs(&object["template"]["metadata"]["labels"])),
-        ("replicationcontrollers", "Desired") => json!(number(&spec["replicas"])),
-        ("replicationcontrollers", "Current") => json!(number(&status["replicas"])),
-        ("replicationcontrollers", "Ready") => json!(number(&status["readyReplicas"])),
-        ("replicationcontrollers", "Selector") => json!(pairs(&spec["selector"])),
-        ("resourcequotas", "Request") => json!(quota(status, false)),
-        ("resourcequotas", "Limit") => json!(quota(status, true)),
-        ("controllerrevisions", "Controller") => json!(controller(object)),
-        ("controllerrevisions", "Revision") => json!(number(&object["revision"])),
-        ("resourceclaims", "State") => json!(claim_state(status)),
-        ("flowschemas" | "prioritylevelconfigurations", _) => flow_control(object, column)?,
-        _ => class(resource, object, column)?,
+/// Returns a cell of endpoints.
+pub(in crate::builtin) fn endpoints(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Endpoints" => json!(endpoint_addresses(object)),
+        _ => return None,
     })
 }
 
-/// The default storage class says so.
-fn named(resource: &Resource, object: &Value, column: &str) -> Option<Value> {
+/// Returns a cell of an endpoint slice.
+pub(in crate::builtin) fn endpoint_slice(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "AddressType" => json!(plain(&object["addressType"])),
+        "Ports" => json!(some(&slice_ports(object), "<unset>")),
+        "Endpoints" => json!(some(&slice_addresses(object), "<unset>")),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a pod template.
+pub(in crate::builtin) fn pod_template(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Containers" => json!(joined(&object["template"]["spec"]["containers"], "name")),
+        "Images" => json!(joined(&object["template"]["spec"]["containers"], "image")),
+        "Pod Labels" => json!(pairs(&object["template"]["metadata"]["labels"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a replication controller.
+pub(in crate::builtin) fn replication_controller(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Desired" => json!(number(&spec["replicas"])),
+        "Current" => json!(number(&status["replicas"])),
+        "Ready" => json!(number(&status["readyReplicas"])),
+        "Selector" => json!(pairs(&spec["selector"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a resource quota.
+pub(in crate::builtin) fn resource_quota(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let status = &object["status"];
+    Some(match column {
+        "Request" => json!(quota(status, false)),
+        "Limit" => json!(quota(status, true)),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a controller revision.
+pub(in crate::builtin) fn controller_revision(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Controller" => json!(controller(object)),
+        "Revision" => json!(number(&object["revision"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a resource claim.
+pub(in crate::builtin) fn resource_claim(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let status = &object["status"];
+    Some(match column {
+        "State" => json!(claim_state(status)),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of an ingress class.
+pub(in crate::builtin) fn ingress_class(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    Some(match column {
+        "Controller" => json!(plain(&spec["controller"])),
+        "Parameters" => json!(parameters(&spec["parameters"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a storage class.
+pub(in crate::builtin) fn storage_class(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
     let is_default = object["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true";
-    if resource.plural != "storageclasses" || column != "Name" || !is_default {
-        return None;
-    }
-    Some(json!(format!("{} (default)", plain(&object["metadata"]["name"]))))
+    Some(match column {
+        "Name" if is_default => json!(format!("{} (default)", plain(&object["metadata"]["name"]))),
+        "Provisioner" => json!(plain(&object["provisioner"])),
+        "ReclaimPolicy" => json!(object["reclaimPolicy"].as_str().unwrap_or("Delete")),
+        "VolumeBindingMode" => json!(object["volumeBindingMode"].as_str().unwrap_or("<unset>")),
+        "AllowVolumeExpansion" => json!(flag(&object["allowVolumeExpansion"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a volume attributes class.
+pub(in crate::builtin) fn volume_attributes_class(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "DriverName" => json!(plain(&object["driverName"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a priority class.
+pub(in crate::builtin) fn priority_class(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Value" => json!(number(&object["value"])),
+        "Global-Default" => json!(flag(&object["globalDefault"])),
+        "PreemptionPolicy" => json!(plain(&object["preemptionPolicy"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a runtime class.
+pub(in crate::builtin) fn runtime_class(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Handler" => json!(plain(&object["handler"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a csi driver.
+pub(in crate::builtin) fn csi_driver(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    Some(match column {
+        "AttachRequired" => json!(spec["attachRequired"].as_bool().unwrap_or(true)),
+        "PodInfoOnMount" => json!(flag(&spec["podInfoOnMount"])),
+        "StorageCapacity" => json!(flag(&spec["storageCapacity"])),
+        "TokenRequests" => {
+            let audiences = joined(&spec["tokenRequests"], "audience");
+            json!(if audiences.is_empty() { "<unset>".to_owned() } else { audiences })
+        }
+        "RequiresRepublish" => json!(flag(&spec["requiresRepublish"])),
+        "Modes" => json!(texts(&spec["volumeLifecycleModes"]).join(",")),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a csi node.
+pub(in crate::builtin) fn csi_node(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    Some(match column {
+        "Drivers" => json!(length(&spec["drivers"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a volume attachment.
+pub(in crate::builtin) fn volume_attachment(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let spec = &object["spec"];
+    let status = &object["status"];
+    Some(match column {
+        "Attacher" => json!(plain(&spec["attacher"])),
+        "PV" => json!(plain(&spec["source"]["persistentVolumeName"])),
+        "Node" => json!(plain(&spec["nodeName"])),
+        "Attached" => json!(flag(&status["attached"])),
+        _ => return None,
+    })
+}
+
+/// Returns a cell of a webhook configuration.
+pub(in crate::builtin) fn webhooks(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    Some(match column {
+        "Webhooks" => {
+            json!(length(&object["webhooks"]))
+        }
+        _ => return None,
+    })
 }
 
 fn number(value: &Value) -> i64 {
@@ -50,42 +180,6 @@ fn flag(value: &Value) -> bool {
     value.as_bool().unwrap_or_default()
 }
 
-/// The cells of classes and of what is set up for a whole cluster.
-fn class(resource: &Resource, object: &Value, column: &str) -> Option<Value> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    Some(match (resource.plural.as_str(), column) {
-        ("ingressclasses", "Controller") => json!(plain(&spec["controller"])),
-        ("ingressclasses", "Parameters") => json!(parameters(&spec["parameters"])),
-        ("storageclasses", "Provisioner") => json!(plain(&object["provisioner"])),
-        ("storageclasses", "ReclaimPolicy") => json!(object["reclaimPolicy"].as_str().unwrap_or("Delete")),
-        ("storageclasses", "VolumeBindingMode") => json!(object["volumeBindingMode"].as_str().unwrap_or("<unset>")),
-        ("storageclasses", "AllowVolumeExpansion") => json!(flag(&object["allowVolumeExpansion"])),
-        ("volumeattributesclasses", "DriverName") => json!(plain(&object["driverName"])),
-        ("priorityclasses", "Value") => json!(number(&object["value"])),
-        ("priorityclasses", "Global-Default") => json!(flag(&object["globalDefault"])),
-        ("priorityclasses", "PreemptionPolicy") => json!(plain(&object["preemptionPolicy"])),
-        ("runtimeclasses", "Handler") => json!(plain(&object["handler"])),
-        ("csidrivers", "AttachRequired") => json!(spec["attachRequired"].as_bool().unwrap_or(true)),
-        ("csidrivers", "PodInfoOnMount") => json!(flag(&spec["podInfoOnMount"])),
-        ("csidrivers", "StorageCapacity") => json!(flag(&spec["storageCapacity"])),
-        ("csidrivers", "TokenRequests") => {
-            let audiences = joined(&spec["tokenRequests"], "audience");
-            json!(if audiences.is_empty() { "<unset>".to_owned() } else { audiences })
-        }
-        ("csidrivers", "RequiresRepublish") => json!(flag(&spec["requiresRepublish"])),
-        ("csidrivers", "Modes") => json!(texts(&spec["volumeLifecycleModes"]).join(",")),
-        ("csinodes", "Drivers") => json!(length(&spec["drivers"])),
-        ("volumeattachments", "Attacher") => json!(plain(&spec["attacher"])),
-        ("volumeattachments", "PV") => json!(plain(&spec["source"]["persistentVolumeName"])),
-        ("volumeattachments", "Node") => json!(plain(&spec["nodeName"])),
-        ("volumeattachments", "Attached") => json!(flag(&status["attached"])),
-        ("mutatingwebhookconfigurations" | "validatingwebhookconfigurations", "Webhooks") => {
-            json!(length(&object["webhooks"]))
-        }
-        _ => return None,
-    })
-}
-
 fn length(list: &Value) -> usize {
     list.as_array().map_or(0, Vec::len)
 }
@@ -94,7 +188,7 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The first few, and how many are left.
+/// Returns the first few texts, and the number of the others.
 fn some(all: &[String], if_none: &str) -> String {
     let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(",");
     match all.len() {
@@ -104,7 +198,7 @@ fn some(all: &[String], if_none: &str) -> String {
     }
 }
 
-fn endpoints(object: &Value) -> String {
+fn endpoint_addresses(object: &Value) -> String {
     let mut all = Vec::new();
     for subset in object["subsets"].as_array().into_iter().flatten() {
         let addresses: Vec<&str> =
@@ -139,7 +233,7 @@ fn slice_addresses(object: &Value) -> Vec<String> {
     endpoints.flat_map(|endpoint| texts(&endpoint["addresses"])).map(str::to_owned).collect()
 }
 
-/// What is used of what may be, of limits or of all else.
+/// Returns the used and allowed amounts of a quota, of limits or of all other resources.
 fn quota(status: &Value, of_limits: bool) -> String {
     let mut hard: Vec<_> = status["hard"].as_object().into_iter().flatten().collect();
     hard.sort_by_key(|(name, _)| *name);
@@ -176,7 +270,8 @@ fn claim_state(status: &Value) -> &'static str {
     }
 }
 
-fn volume(object: &Value, column: &str) -> Option<Value> {
+/// Returns a cell of a persistent volume.
+pub(in crate::builtin) fn volume(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
     let (spec, status) = (&object["spec"], &object["status"]);
     Some(match column {
         "Capacity" => json!(plain(&spec["capacity"]["storage"])),
@@ -196,7 +291,8 @@ fn volume(object: &Value, column: &str) -> Option<Value> {
     })
 }
 
-fn flow_control(object: &Value, column: &str) -> Option<Value> {
+/// Returns a cell of a flow schema or priority level.
+pub(in crate::builtin) fn flow_control(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
     let spec = &object["spec"];
     let queuing = &spec["limited"]["limitResponse"]["queuing"];
     let or_none = |value: &Value| if value.is_null() { json!("<none>") } else { value.clone() };
@@ -221,7 +317,8 @@ fn flow_control(object: &Value, column: &str) -> Option<Value> {
     })
 }
 
-fn autoscaler(object: &Value, column: &str) -> Option<Value> {
+/// Returns a cell of an autoscaler.
+pub(in crate::builtin) fn autoscaler(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
     let spec = &object["spec"];
     Some(match column {
         "Reference" => {
@@ -235,7 +332,7 @@ fn autoscaler(object: &Value, column: &str) -> Option<Value> {
     })
 }
 
-/// What an autoscaler wants, and what it has.
+/// Returns the current and target values of an autoscaler.
 fn targets(object: &Value) -> String {
     let (spec, status) = (&object["spec"], &object["status"]);
     if let Some(percent) = spec["targetCPUUtilizationPercentage"].as_i64() {
@@ -286,6 +383,6 @@ fn target(metric: &Value, status: &Value) -> String {
     }
 }
 
-/// How many of many are shown.
+/// The number of texts that are shown.
 const SHOWN: usize = 3;
 const SHOWN_METRICS: usize = 2;

@@ -80,7 +80,7 @@ async fn stop_is_final_and_wakes_waiting_callers() {
     informer.stop().await;
     assert!(events.next().await.is_none());
     assert_eq!(informer.status().state, InformerState::Stopped);
-    assert!(informer.wait_until_seen(&"999999".into()).await.is_err());
+    assert!(informer.wait_until_seen(&u64::MAX.to_string().as_str().into()).await.is_err());
     informer.start();
     assert_eq!(informer.status().state, InformerState::Stopped);
 

@@ -30,12 +30,12 @@ impl Routed {
         Client::builder(Arc::clone(self)).build()
     }
 
-    /// Waits until so many requests have come since the last call of `seen`, and for whoever else is ready to run.
+    /// Waits until so many requests have arrived since the last call of `seen`, and lets other tasks run.
     pub(crate) async fn asked(&self, count: usize) {
         let mut turns = 0;
         while self.seen.lock().unwrap().len() < count {
             turns += 1;
-            assert!(turns < 10_000, "nobody asks");
+            assert!(turns < 10_000, "no request arrived");
             tokio::task::yield_now().await;
         }
         for _ in 0..10 {

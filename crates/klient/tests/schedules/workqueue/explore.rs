@@ -68,7 +68,7 @@ async fn drained(queue: &Queue, mut drainer: Drainer) {
     queue.stop_draining(&mut drainer);
 }
 
-/// What is in process, and how many turns there were.
+/// The keys in process, and the number of turns.
 #[derive(Default)]
 struct Watched {
     busy: [AtomicBool; 4],
@@ -199,10 +199,10 @@ fn a_shutdown_reaches_everybody_whenever_it_comes() {
 }
 
 #[test]
-fn delayed_keys_reach_somebody_even_if_another_getter_goes_away() {
+fn delayed_keys_are_handed_out_if_another_getter_is_dropped() {
     explore(|| {
         let queue = queue();
-        // Its time has come already: whoever is told to look at the time finds it.
+        // The key is due already, so that the getter that is woken finds it.
         let late = Delay { deadline: no_time(), priority: 0, backoff: false, replace: false };
         let fickle = thread::spawn({
             let queue = Arc::clone(&queue);
@@ -244,7 +244,7 @@ fn a_retry_ends_the_turn_and_comes_back() {
                 watched.work(&queue, &item);
             }
         });
-        // Whoever comes first, there is a turn for the other: the retry, or this.
+        // Whichever comes first, the other one gets a turn: the retry, or this add.
         add(&queue, 0);
         thread::yield_now();
         add(&queue, 1);

@@ -1,4 +1,4 @@
-//! Answers: objects, lists and failures in the form that was asked for.
+//! Responses: objects, lists and errors in the negotiated format.
 
 use bytes::Bytes;
 use http::{
@@ -14,17 +14,17 @@ use crate::{
     Result,
     body::ResponseBody,
     builtin::tables,
-    negotiate::{Form, Projection, Wanted},
+    negotiate::{Encoding, Projection, ResponseFormat},
     registry::Resource,
     store::Stored,
 };
 
-/// An answer that is an object.
+/// Returns a response with an object.
 pub(crate) fn object(
     code: StatusCode,
     resource: &Resource,
     object: &Value,
-    wanted: Wanted,
+    wanted: ResponseFormat,
 ) -> Result<Response<ResponseBody>> {
     let bytes = match wanted.projection {
         Projection::Object => encode_object(resource, object, wanted)?,
@@ -35,40 +35,40 @@ pub(crate) fn object(
             encode_value(&table, wanted)
         }
     };
-    Ok(whole(code, wanted.form, bytes))
+    Ok(whole(code, wanted.encoding, bytes))
 }
 
-/// An answer that is an object as it is stored, which often needs no work at all.
+/// Returns a response with a stored object. JSON and cached protobuf are sent without parsing the object.
 pub(crate) fn stored(
     code: StatusCode,
     resource: &Resource,
     stored: &Stored,
-    wanted: Wanted,
+    wanted: ResponseFormat,
 ) -> Result<Response<ResponseBody>> {
-    let as_is = wanted == Wanted::JSON && !crate::builtin::versions::is_converted(resource);
+    let as_is = wanted == ResponseFormat::JSON && !crate::builtin::versions::is_converted(resource);
     if as_is {
-        return Ok(whole(code, Form::Json, Bytes::copy_from_slice(stored.json())));
+        return Ok(whole(code, Encoding::Json, Bytes::copy_from_slice(stored.json())));
     }
     if let Some(bytes) = stored_message(resource, stored, wanted)? {
-        return Ok(whole(code, Form::Protobuf, bytes));
+        return Ok(whole(code, Encoding::Protobuf, bytes));
     }
     object(code, resource, &crate::builtin::versions::present(resource, stored.value()), wanted)
 }
 
-/// A stored object in protobuf, if that is wanted and it is of the version that is asked for.
-pub(crate) fn stored_message(resource: &Resource, stored: &Stored, wanted: Wanted) -> Result<Option<Bytes>> {
+/// Returns a stored object in protobuf, if that is the format and the object needs no conversion.
+pub(crate) fn stored_message(resource: &Resource, stored: &Stored, wanted: ResponseFormat) -> Result<Option<Bytes>> {
     let Some(codec) = kept_in_protobuf(resource, wanted) else { return Ok(None) };
     let message = stored.protobuf(codec).map_err(internal)?;
     Ok(Some(Envelope::wrap(codec.api_version, codec.kind, &message).into()))
 }
 
-/// How a kind is encoded whose objects are all kept in the version that is asked for, in protobuf.
-fn kept_in_protobuf(resource: &Resource, wanted: Wanted) -> Option<&'static Codec> {
-    let fits = wanted.form == Form::Protobuf && wanted.projection == Projection::Object;
+/// Returns the protobuf codec of a kind, if protobuf is the format and stored objects need no conversion.
+fn kept_in_protobuf(resource: &Resource, wanted: ResponseFormat) -> Option<&'static Codec> {
+    let fits = wanted.encoding == Encoding::Protobuf && wanted.projection == Projection::Object;
     resource.codec.filter(|_| fits && !crate::builtin::versions::is_converted(resource))
 }
 
-/// What a list says of itself.
+/// The metadata of a list.
 #[derive(Default)]
 pub(crate) struct ListHead {
     pub(crate) revision: u64,
@@ -77,7 +77,7 @@ pub(crate) struct ListHead {
 }
 
 impl ListHead {
-    fn metadata(&self, resource: &Resource, wanted: Wanted) -> Value {
+    fn metadata(&self, resource: &Resource, wanted: ResponseFormat) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if resource.is_custom() && wanted.projection == Projection::Object {
             metadata["continue"] = json!("");
@@ -92,21 +92,21 @@ impl ListHead {
     }
 }
 
-/// An answer that is a list.
+/// Returns a response with a list.
 pub(crate) fn list(
     resource: &Resource,
     head: &ListHead,
     objects: &[std::sync::Arc<Stored>],
-    wanted: Wanted,
+    wanted: ResponseFormat,
 ) -> Result<Response<ResponseBody>> {
-    if wanted == Wanted::JSON && !crate::builtin::versions::is_converted(resource) {
-        return Ok(whole(StatusCode::OK, Form::Json, plain_list(resource, head, objects)));
+    if wanted == ResponseFormat::JSON && !crate::builtin::versions::is_converted(resource) {
+        return Ok(whole(StatusCode::OK, Encoding::Json, plain_list(resource, head, objects)));
     }
     if let Some(codec) = kept_in_protobuf(resource, wanted) {
         let items: std::result::Result<Vec<Bytes>, _> = objects.iter().map(|stored| stored.protobuf(codec)).collect();
         let message = list_message(&head.metadata(resource, wanted), &items.map_err(internal)?)?;
         let bytes = Envelope::wrap(codec.api_version, &resource.list_kind, &message);
-        return Ok(whole(StatusCode::OK, Form::Protobuf, bytes.into()));
+        return Ok(whole(StatusCode::OK, Encoding::Protobuf, bytes.into()));
     }
     let items: Vec<Value> =
         objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
@@ -117,7 +117,8 @@ pub(crate) fn list(
         Projection::Metadata => {
             let items: Vec<Value> = items.iter().map(partial).collect();
             // The real server writes no empty list here.
-            let items = if items.is_empty() && wanted.form != Form::Protobuf { Value::Null } else { json!(items) };
+            let items =
+                if items.is_empty() && wanted.encoding != Encoding::Protobuf { Value::Null } else { json!(items) };
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                 "metadata": head.metadata(resource, wanted), "items": items});
             encode_metadata_list(&list, wanted)?
@@ -127,22 +128,24 @@ pub(crate) fn list(
             let mut list = kind;
             list["metadata"] = head.metadata(resource, wanted);
             list["items"] = Value::Array(items.into_iter().map(|item| without_kind(resource, item)).collect());
-            match wanted.form {
-                Form::Protobuf => protobuf_list(resource, &list)?,
+            match wanted.encoding {
+                Encoding::Protobuf => protobuf_list(resource, &list)?,
                 _ => encode_value(&list, wanted),
             }
         }
     };
-    Ok(whole(StatusCode::OK, wanted.form, bytes))
+    Ok(whole(StatusCode::OK, wanted.encoding, bytes))
 }
 
-/// The stored bytes side by side: nothing is parsed.
+/// Returns a JSON list of the stored bytes, without parsing them.
 fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<Stored>]) -> Bytes {
     let size: usize = objects.iter().map(|stored| stored.json().len() + 1).sum();
     let mut out = Vec::with_capacity(size + 256);
     let kind = json!(resource.list_kind);
     out.extend_from_slice(format!("{{\"kind\":{kind},\"apiVersion\":{},", json!(resource.api_version())).as_bytes());
-    out.extend_from_slice(format!("\"metadata\":{},\"items\":[", head.metadata(resource, Wanted::JSON)).as_bytes());
+    out.extend_from_slice(
+        format!("\"metadata\":{},\"items\":[", head.metadata(resource, ResponseFormat::JSON)).as_bytes(),
+    );
     for (index, stored) in objects.iter().enumerate() {
         if index > 0 {
             out.push(b',');
@@ -157,7 +160,8 @@ fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<St
     out.into()
 }
 
-/// Items of built-in lists do not say what they are. Objects are stored with these two fields in the order of their names.
+/// Returns an object's JSON without `apiVersion` and `kind`, which items of built-in lists do not have. Objects are stored with their fields in
+/// alphabetical order.
 fn without_kind_text(json: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(json) else { return json.into() };
     value.remove("apiVersion");
@@ -173,8 +177,8 @@ fn without_kind(resource: &Resource, mut item: Value) -> Value {
     item
 }
 
-/// A failure.
-pub(crate) fn failure(status: &Status, wanted: Wanted) -> Response<ResponseBody> {
+/// Returns an error response.
+pub(crate) fn failure(status: &Status, wanted: ResponseFormat) -> Response<ResponseBody> {
     let code = status.http_code().unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = self::status(code, status, wanted);
     if let Some(delay) = status.retry_after()
@@ -186,20 +190,20 @@ pub(crate) fn failure(status: &Status, wanted: Wanted) -> Response<ResponseBody>
     response
 }
 
-/// An answer that is a `Status`.
-pub(crate) fn status(code: StatusCode, status: &Status, wanted: Wanted) -> Response<ResponseBody> {
+/// Returns a response with a `Status`.
+pub(crate) fn status(code: StatusCode, status: &Status, wanted: ResponseFormat) -> Response<ResponseBody> {
     let value = status_value(status);
-    let bytes = match wanted.form {
-        Form::Protobuf => {
+    let bytes = match wanted.encoding {
+        Encoding::Protobuf => {
             let typed = meta::Status::from(status.clone());
             Bytes::from(klient_proto::meta::encode("v1", &typed))
         }
         _ => encode_value(&value, wanted),
     };
-    whole(code, wanted.form, bytes)
+    whole(code, wanted.encoding, bytes)
 }
 
-/// A `Status` as the server writes it.
+/// Returns a `Status` as JSON, as the real server writes it.
 pub(crate) fn status_value(status: &Status) -> Value {
     let mut value = serde_json::to_value(status).unwrap_or_default();
     if value.get("metadata").is_none() {
@@ -208,12 +212,12 @@ pub(crate) fn status_value(status: &Status) -> Value {
     value
 }
 
-/// Any JSON, as discovery documents are.
-pub(crate) fn json_value(code: StatusCode, value: &Value, wanted: Wanted) -> Response<ResponseBody> {
-    whole(code, wanted.form, encode_value(value, wanted))
+/// Returns a response with any JSON value, such as a discovery document.
+pub(crate) fn json_value(code: StatusCode, value: &Value, wanted: ResponseFormat) -> Response<ResponseBody> {
+    whole(code, wanted.encoding, encode_value(value, wanted))
 }
 
-/// Plain text.
+/// Returns a response with plain text.
 pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(text));
     *response.status_mut() = code;
@@ -221,7 +225,7 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Respons
     response
 }
 
-/// Adds warnings to an answer.
+/// Adds warnings to a response.
 pub(crate) fn with_warnings(mut response: Response<ResponseBody>, warnings: &[String]) -> Response<ResponseBody> {
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
@@ -232,10 +236,10 @@ pub(crate) fn with_warnings(mut response: Response<ResponseBody>, warnings: &[St
     response
 }
 
-/// One object in a form, for answers and for events.
-pub(crate) fn encode_object(resource: &Resource, object: &Value, wanted: Wanted) -> Result<Bytes> {
-    match (wanted.form, resource.codec) {
-        (Form::Protobuf, Some(codec)) => {
+/// Encodes one object, for responses and for watch events.
+pub(crate) fn encode_object(resource: &Resource, object: &Value, wanted: ResponseFormat) -> Result<Bytes> {
+    match (wanted.encoding, resource.codec) {
+        (Encoding::Protobuf, Some(codec)) => {
             let message = klient_proto::from_value(object, codec).map_err(internal)?;
             Ok(Envelope::wrap(codec.api_version, codec.kind, &message).into())
         }
@@ -243,10 +247,10 @@ pub(crate) fn encode_object(resource: &Resource, object: &Value, wanted: Wanted)
     }
 }
 
-/// Metadata alone in a form.
-pub(crate) fn encode_metadata(object: &Value, kind: &str, wanted: Wanted) -> Result<Bytes> {
-    match wanted.form {
-        Form::Protobuf => {
+/// Encodes the metadata of an object.
+pub(crate) fn encode_metadata(object: &Value, kind: &str, wanted: ResponseFormat) -> Result<Bytes> {
+    match wanted.encoding {
+        Encoding::Protobuf => {
             let message = partial_message(object)?;
             Ok(Envelope::wrap("meta.k8s.io/v1", kind, &message).into())
         }
@@ -254,8 +258,8 @@ pub(crate) fn encode_metadata(object: &Value, kind: &str, wanted: Wanted) -> Res
     }
 }
 
-fn encode_metadata_list(list: &Value, wanted: Wanted) -> Result<Bytes> {
-    if wanted.form != Form::Protobuf {
+fn encode_metadata_list(list: &Value, wanted: ResponseFormat) -> Result<Bytes> {
+    if wanted.encoding != Encoding::Protobuf {
         return Ok(encode_value(list, wanted));
     }
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
@@ -265,7 +269,7 @@ fn encode_metadata_list(list: &Value, wanted: Wanted) -> Result<Bytes> {
 }
 
 fn protobuf_list(resource: &Resource, list: &Value) -> Result<Bytes> {
-    let Some(codec) = resource.codec else { return Ok(encode_value(list, Wanted::JSON)) };
+    let Some(codec) = resource.codec else { return Ok(encode_value(list, ResponseFormat::JSON)) };
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     let items: Vec<Vec<u8>> = items
         .iter()
@@ -282,20 +286,20 @@ fn partial_message(object: &Value) -> Result<Vec<u8>> {
     Envelope::open(&message).map(|envelope| envelope.raw.to_vec()).map_err(internal)
 }
 
-/// A list message: metadata in field 1, items in field 2, for every kind.
+/// Returns a protobuf list message. Metadata is field 1 and items are field 2 in every kind.
 fn list_message(metadata: &Value, items: &[impl AsRef<[u8]>]) -> Result<Vec<u8>> {
     klient_proto::list_message(metadata, items).map_err(internal)
 }
 
-/// An object's metadata as an object of its own.
+/// Returns an object's metadata as a `PartialObjectMetadata`.
 pub(crate) fn partial(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
-/// JSON or YAML.
-pub(crate) fn encode_value(value: &Value, wanted: Wanted) -> Bytes {
-    match wanted.form {
-        Form::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
+/// Returns a response in JSON or YAML.
+pub(crate) fn encode_value(value: &Value, wanted: ResponseFormat) -> Bytes {
+    match wanted.encoding {
+        Encoding::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
         _ if wanted.pretty => serde_json::to_vec_pretty(value).unwrap_or_default().into(),
         _ => {
             let mut text = serde_json::to_vec(value).unwrap_or_default();
@@ -305,10 +309,10 @@ pub(crate) fn encode_value(value: &Value, wanted: Wanted) -> Bytes {
     }
 }
 
-fn whole(code: StatusCode, form: Form, bytes: Bytes) -> Response<ResponseBody> {
+fn whole(code: StatusCode, encoding: Encoding, bytes: Bytes) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(bytes));
     *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
@@ -317,16 +321,16 @@ pub(crate) fn internal(error: impl std::fmt::Display) -> Box<Status> {
     Box::new(Status::internal_error(error))
 }
 
-/// The head of a watch.
-pub(crate) fn watch(form: Form, body: ResponseBody) -> Response<ResponseBody> {
-    let content_type = if form == Form::Protobuf { media_type::PROTOBUF_WATCH } else { media_type::JSON };
+/// Returns the response of a watch, whose body is a stream.
+pub(crate) fn watch(encoding: Encoding, body: ResponseBody) -> Response<ResponseBody> {
+    let content_type = if encoding == Encoding::Protobuf { media_type::PROTOBUF_WATCH } else { media_type::JSON };
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
 
-/// The same answer, compressed if it is large enough to be worth it.
+/// Compresses a response if it is large enough.
 pub(crate) fn compressed(response: Response<ResponseBody>) -> Response<ResponseBody> {
     use std::io::Write as _;
     let Some(bytes) = response.body().bytes().filter(|bytes| bytes.len() > COMPRESS_ABOVE) else { return response };
@@ -342,5 +346,5 @@ pub(crate) fn compressed(response: Response<ResponseBody>) -> Response<ResponseB
     Response::from_parts(parts, ResponseBody::whole(compressed))
 }
 
-/// As a real server does.
+/// The limit of the real server.
 const COMPRESS_ABOVE: usize = 128 << 10;

@@ -1,0 +1,119 @@
+//! Hooks: what a built-in kind does differently from all others.
+//!
+//! A [`Resource`](crate::registry::Resource) carries the hooks of its kind, so that handlers call `resource.hooks` and never compare
+//! names of kinds. The table of all kinds that have hooks is `kinds`.
+
+use std::{pin::Pin, sync::Arc};
+
+use jiff::Timestamp;
+use klient_core::StatusCause;
+use serde_json::{Value, json};
+
+use super::Collector;
+use crate::{Result, call::Call, registry::Resource, server::Core, store::Change};
+
+/// The behaviour of one kind. [`Hooks::NONE`] is that of most kinds, custom ones included.
+pub(crate) struct Hooks {
+    /// Fills in defaults that depend on other fields. Plain defaults are in `defaults.json`.
+    pub(crate) defaults: fn(&mut Value),
+    /// Completes a new object before it is validated, as admission does on a real server.
+    pub(crate) before_create: fn(&Core, &mut Value) -> Result<()>,
+    /// Completes a changed object before it is validated. The last argument is the stored object.
+    pub(crate) before_update: fn(&Core, &mut Value, &Value) -> Result<()>,
+    /// Returns the status of a new object, given the time. Without it, the status stays as it was sent.
+    pub(crate) new_status: Option<fn(&Value, &str) -> Value>,
+    /// Completes a new status. The last argument is the stored object.
+    pub(crate) on_status: fn(&mut Value, &Value),
+    /// JSON pointers of fields that are null in responses where they have no value.
+    pub(crate) null_fields: &'static [&'static str],
+    /// Sets nulls that a pointer cannot name.
+    pub(crate) set_nulls: fn(&mut Value),
+    /// Reports invalid fields besides metadata.
+    pub(crate) validate: fn(&Value, Option<&Value>, &mut Vec<StatusCause>),
+    /// The group that validation errors name, if it is not the resource's own.
+    pub(crate) validation_group: Option<&'static str>,
+    /// Returns warnings about an object that is valid.
+    pub(crate) warnings: fn(&Value) -> Vec<String>,
+    /// A warning that every response about this kind carries.
+    pub(crate) deprecation: Option<&'static str>,
+    /// How a POST to the collection is handled.
+    pub(crate) posted: Posted,
+    /// Refuses to delete an object.
+    pub(crate) before_delete: fn(&Resource, &Value) -> Result<()>,
+    /// Returns the seconds that an object stays after a delete, given those that the request asks for.
+    pub(crate) grace_period: fn(&Value, Option<i64>) -> i64,
+    /// Whether a delete without grace period or finalizers first stores the object with a deletion timestamp.
+    pub(crate) marks_before_delete: bool,
+    /// Returns whether an object without finalizers can be removed.
+    pub(crate) is_removable: fn(&Value) -> bool,
+    /// Changes an object when its deletion begins.
+    pub(crate) on_deletion: fn(&mut Value),
+    /// Continues a deletion that the last run of the server began. The argument is the object's key.
+    pub(crate) resume_deletion: fn(&Collector, &str),
+    /// Acts on a committed change.
+    pub(crate) after_change: Option<AfterChange>,
+    /// Converts a stored object of another version to this resource's version.
+    pub(crate) convert: Option<fn(&mut Value)>,
+    /// Fields that lists and watches can select by, besides name and namespace.
+    pub(crate) selectable: &'static [&'static str],
+    /// Returns one cell of a table, for columns that are not the same for all kinds.
+    pub(crate) cell: fn(&Value, &str, Timestamp) -> Option<Value>,
+    /// Returns a condition of an object's table row.
+    pub(crate) row_condition: fn(&Value) -> Option<Value>,
+    /// Changes the metadata that table rows carry.
+    pub(crate) row_metadata: fn(&mut Value),
+    /// Whether a change of annotations counts as a new generation.
+    pub(crate) generation_counts_annotations: bool,
+    /// Whether a status update leaves labels alone.
+    pub(crate) status_keeps_labels: bool,
+    /// The path below `/registry` in error messages, if it is not the plural.
+    pub(crate) storage_path: Option<&'static str>,
+}
+
+/// The handling of a POST to a collection.
+#[derive(Clone, Copy)]
+pub(crate) enum Posted {
+    /// The object is stored.
+    Stored,
+    /// The object is a question. The function returns its status, and nothing is stored.
+    Review(fn(&Core, &Call, &Value) -> Value),
+    /// The object binds a pod to a node.
+    Binding,
+}
+
+/// A function that acts on a committed change.
+pub(crate) type AfterChange =
+    for<'a> fn(&'a Arc<Core>, &'a Arc<Change>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+impl Hooks {
+    /// The behaviour of kinds that have no hooks.
+    pub(crate) const NONE: Self = Self {
+        defaults: |_| {},
+        before_create: |_, _| Ok(()),
+        before_update: |_, _, _| Ok(()),
+        new_status: Some(|_, _| json!({})),
+        on_status: |_, _| {},
+        null_fields: &[],
+        set_nulls: |_| {},
+        validate: |_, _, _| {},
+        validation_group: None,
+        warnings: |_| Vec::new(),
+        deprecation: None,
+        posted: Posted::Stored,
+        before_delete: |_, _| Ok(()),
+        grace_period: |_, _| 0,
+        marks_before_delete: false,
+        is_removable: |_| true,
+        on_deletion: |_| {},
+        resume_deletion: |_, _| {},
+        after_change: None,
+        convert: None,
+        selectable: &[],
+        cell: |_, _, _| None,
+        row_condition: |_| None,
+        row_metadata: |_| {},
+        generation_counts_annotations: false,
+        status_keeps_labels: false,
+        storage_path: None,
+    };
+}

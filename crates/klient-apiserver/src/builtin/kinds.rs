@@ -1,0 +1,335 @@
+//! The table of built-in kinds that have hooks: data, and names of small functions.
+//!
+//! [`hooks`] is the only place where behaviour is chosen by the name of a kind. It runs once per kind, when the registry is built.
+
+use serde_json::json;
+
+use super::{
+    Collector, defaults, definitions, events,
+    hooks::{Hooks, Posted},
+    namespaces, nodes, pods, reviews, rules, services,
+    tables::{cells, rare},
+    versions, volumes, workloads,
+};
+
+/// Returns the hooks of a built-in kind.
+pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks {
+    match (group, plural) {
+        ("", _) => core(plural),
+        ("apps", "deployments") => &DEPLOYMENTS,
+        ("apps", "statefulsets") => &STATEFUL_SETS,
+        ("apps", "daemonsets") => &DAEMON_SETS,
+        ("apps", "replicasets") => &REPLICA_SETS,
+        ("apps", "controllerrevisions") => &CONTROLLER_REVISIONS,
+        ("batch", "jobs") => &JOBS,
+        ("batch", "cronjobs") => &CRON_JOBS,
+        ("autoscaling", "horizontalpodautoscalers") if version == "v1" => &AUTOSCALERS_V1,
+        ("autoscaling", "horizontalpodautoscalers") => &AUTOSCALERS_V2,
+        ("events.k8s.io", "events") => &NEW_EVENTS,
+        ("networking.k8s.io", "networkpolicies") => &NETWORK_POLICIES,
+        ("networking.k8s.io", "ingresses") => &INGRESSES,
+        ("networking.k8s.io", "ingressclasses") => &INGRESS_CLASSES,
+        ("discovery.k8s.io", "endpointslices") => &ENDPOINT_SLICES,
+        ("policy", "poddisruptionbudgets") => &DISRUPTION_BUDGETS,
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &ROLES,
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &ROLE_BINDINGS,
+        ("coordination.k8s.io", "leases") => &LEASES,
+        ("certificates.k8s.io", _) => &SIGNING_REQUESTS,
+        ("apiextensions.k8s.io", _) => &DEFINITIONS,
+        ("authentication.k8s.io", "selfsubjectreviews") => &SELF_REVIEWS,
+        ("authentication.k8s.io", "tokenreviews") => &TOKEN_REVIEWS,
+        ("authorization.k8s.io", "selfsubjectrulesreviews") => &RULES_REVIEWS,
+        ("authentication.k8s.io" | "authorization.k8s.io", _) => &ACCESS_REVIEWS,
+        ("resource.k8s.io", "resourceclaims") => &RESOURCE_CLAIMS,
+        ("flowcontrol.apiserver.k8s.io", _) => &FLOW_CONTROL,
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
+            &WEBHOOKS
+        }
+        ("scheduling.k8s.io", "priorityclasses") => &PRIORITY_CLASSES,
+        ("node.k8s.io", "runtimeclasses") => &RUNTIME_CLASSES,
+        ("storage.k8s.io", "storageclasses") => &STORAGE_CLASSES,
+        ("storage.k8s.io", "volumeattributesclasses") => &VOLUME_ATTRIBUTES_CLASSES,
+        ("storage.k8s.io", "volumeattachments") => &VOLUME_ATTACHMENTS,
+        ("storage.k8s.io", "csidrivers") => &CSI_DRIVERS,
+        ("storage.k8s.io", "csinodes") => &CSI_NODES,
+        _ => &Hooks::NONE,
+    }
+}
+
+/// Returns the hooks of a kind of the core group.
+fn core(plural: &str) -> &'static Hooks {
+    match plural {
+        "pods" => &PODS,
+        "nodes" => &NODES,
+        "namespaces" => &NAMESPACES,
+        "services" => &SERVICES,
+        "endpoints" => &ENDPOINTS,
+        "events" => &CORE_EVENTS,
+        "secrets" => &SECRETS,
+        "configmaps" => &CONFIG_MAPS,
+        "limitranges" => &LIMIT_RANGES,
+        "resourcequotas" => &RESOURCE_QUOTAS,
+        "persistentvolumes" => &PERSISTENT_VOLUMES,
+        "persistentvolumeclaims" => &PERSISTENT_VOLUME_CLAIMS,
+        "podtemplates" => &POD_TEMPLATES,
+        "replicationcontrollers" => &REPLICATION_CONTROLLERS,
+        "bindings" => &BINDINGS,
+        _ => &Hooks::NONE,
+    }
+}
+
+static PODS: Hooks = Hooks {
+    defaults: defaults::pod,
+    before_create: |_, object| {
+        pods::admit(object);
+        Ok(())
+    },
+    before_update: |_, object, _| {
+        pods::tolerate(object);
+        Ok(())
+    },
+    new_status: Some(pods::new_status),
+    on_status: pods::on_status,
+    set_nulls: |object| pods::null_times(&mut object["status"]),
+    validate: rules::pod,
+    grace_period: pods::grace_period,
+    marks_before_delete: true,
+    selectable: &[
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ],
+    cell: cells::pod,
+    row_condition: cells::pod_condition,
+    ..Hooks::NONE
+};
+
+static NODES: Hooks = Hooks {
+    before_create: |_, object| {
+        nodes::before_create(object);
+        Ok(())
+    },
+    new_status: None,
+    selectable: &["spec.unschedulable"],
+    cell: cells::node,
+    ..Hooks::NONE
+};
+
+static NAMESPACES: Hooks = Hooks {
+    before_create: |_, object| {
+        namespaces::before_create(object);
+        Ok(())
+    },
+    before_update: |_, object, old| {
+        namespaces::before_update(object, old);
+        Ok(())
+    },
+    new_status: Some(|_, _| json!({"phase": "Active"})),
+    validate: rules::namespace,
+    before_delete: namespaces::before_delete,
+    is_removable: namespaces::is_removable,
+    on_deletion: namespaces::on_deletion,
+    resume_deletion: Collector::empty_namespace,
+    after_change: Some(|core, change| Box::pin(async move { namespaces::after_change(core, change) })),
+    selectable: &["status.phase"],
+    cell: cells::namespace,
+    ..Hooks::NONE
+};
+
+static SERVICES: Hooks = Hooks {
+    before_create: |core, object| services::allocate(core, object, None),
+    before_update: |core, object, old| services::allocate(core, object, Some(old)),
+    new_status: Some(|_, _| json!({"loadBalancer": {}})),
+    validate: rules::service,
+    warnings: |object| services::warnings(&object["spec"]),
+    selectable: &["spec.clusterIP", "spec.type"],
+    cell: cells::service,
+    storage_path: Some("services/specs"),
+    ..Hooks::NONE
+};
+
+static ENDPOINTS: Hooks = Hooks {
+    deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+    cell: rare::endpoints,
+    ..Hooks::NONE
+};
+
+static CORE_EVENTS: Hooks = Hooks {
+    null_fields: &["/eventTime", "/firstTimestamp", "/lastTimestamp"],
+    validate: |object, old, causes| rules::event(false, object, old, causes),
+    convert: Some(versions::event_to_core),
+    selectable: events::CORE_FIELDS,
+    cell: cells::event,
+    ..Hooks::NONE
+};
+
+static NEW_EVENTS: Hooks = Hooks {
+    null_fields: &["/eventTime", "/deprecatedFirstTimestamp", "/deprecatedLastTimestamp"],
+    validate: |object, old, causes| rules::event(true, object, old, causes),
+    validation_group: Some(""),
+    convert: Some(versions::event_to_new),
+    selectable: events::NEW_FIELDS,
+    cell: cells::event,
+    ..Hooks::NONE
+};
+
+static SECRETS: Hooks = Hooks {
+    defaults: defaults::secret,
+    validate: |object, old, causes| rules::data(true, object, old, causes),
+    selectable: &["type"],
+    cell: cells::secret,
+    ..Hooks::NONE
+};
+
+static CONFIG_MAPS: Hooks = Hooks {
+    validate: |object, old, causes| rules::data(false, object, old, causes),
+    cell: cells::config_map,
+    ..Hooks::NONE
+};
+
+static LIMIT_RANGES: Hooks = Hooks { defaults: defaults::limit_range, ..Hooks::NONE };
+static RESOURCE_QUOTAS: Hooks = Hooks { cell: rare::resource_quota, ..Hooks::NONE };
+
+static PERSISTENT_VOLUMES: Hooks = Hooks {
+    before_create: |_, object| {
+        volumes::protect(object, "kubernetes.io/pv-protection");
+        Ok(())
+    },
+    new_status: Some(|_, _| json!({"phase": "Pending"})),
+    cell: rare::volume,
+    ..Hooks::NONE
+};
+
+static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
+    before_create: |_, object| {
+        volumes::protect(object, "kubernetes.io/pvc-protection");
+        Ok(())
+    },
+    new_status: Some(|_, _| json!({"phase": "Pending"})),
+    cell: cells::volume_claim,
+    ..Hooks::NONE
+};
+
+static POD_TEMPLATES: Hooks = Hooks { cell: rare::pod_template, ..Hooks::NONE };
+
+static REPLICATION_CONTROLLERS: Hooks =
+    Hooks { selectable: &["status.replicas"], cell: rare::replication_controller, ..Hooks::NONE };
+
+static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
+
+static DEPLOYMENTS: Hooks = Hooks {
+    defaults: defaults::deployment,
+    validate: rules::workload,
+    cell: cells::deployment,
+    generation_counts_annotations: true,
+    status_keeps_labels: true,
+    ..Hooks::NONE
+};
+
+static STATEFUL_SETS: Hooks = Hooks {
+    defaults: defaults::stateful_set,
+    new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
+    validate: rules::workload,
+    cell: cells::stateful_set,
+    ..Hooks::NONE
+};
+
+static DAEMON_SETS: Hooks = Hooks {
+    defaults: defaults::daemon_set,
+    before_create: |_, object| {
+        workloads::set_template_generation(object);
+        Ok(())
+    },
+    validate: rules::workload,
+    cell: cells::daemon_set,
+    row_metadata: workloads::remove_template_generation,
+    ..Hooks::NONE
+};
+
+static REPLICA_SETS: Hooks = Hooks { validate: rules::workload, cell: cells::replica_set, ..Hooks::NONE };
+static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
+
+static JOBS: Hooks =
+    Hooks { defaults: defaults::job, selectable: &["status.successful"], cell: cells::job, ..Hooks::NONE };
+
+static CRON_JOBS: Hooks = Hooks { cell: cells::cron_job, ..Hooks::NONE };
+
+static AUTOSCALERS_V1: Hooks = Hooks {
+    defaults: defaults::autoscaler_v1,
+    convert: Some(versions::autoscaler_to_v1),
+    cell: rare::autoscaler,
+    ..Hooks::NONE
+};
+
+static AUTOSCALERS_V2: Hooks = Hooks {
+    defaults: defaults::autoscaler_v2,
+    null_fields: &["/status/currentMetrics"],
+    convert: Some(versions::autoscaler_to_v2),
+    cell: rare::autoscaler,
+    ..Hooks::NONE
+};
+
+static NETWORK_POLICIES: Hooks =
+    Hooks { defaults: defaults::network_policy, cell: cells::network_policy, ..Hooks::NONE };
+
+static INGRESSES: Hooks =
+    Hooks { new_status: Some(|_, _| json!({"loadBalancer": {}})), cell: cells::ingress, ..Hooks::NONE };
+
+static INGRESS_CLASSES: Hooks = Hooks { cell: rare::ingress_class, ..Hooks::NONE };
+
+static ENDPOINT_SLICES: Hooks = Hooks { defaults: defaults::endpoint_slice, cell: rare::endpoint_slice, ..Hooks::NONE };
+
+static DISRUPTION_BUDGETS: Hooks = Hooks {
+    new_status: Some(
+        |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
+    ),
+    cell: cells::disruption_budget,
+    ..Hooks::NONE
+};
+
+static ROLES: Hooks = Hooks { null_fields: &["/rules"], ..Hooks::NONE };
+
+static ROLE_BINDINGS: Hooks =
+    Hooks { defaults: defaults::role_binding, validate: rules::role_binding, cell: cells::role_binding, ..Hooks::NONE };
+
+static LEASES: Hooks = Hooks { cell: cells::lease, ..Hooks::NONE };
+static SIGNING_REQUESTS: Hooks = Hooks { selectable: &["spec.signerName"], ..Hooks::NONE };
+
+static DEFINITIONS: Hooks = Hooks {
+    before_create: |_, object| {
+        definitions::before_create(object);
+        Ok(())
+    },
+    before_update: |_, object, old| {
+        definitions::before_update(object, old);
+        Ok(())
+    },
+    new_status: None,
+    null_fields: &["/status/conditions"],
+    validate: definitions::validate,
+    is_removable: crate::metadata::is_deleting,
+    on_deletion: definitions::terminating,
+    resume_deletion: Collector::empty_definition,
+    after_change: Some(|core, change| Box::pin(definitions::after_change(core, change))),
+    ..Hooks::NONE
+};
+
+static SELF_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::who_am_i), ..Hooks::NONE };
+static TOKEN_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::token), ..Hooks::NONE };
+static RULES_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::rules), ..Hooks::NONE };
+static ACCESS_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::access), ..Hooks::NONE };
+static RESOURCE_CLAIMS: Hooks = Hooks { cell: rare::resource_claim, ..Hooks::NONE };
+static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, ..Hooks::NONE };
+static WEBHOOKS: Hooks = Hooks { cell: rare::webhooks, ..Hooks::NONE };
+static PRIORITY_CLASSES: Hooks = Hooks { cell: rare::priority_class, ..Hooks::NONE };
+static RUNTIME_CLASSES: Hooks = Hooks { cell: rare::runtime_class, ..Hooks::NONE };
+static STORAGE_CLASSES: Hooks = Hooks { cell: rare::storage_class, ..Hooks::NONE };
+static VOLUME_ATTRIBUTES_CLASSES: Hooks = Hooks { cell: rare::volume_attributes_class, ..Hooks::NONE };
+static VOLUME_ATTACHMENTS: Hooks = Hooks { cell: rare::volume_attachment, ..Hooks::NONE };
+static CSI_DRIVERS: Hooks = Hooks { cell: rare::csi_driver, ..Hooks::NONE };
+static CSI_NODES: Hooks = Hooks { cell: rare::csi_node, ..Hooks::NONE };

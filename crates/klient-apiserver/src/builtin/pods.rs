@@ -1,0 +1,95 @@
+//! Pods: what admission adds to them, their status, and how long they take to end.
+
+use serde_json::{Map, Value, json};
+
+use super::rules;
+use crate::metadata;
+
+/// Adds the fields that the real server's admission gives every new pod.
+pub(super) fn admit(object: &mut Value) {
+    let Value::Object(spec) = &mut object["spec"] else { return };
+    let account = spec.entry("serviceAccountName").or_insert_with(|| json!("default")).clone();
+    spec.insert("serviceAccount".to_owned(), account);
+    spec.entry("enableServiceLinks").or_insert_with(|| json!(true));
+    spec.entry("priority").or_insert_with(|| json!(0));
+    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
+    tolerate(object);
+}
+
+/// Adds the tolerations of a node that is not ready or unreachable, for five minutes each.
+pub(super) fn tolerate(object: &mut Value) {
+    let Value::Object(spec) = &mut object["spec"] else { return };
+    let mut tolerations = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        if !tolerations.iter().any(|known| is_tolerated(known, key)) {
+            let seconds = 300;
+            tolerations.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": seconds}));
+        }
+    }
+    spec.insert("tolerations".to_owned(), json!(tolerations));
+}
+
+fn is_tolerated(toleration: &Value, key: &str) -> bool {
+    (toleration["key"] == key || toleration.get("key").is_none())
+        && (toleration["effect"] == "NoExecute" || toleration.get("effect").is_none())
+}
+
+/// Returns the status of a new pod.
+pub(super) fn new_status(object: &Value, now: &str) -> Value {
+    let mut status = json!({"phase": "Pending", "qosClass": rules::qos_class(object)});
+    if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        status["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null, "lastTransitionTime": now,
+        }]);
+    }
+    status
+}
+
+/// Completes a status that a client wrote: the QoS class cannot change, and one address is also a list of addresses.
+pub(super) fn on_status(object: &mut Value, old: &Value) {
+    if !object["status"].is_object() {
+        return;
+    }
+    let status = &mut object["status"];
+    if let Some(class) = old["status"].get("qosClass") {
+        status["qosClass"] = class.clone();
+    }
+    if let Some(address) = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned)
+        && status.get("podIPs").is_none()
+    {
+        status["podIPs"] = json!([{"ip": address}]);
+    }
+    null_times(status);
+}
+
+/// Sets the times of conditions to null where they are unknown.
+pub(super) fn null_times(status: &mut Value) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        null_condition_times(condition);
+    }
+}
+
+fn null_condition_times(condition: &mut Map<String, Value>) {
+    for name in ["lastProbeTime", "lastTransitionTime"] {
+        condition.entry(name).or_insert(Value::Null);
+    }
+}
+
+/// Returns the seconds that a pod has to end. A pod that runs on no node needs none.
+pub(super) fn grace_period(object: &Value, requested: Option<i64>) -> i64 {
+    // A deletion that has begun can only be made shorter.
+    let before = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    if metadata::is_deleting(object) && before > 0 {
+        return requested.unwrap_or(before);
+    }
+    let is_scheduled = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let has_ended = matches!(object["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
+    if !is_scheduled || has_ended {
+        return 0;
+    }
+    requested.or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30)
+}
