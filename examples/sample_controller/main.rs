@@ -23,7 +23,7 @@ use tracing::level_filters::LevelFilter;
 /// Reconciles Foos with Deployments
 #[derive(Parser)]
 struct Arguments {
-    /// A kubeconfig: the controller runs on that cluster, and the kind has to be installed (`kubectl apply -f crates/klient-cli/src/sample_controller/crd.yaml`)
+    /// The kubeconfig of a cluster, on which the kind has to be installed (`kubectl apply -f crates/klient-cli/src/sample_controller/crd.yaml`)
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The URL of a cluster's API server, instead of the one that the kubeconfig names
@@ -32,13 +32,13 @@ struct Arguments {
     /// Run on the cluster of KUBECONFIG, ~/.kube/config, or the pod that this runs in
     #[arg(long)]
     cluster: bool,
-    /// Only Foos of this namespace
+    /// Reconcile only Foos of this namespace
     #[arg(long, default_value = "")]
     namespace: String,
-    /// Serve /healthz, /readyz and /metrics there
+    /// Serve /healthz, /readyz and /metrics on this address
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<std::net::SocketAddr>,
-    /// How much is logged: error, warn, info, debug or trace
+    /// The log level: error, warn, info, debug or trace
     #[arg(long, default_value = "info")]
     log_level: LevelFilter,
 }
@@ -60,7 +60,7 @@ async fn main() -> Result<()> {
     run(&client, &arguments, show(&client)).await
 }
 
-/// How the cluster is found.
+/// Returns the configuration of the cluster.
 fn config(arguments: &Arguments) -> Result<Config> {
     let files = match &arguments.kubeconfig {
         Some(path) => KubeconfigFiles::explicit(path),
@@ -70,10 +70,10 @@ fn config(arguments: &Arguments) -> Result<Config> {
         Some(master) => Overrides::default().server(master),
         None => Overrides::default(),
     };
-    Config::load(&files, &overrides).context("no cluster was found")
+    Config::load(&files, &overrides).context("cannot load the configuration of a cluster")
 }
 
-/// Runs the controller until the signal comes.
+/// Runs the controller until the signal.
 async fn run(client: &Client, arguments: &Arguments, signal: impl Future<Output = ()> + Send) -> Result<()> {
     let factory = InformerFactory::new(client.clone()).namespace(&arguments.namespace);
     let (foos, deployments) = (factory.namespaced::<Foo>(), factory.apps_v1().deployments());
@@ -94,7 +94,7 @@ async fn run(client: &Client, arguments: &Arguments, signal: impl Future<Output 
     Ok(())
 }
 
-/// Makes a Foo on the embedded server, and ends when its Deployment is there.
+/// Creates a Foo on the embedded server, and waits for its Deployment and status.
 async fn show(client: &Client) {
     let shown = async {
         let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
@@ -106,8 +106,10 @@ async fn show(client: &Client) {
         Ok::<_, klient::Error>(made)
     };
     match shown.await {
-        Ok(Some(made)) => println!("Foo example has its Deployment: {:?} replicas are wanted", made.spec.replicas),
+        Ok(Some(made)) => {
+            println!("Foo example has its Deployment with {} replica", made.spec.replicas.unwrap_or_default());
+        }
         Ok(None) => println!("Foo example has no Deployment"),
-        Err(error) => println!("it did not work: {error}"),
+        Err(error) => println!("the example failed: {error:#}"),
     }
 }

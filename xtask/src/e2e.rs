@@ -20,7 +20,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let sample = ["test", "--locked", "-p", "klient-examples", "--test", "sample_controller"];
     run(root, "cargo", &sample, &[("KLIENT_E2E", "required")])?;
     // So does the one that asks both servers what is not recorded.
-    let both = ["test", "--locked", "-p", "klient-apiserver", "--test", "differential", "both_answer"];
+    let both = ["test", "--locked", "-p", "klient-apiserver", "--test", "differential", "unrecorded_sequences"];
     run(root, "cargo", &both, &[("KLIENT_E2E", "required")])?;
     let server = Server::start(&programs)?;
     let kubeconfig = server.kubeconfig();

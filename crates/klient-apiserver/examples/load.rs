@@ -1,5 +1,5 @@
-//! Loads an API server, whichever `KUBECONFIG` names: one job of `cargo xtask bench-server`, which looks at the servers'
-//! CPU before and after. Prints how much was done, and in how many seconds.
+//! Puts load on the API server of `KUBECONFIG`: one job of `cargo xtask bench-server`, which measures the servers'
+//! CPU before and after. Prints the amount of work and the seconds.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -52,7 +52,7 @@ fn connect() -> Result<Api<ConfigMap>, Failure> {
     Ok(Api::namespaced(Client::from_config(&Config::infer()?)?, "default"))
 }
 
-/// An object of a bit more than a kilobyte.
+/// Returns an object of a bit more than a kilobyte.
 fn map(index: usize, text: &str) -> Result<ConfigMap, Failure> {
     Ok(serde_json::from_value(json!({
         "metadata": {"name": format!("map-{index}"), "labels": {"app": "load", "index": index.to_string()}},
@@ -60,7 +60,7 @@ fn map(index: usize, text: &str) -> Result<ConfigMap, Failure> {
     }))?)
 }
 
-/// Writes so many objects, several at a time.
+/// Writes a number of objects, several at a time.
 async fn each(count: usize, write: Write) -> Outcome {
     let maps = connect()?;
     maps.list().limit(1).await?;
@@ -84,7 +84,7 @@ async fn each(count: usize, write: Write) -> Outcome {
     Ok((count, start.elapsed().as_secs_f64()))
 }
 
-/// Lists everything, again and again; counts objects.
+/// Lists everything repeatedly, and returns the number of objects.
 async fn list(times: usize) -> Outcome {
     let maps = connect()?;
     let start = Instant::now();
@@ -95,7 +95,7 @@ async fn list(times: usize) -> Outcome {
     Ok((seen, start.elapsed().as_secs_f64()))
 }
 
-/// So many watchers see so many changes each; counts events.
+/// Runs watches that each see a number of changes, and returns the number of events.
 async fn watch(watchers: usize, changes: usize) -> Outcome {
     let maps = connect()?;
     let list = maps.list().limit(1).await?;
@@ -103,7 +103,7 @@ async fn watch(watchers: usize, changes: usize) -> Outcome {
     let ready = Arc::new(Barrier::new(watchers + 1));
     let mut tasks = JoinSet::new();
     for group in 0..watchers.div_ceil(STREAMS) {
-        // A server has few streams on one connection.
+        // Servers limit the streams of a connection.
         let client = connect()?;
         for _ in 0..STREAMS.min(watchers - group * STREAMS) {
             let (client, version, ready) = (client.clone(), version.clone(), Arc::clone(&ready));
@@ -129,7 +129,7 @@ async fn watch(watchers: usize, changes: usize) -> Outcome {
     Ok((watchers * changes, start.elapsed().as_secs_f64()))
 }
 
-/// An embedded server, until it has answered.
+/// Starts an embedded server and waits for its first response.
 async fn start() -> Outcome {
     let start = Instant::now();
     let server = ApiServer::start().await?;
@@ -139,7 +139,7 @@ async fn start() -> Outcome {
     if status == 200 { Ok((1, seconds)) } else { Err(format!("it answered {status}").into()) }
 }
 
-/// `klient serve`, until it has answered over HTTPS.
+/// Starts `klient serve` and waits for its first response over HTTPS.
 fn start_process(arguments: &[String]) -> Outcome {
     let [program, kubeconfig] = arguments else { return Err("usage: load start-process PROGRAM KUBECONFIG".into()) };
     let start = Instant::now();

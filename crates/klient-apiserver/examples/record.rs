@@ -1,4 +1,4 @@
-//! Records what a real API server answers to the differential scripts: `cargo xtask record` runs this.
+//! Records the real API server's responses to the differential scripts: `cargo xtask record` runs this.
 
 #![allow(dead_code, clippy::print_stdout, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -32,10 +32,10 @@ async fn main() -> Result<(), Failure> {
             continue;
         }
         let steps: Vec<Step> = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
-        let answers = real.answers(&format!("d-{name}-{}", std::process::id()), &steps).await?;
-        let lines: Vec<String> = answers.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        let responses = real.responses(&format!("d-{name}-{}", std::process::id()), &steps).await?;
+        let lines: Vec<String> = responses.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
         std::fs::write(folder.join("recorded").join(format!("{name}.json")), format!("[\n{}\n]\n", lines.join(",\n")))?;
-        println!("{name}: {} answers", answers.len());
+        println!("{name}: {} responses", responses.len());
     }
     if only.is_none_or(|only| only == "random") {
         sequences(&real, &folder).await?;
@@ -43,14 +43,14 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records the answers to random sequences, one line for each seed.
+/// Records the responses to random sequences, one line for each seed.
 async fn sequences(real: &Arc<Real>, folder: &Path) -> Result<(), Failure> {
-    real.answers("d-setup", &random::setup()).await?;
+    real.responses("d-setup", &random::setup()).await?;
     let seeds: Vec<u64> = random::RECORDED.iter().cloned().flatten().collect();
     let mut lines = Vec::new();
-    for (seed, answers) in random::record(real, &seeds).await? {
-        let answers: Vec<String> = answers.iter().map(|answer| answer.to_short().to_string()).collect();
-        lines.push(format!("\"{seed}\":[{}]", answers.join(",")));
+    for (seed, responses) in random::record(real, &seeds).await? {
+        let responses: Vec<String> = responses.iter().map(|response| response.to_short().to_string()).collect();
+        lines.push(format!("\"{seed}\":[{}]", responses.join(",")));
     }
     let text = format!("{{\n{}\n}}\n", lines.join(",\n"));
     println!("random: {} sequences, {} bytes", seeds.len(), text.len());

@@ -1,4 +1,4 @@
-//! Writes the table of built-in kinds from what a real API server says of itself: `cargo xtask registry` runs this.
+//! Writes the table of built-in kinds from a real API server's documents: `cargo xtask registry` runs this.
 //!
 //! Resources come from its discovery documents, their columns from its tables, types from its OpenAPI documents. One line
 //! per entry, in order, so that a new version of Kubernetes is a readable diff.
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 } else {
                     format!("/apis/{name}/{version_name}")
                 };
-                // Only the old form tells storage version hashes.
+                // Only unaggregated discovery has storage version hashes.
                 let legacy: Value = rest.get().path(&group_version).value().await?;
                 let mut resources = resources(list(&version["resources"]), list(&legacy["resources"]));
                 for resource in
@@ -77,7 +77,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What discovery says of each resource, with empty things left out.
+/// Returns the discovery of each resource without empty values.
 fn resources(found: &[Value], legacy: &[Value]) -> Vec<Value> {
     let describe = |resource: &Value| {
         let mut out = Map::new();
@@ -111,7 +111,7 @@ fn resources(found: &[Value], legacy: &[Value]) -> Vec<Value> {
     found.iter().map(describe).collect()
 }
 
-/// Columns of tables in short: name, type, format, the number of the description, and priority.
+/// Returns columns in short form: name, type, format, index of the description, and priority.
 fn columns(found: &[Value], descriptions: &mut Vec<Value>) -> Value {
     let short = |column: &Value| {
         let description = &column["description"];
@@ -124,7 +124,7 @@ fn columns(found: &[Value], descriptions: &mut Vec<Value>) -> Value {
     Value::Array(found.iter().map(short).collect())
 }
 
-/// A schema in short: `fields` with their types, or the type itself if it has none.
+/// Returns a schema in short form: `fields` with their types, or the type itself if it has none.
 fn type_of(schema: &Value) -> Value {
     let mut out = Map::new();
     match schema["properties"].as_object() {
@@ -142,7 +142,7 @@ fn type_of(schema: &Value) -> Value {
         out.insert("atomic".to_owned(), json!(true));
     }
     let kinds = list(&schema["x-kubernetes-group-version-kind"]);
-    // Options have dozens; only what is an object of its own is told by its one.
+    // Options have dozens of kinds. Only API objects have exactly one.
     if let [kind] = kinds {
         out.insert("kind".to_owned(), json!([kind["group"], kind["version"], kind["kind"]]));
     }
@@ -164,19 +164,19 @@ fn field_of(field: &Value) -> Value {
             out.insert(to.to_owned(), value.clone());
         }
     }
-    // A struct and not a pointer in Go: always there, even if empty.
+    // A struct and not a pointer in Go: present even if it is empty.
     if field["default"] == json!({}) && field.get("allOf").is_some() {
         out.insert("always".to_owned(), json!(true));
     }
     if out.len() == 1 { shape(field) } else { Value::Object(out) }
 }
 
-/// Go's zero values, which every field has by default.
+/// Returns whether a default is Go's zero value.
 fn is_zero(value: &Value) -> bool {
     *value == json!("") || *value == json!(0) || *value == json!(false) || *value == json!({})
 }
 
-/// A name for a scalar, `{"ref"}`, `{"list"}` or `{"map"}` for the rest.
+/// Returns the short form of a type: a name for a scalar, or `{"ref"}`, `{"list"}` or `{"map"}`.
 fn shape(schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str()) {
         return json!({"ref": reference.rsplit('/').next()});

@@ -33,6 +33,8 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "PrependReactor")]
+#[doc(alias = "interceptor")]
 pub struct Fault {
     action: Action,
     method: Option<Method>,
@@ -195,8 +197,8 @@ impl Faults {
 
     /// Counts a request, and returns the effect of the first fault that applies.
     pub(crate) async fn meet(&self, call: &Call) -> Option<Encounter> {
-        let place = (call.method.to_string(), call.path.clone());
-        *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default() += 1;
+        let request = (call.method.to_string(), call.path.clone());
+        *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(request).or_default() += 1;
         match self.next(call)? {
             Action::Delay(by) => {
                 tokio::time::sleep(by).await;

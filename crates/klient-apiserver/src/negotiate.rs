@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_that_can_be_had_is_given() {
+    fn negotiation_chooses_best_offered_format() {
         for (accept, encoding) in [
             ("*/*", Encoding::Json),
             ("application/*", Encoding::Json),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_metadata_are_asked_for_by_name_and_group() {
+    fn negotiation_matches_tables_by_name_and_group() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(response_format(kubectl).unwrap(), of(Encoding::Json, Projection::Table(Include::Metadata)));
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_told_with_what_can() {
+    fn negotiation_error_lists_offered_types() {
         let status = response_format("text/html").unwrap_err();
         assert!(status.is_not_acceptable());
         assert!(status.message.contains("application/vnd.kubernetes.protobuf"), "{}", status.message);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_say_what_they_are() {
+    fn body_encoding_follows_content_type() {
         let mut headers = HeaderMap::new();
         assert_eq!(Encoding::of_body(&headers).unwrap(), Encoding::Json);
         headers.insert(CONTENT_TYPE, "application/json; charset=utf-8".parse().unwrap());

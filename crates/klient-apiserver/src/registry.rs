@@ -1,7 +1,7 @@
 //! The registry: the table of served kinds, their names and their rules.
 //!
-//! Built-in kinds come from a table that was made from a real server; custom ones are added and removed while running.
-//! No code here or elsewhere is for one kind alone, except what `builtin/` says about a few.
+//! Built-in kinds come from a table that was generated from a real server. Custom kinds are added and removed while the server
+//! runs. No code is for one kind alone, except the hooks in `builtin/`.
 
 mod strategy;
 mod types;
@@ -289,7 +289,7 @@ pub(crate) fn types() -> &'static Types {
 fn document() -> &'static Document {
     static DOCUMENT: OnceLock<Document> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
-        serde_json::from_str(include_str!("registry/kubernetes.json")).expect("the table was made by our own tool")
+        serde_json::from_str(include_str!("registry/kubernetes.json")).expect("the table is generated and tested")
     })
 }
 
@@ -350,10 +350,10 @@ pub(crate) fn common_columns() -> &'static [TableColumn] {
 
 fn index(versions: &[Arc<GroupVersion>]) -> HashMap<(String, String, String), Arc<Resource>> {
     let resources = versions.iter().flat_map(|version| &version.resources);
-    let place = |resource: &Arc<Resource>| {
+    let entry = |resource: &Arc<Resource>| {
         ((resource.group.clone(), resource.version.clone(), resource.plural.clone()), Arc::clone(resource))
     };
-    resources.map(place).collect()
+    resources.map(entry).collect()
 }
 
 #[cfg(test)]
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_that_the_real_server_serves_has_a_type() {
+    fn every_built_in_kind_has_a_type() {
         let served: usize = document().groups.iter().map(|group| group.resources.len()).sum();
         let known: usize = built_in_groups().versions.iter().map(|version| version.resources.len()).sum();
         assert_eq!(known, served);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_kind_has_a_protobuf_form() {
+    fn every_built_in_kind_has_a_protobuf_codec() {
         let missing: Vec<_> = built_in_groups()
             .versions
             .iter()

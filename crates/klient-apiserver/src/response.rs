@@ -346,5 +346,5 @@ pub(crate) fn compressed(response: Response<ResponseBody>) -> Response<ResponseB
     Response::from_parts(parts, ResponseBody::whole(compressed))
 }
 
-/// The limit of the real server.
+/// The size above which the real server compresses responses.
 const COMPRESS_ABOVE: usize = 128 << 10;

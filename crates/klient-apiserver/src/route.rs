@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_objects_are_read() {
+    fn route_parses_object_paths() {
         let some = |text: &str| Some(text.to_owned());
         let core = String::new;
         assert_eq!(resource("/api/v1/pods"), (core(), None, "pods".into(), None, None));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_told_apart() {
+    fn route_parses_other_paths() {
         assert_eq!(Route::parse("/"), Route::Root);
         assert_eq!(Route::parse("/apis/apps"), Route::Group("apps".into()));
         assert_eq!(Route::parse("/api/v1/"), Route::Version { group: String::new(), version: "v1".into() });

@@ -39,7 +39,7 @@ pub struct Listening {
 /// An error of a server that cannot listen.
 #[derive(Debug)]
 pub struct ServeError {
-    what: &'static str,
+    message: String,
     source: io::Error,
 }
 
@@ -59,21 +59,20 @@ impl ApiServer {
     ///
     /// Returns an error if the port is not available.
     pub async fn listen_tls(&self, port: u16) -> Result<Listening, ServeError> {
-        let certificates =
-            Certificates::new().map_err(|source| ServeError { what: "cannot make certificates", source })?;
+        let certificates = Certificates::new()
+            .map_err(|source| ServeError { message: "cannot create certificates".to_owned(), source })?;
         self.listen_with(port, Some(certificates)).await
     }
 
     async fn listen_with(&self, port: u16, certificates: Option<Certificates>) -> Result<Listening, ServeError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .await
-            .map_err(|source| ServeError { what: "cannot listen", source })?;
-        let address = listener.local_addr().map_err(|source| ServeError { what: "cannot listen", source })?;
+        let failed = |source| ServeError { message: format!("cannot listen on 127.0.0.1:{port}"), source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
         let acceptor = certificates
             .as_ref()
             .map(Certificates::acceptor)
             .transpose()
-            .map_err(|source| ServeError { what: "cannot use the certificates", source })?;
+            .map_err(|source| ServeError { message: "cannot use the certificates".to_owned(), source })?;
         let task = tokio::spawn(accept(self.clone(), listener, acceptor));
         Ok(Listening { address, certificates, task })
     }
@@ -122,7 +121,8 @@ impl Listening {
     /// Returns an error if the file cannot be written.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>, token: Option<&str>) -> Result<PathBuf, ServeError> {
         use std::io::Write as _;
-        let failed = |source| ServeError { what: "cannot write the kubeconfig", source };
+        let message = format!("cannot write the kubeconfig {}", path.as_ref().display());
+        let failed = |source| ServeError { message: message.clone(), source };
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
@@ -144,7 +144,7 @@ async fn accept(server: ApiServer, listener: TcpListener, acceptor: Option<TlsAc
                 Ok((stream, _)) => drop(connections.spawn(connection(server.clone(), stream, acceptor.clone()))),
                 // The process may be out of file descriptors for a moment.
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "cannot accept connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
@@ -165,8 +165,8 @@ async fn connection(server: ApiServer, stream: TcpStream, acceptor: Option<TlsAc
                     let certified = stream.get_ref().1.peer_certificates().is_some_and(|shown| !shown.is_empty());
                     http(server, stream, certified).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
             }
         }
     }
@@ -181,7 +181,7 @@ async fn http(server: ApiServer, stream: impl AsyncRead + AsyncWrite + Unpin + '
         async move { Ok::<_, io::Error>(respond(&server, request, certified).await) }
     });
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!(error, "a connection ended");
+        tracing::debug!(error, "connection closed");
     }
 }
 
@@ -237,7 +237,7 @@ impl fmt::Debug for Listening {
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.what)
+        f.write_str(&self.message)
     }
 }
 

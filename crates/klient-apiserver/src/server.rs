@@ -51,6 +51,10 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "envtest")]
+#[doc(alias = "fake clientset")]
+#[doc(alias = "NewSimpleClientset")]
+#[doc(alias = "kube-apiserver")]
 #[derive(Clone)]
 pub struct ApiServer {
     inner: Arc<Running>,
@@ -299,7 +303,7 @@ impl Core {
         let reads = call.method == Method::GET || call.method == Method::HEAD;
         match Route::parse(&call.path) {
             Route::Resource(route) => {
-                // The real server has no API document for a custom group without resources.
+                // The real server reports an unknown resource of a custom group as an unknown path.
                 let is_custom = groups.is_custom(&route.group, &route.version);
                 let is_missing = is_custom && groups.find(&route.group, &route.version, &route.plural).is_none();
                 if is_missing || !groups.has_version(&route.group, &route.version) {
@@ -325,7 +329,7 @@ impl Core {
             Route::OpenApi => Err(Box::new(Status::failure(
                 StatusReason::NotFound,
                 404,
-                "OpenAPI documents are not served by the embedded API server yet",
+                "OpenAPI documents are not supported by the embedded API server: use kubectl with --validate=false",
             ))),
         }
     }
@@ -440,7 +444,7 @@ impl fmt::Debug for ApiServer {
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the API server's folder cannot be opened")
+        f.write_str("cannot open the API server's folder")
     }
 }
 

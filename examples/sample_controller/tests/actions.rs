@@ -1,4 +1,4 @@
-//! Criterion 17: what one look at a Foo writes, and nothing else.
+//! Criterion 17: the writes of one reconcile.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{Api, Controller, InformerFactory, metrics::Registry};
@@ -7,7 +7,7 @@ use klient_cli::sample_controller::{Foo, Syncer, events, install, new_deployment
 
 use crate::world::client_of;
 
-/// Stores a Foo, and a Deployment that is made of it; then looks at the Foo once. Says what was written, and how it ended.
+/// Stores a Foo and the Deployment that `prepare` returns, reconciles the Foo once, and returns the writes and the outcome.
 async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, Result<(), String>) {
     let server = ApiServer::start().await.unwrap();
     let client = client_of(&server);
@@ -21,7 +21,7 @@ async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, 
     let before = server.requests();
     let factory = InformerFactory::new(client.clone()).namespace("default");
     let deployments = factory.apps_v1().deployments();
-    // Nobody sends the events: they are not asked about.
+    // The sink does not run, because events are not tested here.
     let (recorder, _sink) = events(client.clone());
     let syncer = std::sync::Arc::new(Syncer::new(client, deployments.lister(), recorder));
     let (sender, mut ended) = tokio::sync::mpsc::unbounded_channel();
@@ -33,13 +33,13 @@ async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, 
             async move {
                 let outcome = klient::controller::Reconciler::reconcile(&*syncer, request).await;
                 sender.send(outcome.map(drop).map_err(|error| error.to_string())).unwrap();
-                // Whatever comes later is not looked at.
+                // Later requests are not reconciled.
                 std::future::pending::<Result<klient::controller::Outcome, klient::Error>>().await
             }
         },
     );
     let outcome = tokio::select! {
-        _ = controller.run_until(std::future::pending()) => panic!("it runs for ever"),
+        _ = controller.run_until(std::future::pending()) => panic!("the controller stopped"),
         outcome = ended.recv() => outcome.unwrap(),
     };
     let written = server.requests().into_iter().filter_map(|((method, path), count)| {
@@ -52,21 +52,21 @@ async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, 
 const STATUS: &str = "PUT /apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos/test/status x1";
 
 #[tokio::test(start_paused = true)]
-async fn test_creates_deployment() {
+async fn reconcile_creates_deployment() {
     let (written, outcome) = actions(|_| None).await;
     assert_eq!(outcome, Ok(()));
     assert_eq!(written, ["POST /apis/apps/v1/namespaces/default/deployments x1", STATUS]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_do_nothing() {
+async fn reconcile_of_synced_foo_writes_status_only() {
     let (written, outcome) = actions(|foo| Some(new_deployment(foo).unwrap())).await;
     assert_eq!(outcome, Ok(()));
     assert_eq!(written, [STATUS]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_update_deployment() {
+async fn reconcile_updates_deployment() {
     let two = |foo: &Foo| {
         let mut deployment = new_deployment(foo).unwrap();
         deployment.spec.replicas = Some(2);
@@ -78,7 +78,7 @@ async fn test_update_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn test_not_controlled_by_us() {
+async fn reconcile_refuses_foreign_deployment() {
     let foreign = |foo: &Foo| {
         let mut deployment = new_deployment(foo).unwrap();
         deployment.metadata.owner_references = None;

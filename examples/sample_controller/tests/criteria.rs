@@ -1,4 +1,4 @@
-//! What can be seen from outside.
+//! Criteria that are visible through the API.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
@@ -11,21 +11,21 @@ use serde_json::json;
 use crate::world::{LIMIT, World, on_both};
 
 on_both! {
-    criterion_3_events_are_core_events_of_the_component_and_the_same_one_is_counted
-    criterion_6_deployments_that_nobody_or_another_kind_controls_are_left_alone
-    criterion_7_there_are_two_workers
-    criterion_9_a_foo_that_names_no_deployment_is_not_tried_again
-    criterion_10_and_15_the_deployment_is_made_as_the_foo_says
-    criterion_11_a_foreign_deployment_is_a_warning_and_heals_when_it_goes
-    criterion_12_an_update_replaces_the_whole_deployment
-    criterion_12_a_foo_without_replicas_leaves_the_size_alone
-    criterion_13_the_status_tells_what_the_deployment_has_and_is_not_written_in_vain
-    criterion_14_a_success_is_an_event
-    criterion_16_replicas_follow_the_foo_and_are_put_back
-    criterion_16_a_deployment_that_is_deleted_comes_back
-    criterion_16_a_new_name_is_a_new_deployment_and_the_old_one_stays_owned
+    criterion_3_repeated_core_events_are_counted
+    criterion_6_foreign_deployments_are_ignored
+    criterion_7_controller_has_two_workers
+    criterion_9_foo_without_deployment_name_is_not_retried
+    criterion_10_and_15_deployment_matches_foo
+    criterion_11_foreign_deployment_warns_until_deleted
+    criterion_12_update_replaces_whole_deployment
+    criterion_12_foo_without_replicas_keeps_size
+    criterion_13_status_follows_deployment_without_extra_writes
+    criterion_14_success_is_recorded_as_event
+    criterion_16_replicas_follow_foo_and_are_restored
+    criterion_16_deleted_deployment_is_recreated
+    criterion_16_new_name_creates_another_deployment
     criterion_16_replicas_out_of_bounds_are_refused
-    criterion_16_only_the_garbage_collector_removes_the_deployment_of_a_foo_that_is_gone
+    criterion_16_collector_deletes_deployment_of_deleted_foo
 }
 
 fn wants(replicas: i32) -> impl Fn(&Deployment) -> bool + Send + Sync {
@@ -47,7 +47,7 @@ fn foreign(name: &str) -> Deployment {
     .unwrap()
 }
 
-async fn criterion_3_events_are_core_events_of_the_component_and_the_same_one_is_counted(world: &World) {
+async fn criterion_3_repeated_core_events_are_counted(world: &World) {
     world.create("a", "web", Some(1)).await;
     world.synced("a").await;
     world.patch_foo("a", json!({"metadata": {"labels": {"x": "1"}}})).await;
@@ -57,7 +57,7 @@ async fn criterion_3_events_are_core_events_of_the_component_and_the_same_one_is
     assert_eq!(event.involved_object.api_version.as_deref(), Some("samplecontroller.k8s.io/v1alpha1"));
 }
 
-async fn criterion_6_deployments_that_nobody_or_another_kind_controls_are_left_alone(world: &World) {
+async fn criterion_6_foreign_deployments_are_ignored(world: &World) {
     let foo = world.create("a", "web", Some(1)).await;
     world.synced("a").await;
     world.until(|status| status.queue.ready + status.queue.in_process == 0).await;
@@ -65,34 +65,34 @@ async fn criterion_6_deployments_that_nobody_or_another_kind_controls_are_left_a
     let mut unowned = foreign("unowned");
     world.deployments.create(&unowned).await.unwrap();
     unowned.metadata.name = Some("of-another".to_owned());
-    // A Foo of another group is another kind. It does not exist, and the embedded server has a collector: a moment is enough.
+    // A Foo of another group is another kind. The embedded server's collector deletes its dependent soon.
     let uid = foo.metadata.uid.unwrap();
     let owner = json!([{"apiVersion": "example.com/v1", "kind": "Foo", "name": "a", "uid": uid, "controller": true}]);
     unowned.metadata.owner_references = serde_json::from_value(owner).unwrap();
     world.deployments.create(&unowned).await.unwrap();
-    // What comes next is seen after these two were.
+    // The next change is seen after these two.
     world.patch_foo("a", json!({"metadata": {"labels": {"x": "1"}}})).await;
     world.until(|status| status.succeeded > before).await;
     assert_eq!(world.controller.status().succeeded, before + 1);
 }
 
-async fn criterion_7_there_are_two_workers(world: &World) {
+async fn criterion_7_controller_has_two_workers(world: &World) {
     let metrics = world.registry.render();
     let workers = "controller_runtime_max_concurrent_reconciles{controller=\"sample-controller\"} 2";
     assert!(metrics.contains(workers), "{metrics}");
 }
 
-async fn criterion_9_a_foo_that_names_no_deployment_is_not_tried_again(world: &World) {
+async fn criterion_9_foo_without_deployment_name_is_not_retried(world: &World) {
     world.create("a", "", Some(1)).await;
     world.until(|status| status.succeeded == 1).await;
     let status = world.controller.status();
     assert_eq!((status.failed, status.queue.delayed), (0, 0));
-    // It is looked at again when it changes.
+    // A change queues the Foo again.
     world.patch_foo("a", json!({"spec": {"deploymentName": "web"}})).await;
     world.deployment("web", wants(1)).await;
 }
 
-async fn criterion_10_and_15_the_deployment_is_made_as_the_foo_says(world: &World) {
+async fn criterion_10_and_15_deployment_matches_foo(world: &World) {
     let foo = world.create("a", "web", Some(2)).await;
     let made = world.deployment("web", |_| true).await;
     let owner = controller_of(&made.metadata).unwrap();
@@ -116,13 +116,13 @@ async fn criterion_10_and_15_the_deployment_is_made_as_the_foo_says(world: &Worl
     }
 }
 
-async fn criterion_11_a_foreign_deployment_is_a_warning_and_heals_when_it_goes(world: &World) {
+async fn criterion_11_foreign_deployment_warns_until_deleted(world: &World) {
     world.deployments.create(&foreign("web")).await.unwrap();
     world.create("a", "web", Some(1)).await;
     let event = world.events("a", "ErrResourceExists", 1).await;
     assert_eq!(event.type_.as_deref(), Some("Warning"));
     assert_eq!(event.message.as_deref(), Some("Resource \"web\" already exists and is not managed by Foo"));
-    // Tried again, each time with a warning.
+    // Each retry records a warning.
     world.until(|status| status.failed >= 3).await;
     world.events("a", "ErrResourceExists", 2).await;
     assert_eq!(world.deployment("web", |_| true).await.spec.replicas, Some(3), "it is not ours");
@@ -131,7 +131,7 @@ async fn criterion_11_a_foreign_deployment_is_a_warning_and_heals_when_it_goes(w
     world.deployment("web", ours).await;
 }
 
-async fn criterion_12_an_update_replaces_the_whole_deployment(world: &World) {
+async fn criterion_12_update_replaces_whole_deployment(world: &World) {
     world.create("a", "web", Some(1)).await;
     world.synced("a").await;
     let marks =
@@ -142,7 +142,7 @@ async fn criterion_12_an_update_replaces_the_whole_deployment(world: &World) {
     assert_eq!((scaled.metadata.labels, scaled.metadata.annotations), (None, None));
 }
 
-async fn criterion_12_a_foo_without_replicas_leaves_the_size_alone(world: &World) {
+async fn criterion_12_foo_without_replicas_keeps_size(world: &World) {
     world.create("a", "web", None).await;
     world.synced("a").await;
     assert_eq!(world.deployment("web", |_| true).await.spec.replicas, Some(1), "the server's default");
@@ -152,7 +152,7 @@ async fn criterion_12_a_foo_without_replicas_leaves_the_size_alone(world: &World
     assert_eq!(world.deployment("web", |_| true).await.spec.replicas, Some(7));
 }
 
-async fn criterion_13_the_status_tells_what_the_deployment_has_and_is_not_written_in_vain(world: &World) {
+async fn criterion_13_status_follows_deployment_without_extra_writes(world: &World) {
     world.create("a", "web", Some(3)).await;
     world.synced("a").await;
     let mut deployment = world.deployment("web", wants(3)).await;
@@ -161,7 +161,7 @@ async fn criterion_13_the_status_tells_what_the_deployment_has_and_is_not_writte
     world.deployments.update_status(&deployment).await.unwrap();
     let two = Until::is(|foo: &Foo| foo.status.as_ref().is_some_and(|status| status.available_replicas == 2));
     let told = wait_for(&world.foos, "a", &two, LIMIT).await.unwrap().unwrap();
-    // Another look changes nothing, and so nobody is told of a change.
+    // Another reconcile changes nothing, and therefore writes nothing.
     world.until(|status| status.queue.ready + status.queue.in_process == 0).await;
     let before = world.controller.status().succeeded;
     world.controller.request(klient::ObjectKey::of(&told));
@@ -170,13 +170,13 @@ async fn criterion_13_the_status_tells_what_the_deployment_has_and_is_not_writte
     assert_eq!(again.metadata.resource_version, told.metadata.resource_version);
 }
 
-async fn criterion_14_a_success_is_an_event(world: &World) {
+async fn criterion_14_success_is_recorded_as_event(world: &World) {
     world.create("a", "web", Some(1)).await;
     let event = world.events("a", "Synced", 1).await;
     assert_eq!((event.type_.as_deref(), event.message.as_deref()), (Some("Normal"), Some("Foo synced successfully")));
 }
 
-async fn criterion_16_replicas_follow_the_foo_and_are_put_back(world: &World) {
+async fn criterion_16_replicas_follow_foo_and_are_restored(world: &World) {
     world.create("a", "web", Some(1)).await;
     world.deployment("web", wants(1)).await;
     world.patch_foo("a", json!({"spec": {"replicas": 2}})).await;
@@ -186,14 +186,14 @@ async fn criterion_16_replicas_follow_the_foo_and_are_put_back(world: &World) {
     assert_ne!(back.metadata.resource_version, drifted.metadata.resource_version);
 }
 
-async fn criterion_16_a_deployment_that_is_deleted_comes_back(world: &World) {
+async fn criterion_16_deleted_deployment_is_recreated(world: &World) {
     world.create("a", "web", Some(1)).await;
     let first = world.deployment("web", |_| true).await.metadata.uid;
     world.deployments.delete("web").await.unwrap();
     world.deployment("web", move |deployment| deployment.metadata.uid != first).await;
 }
 
-async fn criterion_16_a_new_name_is_a_new_deployment_and_the_old_one_stays_owned(world: &World) {
+async fn criterion_16_new_name_creates_another_deployment(world: &World) {
     let foo = world.create("a", "web", Some(1)).await;
     world.deployment("web", |_| true).await;
     world.patch_foo("a", json!({"spec": {"deploymentName": "site"}})).await;
@@ -209,7 +209,7 @@ async fn criterion_16_replicas_out_of_bounds_are_refused(world: &World) {
     }
 }
 
-async fn criterion_16_only_the_garbage_collector_removes_the_deployment_of_a_foo_that_is_gone(world: &World) {
+async fn criterion_16_collector_deletes_deployment_of_deleted_foo(world: &World) {
     world.create("a", "web", Some(1)).await;
     world.synced("a").await;
     world.until(|status| status.queue.ready + status.queue.in_process == 0).await;
@@ -217,7 +217,7 @@ async fn criterion_16_only_the_garbage_collector_removes_the_deployment_of_a_foo
     world.foos.delete("a").await.unwrap();
     if world.embedded.is_some() {
         wait_for(&world.deployments, "web", &Until::absent(), LIMIT).await.unwrap();
-        // The deletion of the Deployment is the only thing that was looked at.
+        // Only the deletion of the Deployment was reconciled.
         assert!(world.controller.status().succeeded <= before + 1);
     } else {
         // The real kube-apiserver has no collector: that is another process.

@@ -1,4 +1,4 @@
-//! What the sample controller has to do, by the numbers of `sample-controller.md`: on the embedded server, and on the real one where it
+//! The criteria of the sample controller, by their numbers in `sample-controller.md`: on the embedded server, and on the real server if it
 //! was built (`cargo xtask e2e`).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_names)]

@@ -1,4 +1,4 @@
-//! Criteria 1 and 2: the program, its flags and its end.
+//! Criteria 1 and 2: the program, its flags and its exit code.
 
 use std::{
     path::Path,
@@ -26,7 +26,7 @@ fn terminate(child: &Child) {
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
 }
 
-/// The code that a program ends with.
+/// Waits for a program, and returns its exit code.
 async fn end(child: &mut Child) -> Option<i32> {
     let began = Instant::now();
     loop {
@@ -35,22 +35,22 @@ async fn end(child: &mut Child) -> Option<i32> {
         }
         if began.elapsed() > LIMIT {
             child.kill().unwrap();
-            panic!("it does not end");
+            panic!("the program does not exit");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[tokio::test]
-async fn without_flags_it_shows_itself_on_an_embedded_server() {
+async fn program_without_flags_runs_on_embedded_server() {
     let mut child = start(&[]);
     assert_eq!(end(&mut child).await, Some(0));
     let output = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
-    assert_eq!(output, "Foo example has its Deployment: Some(1) replicas are wanted\n");
+    assert_eq!(output, "Foo example has its Deployment with 1 replica\n");
 }
 
 #[tokio::test]
-async fn criterion_1_it_runs_on_the_cluster_of_a_kubeconfig_until_a_signal_comes() {
+async fn criterion_1_program_runs_on_cluster_until_signal() {
     let folder = tempfile::tempdir().unwrap();
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen_tls(0).await.unwrap();
@@ -74,14 +74,14 @@ async fn runs_until_terminated(kubeconfig: &Path) {
 }
 
 #[tokio::test]
-async fn criterion_1_a_second_signal_ends_it_at_once() {
+async fn criterion_1_second_signal_ends_program_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
     let kubeconfig = listening.write_kubeconfig(folder.path().join("kubeconfig"), None).unwrap();
     let client = crate::world::client_of(&server);
     install(&client).await.unwrap();
-    // What the controller begins does not end.
+    // The controller's request never gets a response.
     server.inject(Fault::silence().on_method(http::Method::POST).on_path("/apis/apps/v1"));
     let foos: Api<Foo> = Api::namespaced(client, "default");
     foos.create(&Foo::new("a", "web", Some(1))).await.unwrap();
@@ -91,7 +91,7 @@ async fn criterion_1_a_second_signal_ends_it_at_once() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     terminate(&child);
-    // Until the first one is noticed, a second one would be the first.
+    // The second signal is sent after the first one was handled.
     let mut log = child.stderr.take().unwrap();
     let noticed = tokio::task::spawn_blocking(move || {
         use std::io::{BufRead as _, BufReader};
@@ -104,7 +104,7 @@ async fn criterion_1_a_second_signal_ends_it_at_once() {
 }
 
 #[tokio::test]
-async fn criterion_1_master_names_the_server() {
+async fn criterion_1_master_selects_server() {
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
     let client = crate::world::client_of(&server);
@@ -119,7 +119,7 @@ async fn criterion_1_master_names_the_server() {
 }
 
 #[tokio::test]
-async fn criterion_2_what_cannot_work_ends_with_code_1_and_says_why() {
+async fn criterion_2_invalid_kubeconfig_exits_with_1() {
     let mut child = start(&["--kubeconfig", "/nowhere/at/all"]);
     assert_eq!(end(&mut child).await, Some(1));
     let log = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();

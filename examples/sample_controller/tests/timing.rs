@@ -1,4 +1,4 @@
-//! When things happen, with a clock that runs ahead.
+//! Criteria about time, on a paused clock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use klient_cli::sample_controller::{Foo, RESYNC, new_deployment};
 
 use crate::world::{World, client_of};
 
-/// A Deployment that is nobody's.
+/// Returns a Deployment without an owner.
 fn unowned(name: &str) -> Deployment {
     let mut owner = Foo::new("other", name, Some(1));
     owner.metadata.uid = Some("other".to_owned());
@@ -21,18 +21,18 @@ fn unowned(name: &str) -> Deployment {
 }
 
 #[tokio::test(start_paused = true)]
-async fn criterion_4_failures_wait_5_ms_and_twice_as_long_each_time() {
+async fn criterion_4_failures_back_off_from_5_ms() {
     let world = World::embedded().await;
     world.deployments.create(&unowned("web")).await.unwrap();
     world.create("a", "web", Some(1)).await;
     world.until(|status| status.failed == 1).await;
-    // 5, 10, 20, ... ms: the eighth try is 635 ms after the first, the ninth 1275 ms.
+    // 5, 10, 20, ... ms: the eighth attempt is 635 ms after the first, the ninth 1275 ms.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.controller.status().failed, 8);
 }
 
 #[tokio::test(start_paused = true)]
-async fn criterion_5_every_foo_is_looked_at_every_30_seconds_and_not_after_it_is_gone() {
+async fn criterion_5_foo_is_resynced_every_30_s_until_deleted() {
     let world = World::embedded().await;
     world.create("a", "web", Some(1)).await;
     world.synced("a").await;
@@ -41,7 +41,7 @@ async fn criterion_5_every_foo_is_looked_at_every_30_seconds_and_not_after_it_is
     tokio::time::sleep(RESYNC * 4).await;
     assert_eq!(world.controller.status().succeeded, before + 4);
     world.foos.delete("a").await.unwrap();
-    // The collector deletes the Deployment, of which the controller hears.
+    // The collector deletes the Deployment, which queues its owner.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let after = world.controller.status().succeeded;
     tokio::time::sleep(RESYNC * 4).await;
@@ -49,7 +49,7 @@ async fn criterion_5_every_foo_is_looked_at_every_30_seconds_and_not_after_it_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn criterion_6_a_resync_of_deployments_is_no_reason() {
+async fn criterion_6_resync_of_deployments_queues_nothing() {
     let world = World::embedded().await;
     world.create("a", "", None).await;
     world.until(|status| status.succeeded == 1).await;
@@ -59,12 +59,12 @@ async fn criterion_6_a_resync_of_deployments_is_no_reason() {
         ["foos.samplecontroller.k8s.io", "deployments.apps",]
     );
     tokio::time::sleep(RESYNC + Duration::from_secs(1)).await;
-    // One for the Foo, none for the Deployments.
+    // One reconcile for the Foo, none for the Deployments.
     assert_eq!(world.controller.status().succeeded, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn criterion_8_a_failure_is_tried_again_until_it_succeeds_and_then_forgotten() {
+async fn criterion_8_failure_is_retried_until_success() {
     let world = World::embedded().await;
     let server = world.embedded.clone().unwrap();
     server.inject(Fault::internal_error().on_method(http::Method::POST).on_path("/apis/apps/v1").times(3));
@@ -75,9 +75,9 @@ async fn criterion_8_a_failure_is_tried_again_until_it_succeeds_and_then_forgott
 }
 
 #[tokio::test(start_paused = true)]
-async fn criterion_10_a_stale_cache_leads_to_a_retry_and_not_to_a_second_deployment() {
+async fn criterion_10_stale_cache_causes_retry_not_duplicate() {
     let server = ApiServer::start().await.unwrap();
-    // Watches of Deployments begin a minute late: the cache does not show what is there.
+    // Watches of Deployments start a minute late, so that the cache is stale.
     server.inject(
         Fault::delay(Duration::from_secs(60)).on_watches(true).when(|_, path, _| path.contains("/deployments")),
     );
@@ -89,12 +89,12 @@ async fn criterion_10_a_stale_cache_leads_to_a_retry_and_not_to_a_second_deploym
     let server = world.embedded.as_ref().unwrap();
     let made = ("POST".to_owned(), format!("/apis/apps/v1/namespaces/{}/deployments", world.namespace));
     assert!(server.requests()[&made] >= 4, "it tried to make what it did not see");
-    // Now the cache shows it, and what it is.
+    // The cache has the Deployment and its missing owner by now.
     world.events("a", "ErrResourceExists", 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn criterion_13_a_conflict_is_tried_again() {
+async fn criterion_13_conflict_is_retried() {
     let world = World::embedded().await;
     let server = world.embedded.clone().unwrap();
     server.inject(Fault::conflict().on_method(http::Method::PUT).when(|_, path, _| path.contains("/status")).times(2));
@@ -104,7 +104,7 @@ async fn criterion_13_a_conflict_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_gone_for_minutes_and_watches_that_break_lose_nothing() {
+async fn controller_survives_outage_and_broken_watches() {
     let world = World::embedded().await;
     let server = world.embedded.clone().unwrap();
     world.create("a", "web", Some(1)).await;
@@ -118,9 +118,9 @@ async fn a_server_that_is_gone_for_minutes_and_watches_that_break_lose_nothing()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foo_that_is_none_is_an_error_of_its_own_that_waits_for_a_change() {
+async fn undecodable_foo_fails_once_until_changed() {
     let server = ApiServer::start().await.unwrap();
-    // Somebody else's definition of the kind, which lets anything in.
+    // Another definition of the kind, which accepts any fields.
     let definition = serde_json::json!({
         "metadata": {"name": "foos.samplecontroller.k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved"}},
         "spec": {

@@ -1,4 +1,4 @@
-//! A server, a namespace of its own, and the sample controller at work in it.
+//! A server, a namespace for each test, and the sample controller running in it.
 
 use std::{
     io::Write as _,
@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) namespace: String,
     pub(crate) foos: Api<Foo>,
     pub(crate) deployments: Api<Deployment>,
-    /// The embedded one, if it is that.
+    /// The server, if it is the embedded one.
     pub(crate) embedded: Option<ApiServer>,
     pub(crate) controller: Controller<Foo>,
     pub(crate) registry: Registry,
@@ -34,7 +34,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// On an embedded server of its own.
+    /// Starts the controller on a new embedded server.
     pub(crate) async fn embedded() -> Self {
         let server = ApiServer::start().await.unwrap();
         Self::on_embedded(server).await
@@ -45,7 +45,7 @@ impl World {
         Self::start(client, Some(server)).await
     }
 
-    /// On the real server, which all tests share; `None` where there is none.
+    /// Starts the controller on the real server, which all tests share. Returns `None` if there is none.
     pub(crate) async fn real() -> Option<Self> {
         let config =
             Config::load(&KubeconfigFiles::explicit(&real_kubeconfig()?), &Overrides::default().context("token"))
@@ -88,7 +88,7 @@ impl World {
         self.deployments.patch(name, Patch::merge(patch)).await.unwrap()
     }
 
-    /// Waits until something holds of a Deployment.
+    /// Waits until a condition holds for a Deployment.
     pub(crate) async fn deployment(
         &self,
         name: &str,
@@ -97,13 +97,13 @@ impl World {
         wait_for(&self.deployments, name, &Until::is(holds), LIMIT).await.unwrap().unwrap()
     }
 
-    /// Waits until a Foo was looked at: it has a status then.
+    /// Waits until a Foo was reconciled, which gives it a status.
     pub(crate) async fn synced(&self, name: &str) -> Foo {
         let until = Until::is(|foo: &Foo| foo.status.is_some());
         wait_for(&self.foos, name, &until, LIMIT).await.unwrap().unwrap()
     }
 
-    /// Waits until something holds of the controller.
+    /// Waits until a condition holds for the controller.
     pub(crate) async fn until(&self, holds: impl Fn(&klient::controller::ControllerStatus) -> bool) {
         let waiting = async {
             while !holds(&self.controller.status()) {
@@ -111,10 +111,12 @@ impl World {
             }
         };
         let status = || self.controller.status();
-        tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("it never holds: {:?}", status()));
+        tokio::time::timeout(LIMIT, waiting)
+            .await
+            .unwrap_or_else(|_| panic!("the condition did not become true: {:?}", status()));
     }
 
-    /// Waits for events about a Foo.
+    /// Waits for a number of events about a Foo.
     pub(crate) async fn events(&self, foo: &str, reason: &str, count: i32) -> Event {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
         let looking = async {
@@ -132,7 +134,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(LIMIT, looking).await.expect("there are no such events")
+        tokio::time::timeout(LIMIT, looking).await.expect("the events were not recorded")
     }
 }
 
@@ -146,7 +148,7 @@ pub(crate) fn client_of(server: &ApiServer) -> Client {
     Client::from_service(server.service())
 }
 
-/// The kubeconfig of the real server, started by the first who asks; `None` where it was never built, which is said.
+/// Returns the kubeconfig of the real server, which the first call starts. Returns `None` and prints a note if it was never built.
 pub(crate) fn real_kubeconfig() -> Option<PathBuf> {
     static SERVER: LazyLock<Result<Option<Server>, String>> = LazyLock::new(|| {
         let programs = Programs::find().map_err(|error| format!("{error:#}"))?;
@@ -163,16 +165,16 @@ pub(crate) fn real_kubeconfig() -> Option<PathBuf> {
     server.map(Server::kubeconfig)
 }
 
-/// On the embedded server, and on the real one.
+/// Defines each test twice: for the embedded server and for the real server.
 macro_rules! on_both {
     ($($name:ident)*) => {
-        mod on_the_embedded_server {
+        mod embedded_server {
             $(#[tokio::test(start_paused = true)]
             async fn $name() {
                 super::$name(&crate::world::World::embedded().await).await;
             })*
         }
-        mod on_the_real_server {
+        mod real_server {
             $(#[tokio::test]
             async fn $name() {
                 if let Some(world) = crate::world::World::real().await {

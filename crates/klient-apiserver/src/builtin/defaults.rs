@@ -61,7 +61,7 @@ pub(super) fn job(object: &mut Value) {
 
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| serde_json::from_str(include_str!("defaults.json")).expect("it is written by hand and tested"))
+    TABLE.get_or_init(|| serde_json::from_str(include_str!("defaults.json")).expect("the table is tested"))
 }
 
 fn walk(value: &mut Value, types: &'static TypeDef, name: &str) {
@@ -115,7 +115,7 @@ fn container(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Requests what is limited. Only pods get this default, not pod templates.
+/// Sets missing requests to the limits. Only pods get this default, not pod templates.
 fn requests(container: &mut Value) {
     let Value::Object(fields) = container else { return };
     let limits = fields.get("resources").and_then(|resources| resources["limits"].as_object()).cloned();
@@ -240,7 +240,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn every_default_is_of_a_field_that_some_type_has() {
+    fn every_default_belongs_to_a_known_field() {
         let document: Value = serde_json::from_str(include_str!("../registry/kubernetes.json")).unwrap();
         for (name, fields) in table() {
             let types: Vec<&Value> = document["types"]
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_gets_what_the_real_server_gives_it() {
+    fn deployment_gets_defaults_of_real_server() {
         let registry = Registry::built_in();
         let resource = registry.find("apps", "v1", "deployments").unwrap();
         let mut object = json!({"spec": {"selector": {}, "template": {"spec": {"containers": [

@@ -1,4 +1,4 @@
-//! Hooks: what a built-in kind does differently from all others.
+//! Hooks: the behaviour in which a built-in kind differs from all others.
 //!
 //! A [`Resource`](crate::registry::Resource) carries the hooks of its kind, so that handlers call `resource.hooks` and never compare
 //! names of kinds. The table of all kinds that have hooks is `kinds`.

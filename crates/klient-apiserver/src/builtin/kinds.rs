@@ -1,6 +1,7 @@
 //! The table of built-in kinds that have hooks: data, and names of small functions.
 //!
-//! [`hooks`] is the only place where behaviour is chosen by the name of a kind. It runs once per kind, when the registry is built.
+//! [`hooks`] chooses the row of a kind by its name, once per kind, when the registry is built. Besides it, only `registry/strategy` compares
+//! names of kinds, for rules that are plain flags.
 
 use serde_json::json;
 

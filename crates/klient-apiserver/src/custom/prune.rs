@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_what_is_not_in_the_schema_and_tells() {
+    fn prune_removes_and_reports_unknown_fields() {
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {"size": {"type": "integer"},
                 "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn fills_in_defaults_below_what_is_there() {
+    fn defaults_are_set_below_present_fields() {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
             "size": {"type": "integer", "default": 3}, "n": {"type": "string", "nullable": true, "default": "x"},
             "list": {"type": "array", "items": {"type": "object", "properties": {"p": {"type": "string", "default": "TCP"}}}}}}}});

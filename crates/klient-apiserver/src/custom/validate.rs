@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_told_with_its_path() {
+    fn validation_reports_every_rule_with_its_path() {
         let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object",
             "required": ["name"], "properties": {
                 "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},

@@ -22,8 +22,8 @@ pub(crate) fn normalise(
 ) -> Result<Vec<String>, String> {
     let mut walk = Walk { unknown: Vec::new() };
     let Value::Object(fields) = object else { return Err("it is not an object".to_owned()) };
-    let place = Place { path: String::new(), owner: descriptor.name };
-    walk.message(fields, descriptor.fields, Some(types), &place)?;
+    let location = Location { path: String::new(), owner: descriptor.name };
+    walk.message(fields, descriptor.fields, Some(types), &location)?;
     Ok(walk.unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
 }
 
@@ -32,12 +32,12 @@ struct Walk {
 }
 
 /// The path of a value, and the Go struct that has it as a field.
-struct Place<'a> {
+struct Location<'a> {
     path: String,
     owner: &'a str,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn join(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
@@ -49,12 +49,12 @@ impl Walk {
         object: &mut Map<String, Value>,
         fields: &'static [Field],
         types: Option<&'static TypeDef>,
-        place: &Place<'_>,
+        location: &Location<'_>,
     ) -> Result<(), String> {
         let mut unknown = Vec::new();
         let mut absent = Vec::new();
         for (name, value) in object.iter_mut() {
-            let is_type = place.path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind");
+            let is_type = location.path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind");
             if is_type {
                 continue;
             }
@@ -67,14 +67,14 @@ impl Walk {
                 absent.push(name.clone());
                 continue;
             }
-            let at = Place { path: place.join(name), owner: place.owner };
+            let at = Location { path: location.join(name), owner: location.owner };
             self.field(value, field, known, &at)?;
             if is_left_out(value, field, known) {
                 absent.push(name.clone());
             }
         }
         for name in &unknown {
-            self.unknown.push(place.join(name));
+            self.unknown.push(location.join(name));
         }
         for name in unknown.into_iter().chain(absent) {
             object.remove(&name);
@@ -93,7 +93,7 @@ impl Walk {
         for (name, known) in types.iter().flat_map(|types| &types.fields) {
             if known.always && !object.contains_key(name) && find(fields, name).is_some() {
                 let mut value = Value::Object(Map::new());
-                let at = Place { path: place.join(name), owner: place.owner };
+                let at = Location { path: location.join(name), owner: location.owner };
                 if let Some(field) = find(fields, name) {
                     self.field(&mut value, field, Some(known), &at)?;
                 }
@@ -108,22 +108,22 @@ impl Walk {
         value: &mut Value,
         field: &'static Field,
         known: Option<&'static registry::Field>,
-        place: &Place<'_>,
+        location: &Location<'_>,
     ) -> Result<(), String> {
         let shape = known.map(|known| &known.shape);
         match field.shape {
-            Occurrence::One => self.value(value, field.ty, shape, place),
+            Occurrence::One => self.value(value, field.ty, shape, location),
             Occurrence::List => {
                 let items = match value {
                     Value::Array(items) => items,
-                    other => return Err(mismatch(other, &format!("[]{}", go_name(field.ty)), place)),
+                    other => return Err(mismatch(other, &format!("[]{}", go_name(field.ty)), location)),
                 };
                 let inner = match shape {
                     Some(Shape::List(inner)) => Some(&**inner),
                     _ => None,
                 };
                 for (index, item) in items.iter_mut().enumerate() {
-                    let at = Place { path: format!("{}[{index}]", place.path), owner: place.owner };
+                    let at = Location { path: format!("{}[{index}]", location.path), owner: location.owner };
                     self.value(item, field.ty, inner, &at)?;
                 }
                 Ok(())
@@ -131,7 +131,7 @@ impl Walk {
             Occurrence::Map => {
                 let entries = match value {
                     Value::Object(entries) => entries,
-                    other => return Err(mismatch(other, "map[string]string", place)),
+                    other => return Err(mismatch(other, "map[string]string", location)),
                 };
                 let inner = match shape {
                     Some(Shape::Map(inner)) => Some(&**inner),
@@ -140,10 +140,10 @@ impl Walk {
                 for (key, entry) in entries.iter_mut() {
                     // Go's errors name the key for fields below it, and not for the entry itself.
                     let path = match field.ty {
-                        Type::Message(_) => place.join(key),
-                        _ => place.path.clone(),
+                        Type::Message(_) => location.join(key),
+                        _ => location.path.clone(),
                     };
-                    let at = Place { path, owner: place.owner };
+                    let at = Location { path, owner: location.owner };
                     if entry.is_null() && matches!(field.ty, Type::String) {
                         *entry = Value::from("");
                     }
@@ -159,18 +159,18 @@ impl Walk {
         value: &mut Value,
         ty: Type,
         shape: Option<&'static Shape>,
-        place: &Place<'_>,
+        location: &Location<'_>,
     ) -> Result<(), String> {
         match ty {
-            Type::String if !value.is_string() => Err(mismatch(value, "string", place)),
-            Type::Bool if !value.is_boolean() => Err(mismatch(value, "bool", place)),
-            Type::Int => integer(value, shape, place),
-            Type::Double if !value.is_number() => Err(mismatch(value, "float64", place)),
-            Type::Bytes if !value.is_string() => Err(mismatch(value, "[]uint8", place)),
+            Type::String if !value.is_string() => Err(mismatch(value, "string", location)),
+            Type::Bool if !value.is_boolean() => Err(mismatch(value, "bool", location)),
+            Type::Int => integer(value, shape, location),
+            Type::Double if !value.is_number() => Err(mismatch(value, "float64", location)),
+            Type::Bytes if !value.is_string() => Err(mismatch(value, "[]uint8", location)),
             Type::Bytes => bytes(value),
-            Type::IntOrString if !value.is_string() => integer(value, Some(&Shape::Int32), place),
+            Type::IntOrString if !value.is_string() => integer(value, Some(&Shape::Int32), location),
             Type::Quantity => quantity(value),
-            Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime), place),
+            Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime), location),
             Type::Message(descriptor) => {
                 let descriptor = descriptor();
                 let types = match shape {
@@ -179,14 +179,14 @@ impl Walk {
                 };
                 match value {
                     Value::Object(object) => {
-                        let at = Place { path: place.path.clone(), owner: descriptor.name };
+                        let at = Location { path: location.path.clone(), owner: descriptor.name };
                         self.message(object, descriptor.fields, types, &at)
                     }
                     Value::Null => {
                         *value = Value::Object(Map::new());
                         Ok(())
                     }
-                    other => Err(mismatch(other, &format!("v1.{}", descriptor.name), place)),
+                    other => Err(mismatch(other, &format!("v1.{}", descriptor.name), location)),
                 }
             }
             _ => Ok(()),
@@ -215,7 +215,7 @@ fn is_left_out(value: &Value, field: &Field, known: Option<&registry::Field>) ->
     }
 }
 
-fn integer(value: &mut Value, shape: Option<&Shape>, place: &Place<'_>) -> Result<(), String> {
+fn integer(value: &mut Value, shape: Option<&Shape>, location: &Location<'_>) -> Result<(), String> {
     let (name, fits): (_, fn(i64) -> bool) = match shape {
         Some(Shape::Int32) => ("int32", |number| i32::try_from(number).is_ok()),
         _ => ("int64", |_| true),
@@ -224,16 +224,16 @@ fn integer(value: &mut Value, shape: Option<&Shape>, place: &Place<'_>) -> Resul
         Some(number) if fits(number) => Ok(()),
         Some(number) => Err(format!(
             "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
-            place.owner,
-            without_indexes(&place.path)
+            location.owner,
+            without_indexes(&location.path)
         )),
         None => Err(match value {
             Value::Number(number) => format!(
                 "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
-                place.owner,
-                without_indexes(&place.path)
+                location.owner,
+                without_indexes(&location.path)
             ),
-            other => mismatch(other, name, place),
+            other => mismatch(other, name, location),
         }),
     }
 }
@@ -273,9 +273,9 @@ fn bytes(value: &Value) -> Result<(), String> {
     }
 }
 
-fn time(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), String> {
+fn time(value: &mut Value, micro: bool, location: &Location<'_>) -> Result<(), String> {
     let Value::String(text) = &*value else {
-        return Err(mismatch(value, "string", place));
+        return Err(mismatch(value, "string", location));
     };
     let formatted = if micro {
         klient_core::parse_micro_time(text).map(|time| klient_core::format_micro_time(&time))
@@ -289,12 +289,12 @@ fn time(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), String>
     Ok(())
 }
 
-fn mismatch(value: &Value, expected: &str, place: &Place<'_>) -> String {
-    let path = without_indexes(&place.path);
+fn mismatch(value: &Value, expected: &str, location: &Location<'_>) -> String {
+    let path = without_indexes(&location.path);
     format!(
         "json: cannot unmarshal {} into Go struct field {}.{path} of type {expected}",
         type_word(value),
-        place.owner
+        location.owner
     )
 }
 

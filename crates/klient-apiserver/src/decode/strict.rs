@@ -117,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_two_counts_and_both_are_told() {
+    fn last_duplicate_wins_and_both_are_reported() {
         let (value, twice) = parse(br#"{"a": 1, "b": {"c": 1, "c": 2}, "l": [{"x": 1, "x": 2}], "a": 3}"#).unwrap();
         assert_eq!(value, json!({"a": 3, "b": {"c": 2}, "l": [{"x": 2}]}));
         assert_eq!(twice, ["b.c", "l[0].x", "a"]);
     }
 
     #[test]
-    fn depth_is_bounded_and_ends_are_checked() {
+    fn parser_limits_depth_and_checks_trailing_data() {
         assert!(parse("[".repeat(100_000).as_bytes()).is_err());
         assert!(parse(b"{} {}").is_err());
     }

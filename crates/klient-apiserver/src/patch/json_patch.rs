@@ -52,7 +52,7 @@ impl Operations {
         for operation in &self.operations {
             operation.apply(&mut object, &mut copied).map_err(|why| {
                 // The real server does not include the reason in the response either.
-                tracing::debug!(why, "a JSON patch does not apply");
+                tracing::debug!(why, "JSON patch failed");
                 let message = "the server rejected our request due to an error in our request";
                 let mut status = Status::failure(StatusReason::Invalid, 422, message);
                 status.details = Some(Box::default());
@@ -200,7 +200,7 @@ fn malformed(why: &str) -> Box<Status> {
 }
 
 const MAX_OPERATIONS: usize = 10_000;
-/// The limit of the real server.
+/// The number of bytes that a real server lets one patch copy.
 const MAX_COPIED: usize = 3 << 20;
 /// The nesting limit of JSON parsers.
 const MAX_DEPTH: usize = 128;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_done_in_order() {
+    fn json_patch_applies_operations_in_order() {
         let object = json!({"a": {"b/c": 1}, "l": [1, 2, 3]});
         let patch = json!([
             {"op": "test", "path": "/a/b~1c", "value": 1},
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_copies_are_refused_before_they_fill_the_memory() {
+    fn json_patch_limits_copied_bytes() {
         let wide: Vec<_> = (0..60).map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a/{n}")})).collect();
         assert_eq!(applied(&json!({"a": {"b": "c"}}), &json!(wide)).unwrap_err().code, 422);
         let mut path = "/a".to_owned();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_invalid_and_what_is_malformed_is_bad() {
+    fn inapplicable_patch_is_422_and_malformed_is_400() {
         let object = json!({"a": 1, "l": []});
         for patch in [
             json!([{"op": "test", "path": "/a", "value": 2}]),

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merges_as_the_standard_says() {
+    fn merge_patch_follows_rfc_7396() {
         for (target, patch, expected) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),

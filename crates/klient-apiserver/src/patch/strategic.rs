@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_merged_by_their_key() {
+    fn strategic_patch_merges_lists_by_key() {
         let object = json!({"spec": {"containers": [
             {"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}, {"name": "b", "image": "1"}]}});
         let patch = json!({"spec": {"containers": [
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_delete_replace_and_order() {
+    fn strategic_directives_delete_replace_and_order() {
         let object = json!({"metadata": {"finalizers": ["x", "y"], "labels": {"a": "1", "b": "2"}},
             "spec": {"containers": [{"name": "a"}, {"name": "b"}], "nodeSelector": {"k": "v"}}});
         let patch = json!({
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn atomic_lists_are_replaced_and_sets_are_united() {
+    fn strategic_patch_replaces_atomic_lists_and_unites_sets() {
         let object = json!({"metadata": {"finalizers": ["x"]}, "spec": {"containers": [{"name": "a", "args": ["1"]}]}});
         let patch = json!({"metadata": {"finalizers": ["y"]}, "spec": {"containers": [{"name": "a", "args": ["2"]}]}});
         assert_eq!(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_without_its_key_is_refused() {
+    fn item_without_merge_key_is_refused() {
         let object = json!({"spec": {"containers": [{"name": "a"}]}});
         assert_eq!(pod(&object, &json!({"spec": {"containers": [{"image": "x"}]}})).unwrap_err().code, 400);
         assert_eq!(pod(&object, &json!({"spec": {"$patch": "odd"}})).unwrap_err().code, 400);

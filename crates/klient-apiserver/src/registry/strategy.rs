@@ -33,10 +33,10 @@ pub(crate) enum NameRule {
 impl Strategy {
     /// Returns the strategy of a built-in kind.
     pub(super) fn of_built_in(group: &str, plural: &str, schema: &TypeDef) -> Self {
-        let place = (group, plural);
+        let kind = (group, plural);
         let has_spec = schema.fields.contains_key("spec");
         let no_generation = matches!(
-            place,
+            kind,
             (
                 "",
                 "namespaces"
@@ -54,19 +54,19 @@ impl Strategy {
                 | ("resource.k8s.io", "deviceclasses" | "resourceclaims" | "resourceclaimtemplates" | "resourceslices")
         );
         let counted = matches!(
-            place,
+            kind,
             ("admissionregistration.k8s.io", _)
                 | ("discovery.k8s.io", "endpointslices")
                 | ("scheduling.k8s.io", "priorityclasses")
                 | ("", "podtemplates")
                 | ("resource.k8s.io", "deviceclasses" | "resourceslices")
                 | ("storage.k8s.io", "csinodes")
-        ) && place != ("storage.k8s.io", "csinodes");
+        ) && kind != ("storage.k8s.io", "csinodes");
         Self {
             generation: (has_spec && !no_generation) || counted,
             status: schema.fields.contains_key("status"),
             create_on_update: matches!(
-                place,
+                kind,
                 ("coordination.k8s.io", "leases")
                     | ("", "endpoints" | "events" | "limitranges" | "services")
                     | ("events.k8s.io", "events")
@@ -74,7 +74,7 @@ impl Strategy {
                     | ("rbac.authorization.k8s.io", _)
             ),
             unconditional_update: !matches!(
-                place,
+                kind,
                 (
                     "coordination.k8s.io"
                         | "admissionregistration.k8s.io"
@@ -93,7 +93,7 @@ impl Strategy {
                     )
             ),
             delete_returns_object: matches!(
-                place,
+                kind,
                 (
                     "",
                     "namespaces"
@@ -106,7 +106,7 @@ impl Strategy {
                         | "resourcequotas"
                 ) | ("storage.k8s.io" | "resource.k8s.io", _)
             ),
-            names: match place {
+            names: match kind {
                 ("", "namespaces" | "services") => NameRule::Label,
                 ("rbac.authorization.k8s.io" | "certificates.k8s.io", _) => NameRule::PathSegment,
                 _ => NameRule::Subdomain,

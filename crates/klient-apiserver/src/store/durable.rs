@@ -50,12 +50,12 @@ struct Request {
 /// An error of a folder that could not be opened.
 #[derive(Debug)]
 pub(crate) struct OpenError {
-    what: String,
+    message: String,
 }
 
 impl Durable {
     pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
-        let wrong = |error: &dyn fmt::Display| OpenError { what: format!("{}: {error}", folder.display()) };
+        let wrong = |error: &dyn fmt::Display| OpenError { message: format!("{}: {error}", folder.display()) };
         fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
         // The database panics on some kinds of damage.
         let opened = panic::catch_unwind(|| open_database(&folder.join("objects.redb")));
@@ -113,7 +113,7 @@ fn open_database(path: &Path) -> Result<(Database, Loaded), Box<dyn std::error::
     let mut database = Database::create(path)?;
     // Opening the database repairs unfinished transactions. This is other damage.
     if !database.check_integrity()? {
-        return Err("objects.redb was damaged, and what could be saved is older than what was acknowledged".into());
+        return Err("objects.redb is damaged, and its last valid state is older than acknowledged writes: restore a backup or delete it".into());
     }
     let loaded = load(&database)?;
     Ok((database, loaded))
@@ -133,7 +133,7 @@ fn load(database: &Database) -> Result<Loaded, Box<dyn std::error::Error>> {
         let ((table, key), (revision, json)) = (key.value(), value.value());
         let table = tables.entry(table.to_owned()).or_insert_with(|| Arc::from(table));
         let stored =
-            Stored::from_json(json, revision).map_err(|error| format!("{key} of {table} cannot be read: {error:?}"))?;
+            Stored::from_json(json, revision).map_err(|error| format!("cannot read {key} of {table}: {error:?}"))?;
         objects.push((Arc::clone(table), key.to_owned(), stored));
     }
     Ok(Loaded { revision, objects })
@@ -159,19 +159,19 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
     let mut pending: HashMap<(Arc<str>, String), Option<Arc<Stored>>> = HashMap::new();
     let mut revision = inner.contents.read().unwrap_or_else(PoisonError::into_inner).revision;
     for Request { table, key, expected, write, reply, .. } in batch {
-        let place = (Arc::clone(&table), key);
-        let previous = match pending.get(&place) {
+        let object_key = (Arc::clone(&table), key);
+        let previous = match pending.get(&object_key) {
             Some(previous) => previous.clone(),
             None => {
                 let contents = inner.contents.read().unwrap_or_else(PoisonError::into_inner);
-                contents.tables.get(&table).and_then(|table| table.objects.get(&place.1)).cloned()
+                contents.tables.get(&table).and_then(|table| table.objects.get(&object_key.1)).cloned()
             }
         };
-        match Change::make(&place.1, expected, write, previous.as_ref(), revision + 1) {
+        match Change::make(&object_key.1, expected, write, previous.as_ref(), revision + 1) {
             Ok(change) => {
                 revision += 1;
                 let after = (change.kind != ChangeKind::Deleted).then(|| Arc::clone(&change.object));
-                pending.insert(place, after);
+                pending.insert(object_key, after);
                 prepared.push((table, Arc::new(change), reply));
             }
             // The request may have been cancelled.
@@ -181,7 +181,7 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
     if prepared.is_empty() {
         return;
     }
-    if let Err(error) = write_down(database, revision, prepared.iter().map(|(table, change, _)| (table, change))) {
+    if let Err(error) = commit_to_disk(database, revision, prepared.iter().map(|(table, change, _)| (table, change))) {
         for (_, _, reply) in prepared {
             drop(reply.send(Err(CommitError::Disk(error.to_string()))));
         }
@@ -198,7 +198,7 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
     }
 }
 
-fn write_down<'a>(
+fn commit_to_disk<'a>(
     database: &Database,
     revision: u64,
     changes: impl Iterator<Item = (&'a Arc<str>, &'a Arc<Change>)>,
@@ -207,11 +207,11 @@ fn write_down<'a>(
     {
         let mut objects = transaction.open_table(OBJECTS)?;
         for (table, change) in changes {
-            let place = (&**table, change.key.as_str());
+            let object_key = (&**table, change.key.as_str());
             if change.kind == ChangeKind::Deleted {
-                objects.remove(place)?;
+                objects.remove(object_key)?;
             } else {
-                objects.insert(place, (change.revision, change.object.json()))?;
+                objects.insert(object_key, (change.revision, change.object.json()))?;
             }
         }
         transaction.open_table(META)?.insert(REVISION, revision)?;
@@ -222,7 +222,7 @@ fn write_down<'a>(
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
+        f.write_str(&self.message)
     }
 }
 

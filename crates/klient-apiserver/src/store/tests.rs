@@ -21,7 +21,7 @@ async fn put(store: &Store, key: &str, expected: Expected, value: u32) -> u64 {
 }
 
 #[tokio::test]
-async fn every_write_is_a_revision_and_carries_it() {
+async fn write_stores_its_revision_in_object() {
     let store = Store::in_memory(10, 100);
     assert_eq!(put(&store, "a", Expected::Absent, 1).await, 11);
     assert_eq!(put(&store, "b", Expected::Absent, 1).await, 12);
@@ -32,7 +32,7 @@ async fn every_write_is_a_revision_and_carries_it() {
 }
 
 #[tokio::test]
-async fn a_write_is_done_only_on_what_was_expected() {
+async fn write_requires_its_precondition() {
     let store = Store::in_memory(0, 100);
     put(&store, "a", Expected::Absent, 1).await;
     for (key, expected) in [("a", Expected::Absent), ("a", Expected::Revision(9)), ("b", Expected::Revision(1))] {
@@ -43,7 +43,7 @@ async fn a_write_is_done_only_on_what_was_expected() {
 }
 
 #[tokio::test]
-async fn older_revisions_can_be_read_until_they_are_compacted() {
+async fn old_revisions_are_readable_until_compacted() {
     let store = Store::in_memory(0, 100);
     put(&store, "a", Expected::Absent, 1).await;
     put(&store, "c", Expected::Absent, 1).await;
@@ -61,7 +61,7 @@ async fn older_revisions_can_be_read_until_they_are_compacted() {
 }
 
 #[tokio::test]
-async fn a_watcher_sees_every_change_once_and_in_order() {
+async fn cursor_sees_every_change_once_and_in_order() {
     let store = Store::in_memory(0, 100);
     put(&store, "a", Expected::Absent, 1).await;
     let mut cursor = store.follow(&pods(), 0).unwrap();
@@ -77,7 +77,7 @@ async fn a_watcher_sees_every_change_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_falls_behind_the_history_is_told() {
+async fn cursor_reports_compacted_position() {
     let store = Store::in_memory(0, 2);
     put(&store, "a", Expected::Absent, 1).await;
     let mut cursor = store.follow(&pods(), 1).unwrap();
@@ -90,7 +90,7 @@ async fn a_watcher_that_falls_behind_the_history_is_told() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_with_its_table() {
+async fn cursor_ends_with_its_table() {
     let store = Store::in_memory(0, 100);
     put(&store, "a", Expected::Absent, 1).await;
     let mut cursor = store.follow(&pods(), 1).unwrap();
@@ -99,7 +99,7 @@ async fn a_watch_ends_with_its_table() {
 }
 
 #[tokio::test]
-async fn a_table_that_was_never_written_to_can_be_followed_from_the_beginning() {
+async fn cursor_follows_empty_table_from_start() {
     let store = Store::in_memory(5, 100);
     put(&store, "a", Expected::Absent, 1).await;
     let services: Arc<str> = Arc::from("services");
@@ -109,7 +109,7 @@ async fn a_table_that_was_never_written_to_can_be_followed_from_the_beginning() 
 }
 
 #[tokio::test]
-async fn nothing_is_known_of_a_table_before_it_was_made_anew() {
+async fn recreated_table_has_no_earlier_history() {
     let store = Store::in_memory(0, 100);
     put(&store, "a", Expected::Absent, 1).await;
     store.drop_table("pods");
@@ -120,7 +120,7 @@ async fn nothing_is_known_of_a_table_before_it_was_made_anew() {
 }
 
 #[tokio::test]
-async fn keys_are_listed_by_what_they_begin_with() {
+async fn list_selects_keys_by_prefix() {
     let store = Store::in_memory(0, 100);
     for key in ["a-b/x", "a/y", "a/x", "ab/x"] {
         store.commit(&pods(), key, Expected::Absent, Write::Put(object(key, 1))).await.unwrap();
@@ -130,7 +130,7 @@ async fn keys_are_listed_by_what_they_begin_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_after_reopening() {
+async fn acknowledged_writes_are_loaded_after_reopen() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), Some(0), 0, 100).unwrap();
     let writes = (0..200).map(|number| {
@@ -163,7 +163,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_that_wait_together_are_checked_against_each_other() {
+async fn batched_writes_are_checked_against_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), Some(0), 0, 1000).unwrap();
     let mut tries = Vec::new();
@@ -181,7 +181,7 @@ async fn writes_that_wait_together_are_checked_against_each_other() {
 }
 
 #[tokio::test]
-async fn the_message_of_an_object_is_made_once_and_anew_after_a_write() {
+async fn protobuf_is_cached_until_next_write() {
     let store = Store::in_memory(1, 10);
     let codec = klient_proto::Codec::find("v1", "ConfigMap").unwrap();
     let table: Arc<str> = Arc::from("configmaps");

@@ -195,7 +195,7 @@ fn already_exists(resource: &Resource, name: &str, found: Option<Arc<Stored>>) -
 pub(super) fn commit_failed(error: &CommitError) -> Box<Status> {
     match error {
         CommitError::Invalid(why) | CommitError::Disk(why) => Box::new(Status::internal_error(why)),
-        CommitError::Changed(_) => Box::new(Status::internal_error("the object changed")),
+        CommitError::Changed(_) => Box::new(Status::internal_error("the object was modified concurrently")),
     }
 }
 

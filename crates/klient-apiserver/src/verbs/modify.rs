@@ -199,13 +199,13 @@ fn invalid_patch(patched: &Value, why: &str) -> Box<Status> {
 
 fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box<Status> {
     let resource = &target.resource;
-    let place = match &resource.schema {
+    let storage_path = match &resource.schema {
         Schema::Custom(_) => format!("{}/{}", resource.group, resource.plural),
         Schema::BuiltIn(_) => resource.hooks.storage_path.unwrap_or(&resource.plural).to_owned(),
     };
     let root = if dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {root}/{place}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}",
+        "StorageError: invalid object, Code: 4, Key: {root}/{storage_path}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}",
         target.key()
     );
     Box::new(Status::conflict(&resource.group_resource(), target.name(), why))

@@ -230,9 +230,9 @@ fn check_preconditions(target: &Target, binding: &Value, current: &Value) -> Res
 /// Adds labels or annotations.
 fn merge(object: &mut Value, field: &str, added: &Value) {
     let Value::Object(added) = added else { return };
-    let place = metadata::of(object).entry(field).or_insert_with(|| json!({}));
-    if let Value::Object(place) = place {
-        place.extend(added.clone());
+    let entry = metadata::of(object).entry(field).or_insert_with(|| json!({}));
+    if let Value::Object(entry) = entry {
+        entry.extend(added.clone());
     }
 }
 
@@ -315,12 +315,12 @@ fn set_condition(object: &mut Value, condition: Value, now: &str) {
         *conditions = json!([]);
     }
     let Value::Array(conditions) = conditions else { return };
-    let place = conditions.iter_mut().find(|known| known["type"] == condition["type"]);
-    let same = place.as_ref().filter(|known| known["status"] == condition["status"]);
+    let entry = conditions.iter_mut().find(|known| known["type"] == condition["type"]);
+    let same = entry.as_ref().filter(|known| known["status"] == condition["status"]);
     let time = same.map_or_else(|| json!(now), |known| known["lastTransitionTime"].clone());
     condition.insert("lastTransitionTime".to_owned(), time);
-    match place {
-        Some(place) => *place = Value::Object(condition),
+    match entry {
+        Some(entry) => *entry = Value::Object(condition),
         None => conditions.push(Value::Object(condition)),
     }
 }

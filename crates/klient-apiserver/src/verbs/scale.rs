@@ -131,14 +131,14 @@ fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
 }
 
 fn set_at(object: &mut Value, path: &str, value: Value) {
-    let mut place = object;
+    let mut field = object;
     for name in path.trim_start_matches('.').split('.') {
-        if !place.is_object() {
-            *place = json!({});
+        if !field.is_object() {
+            *field = json!({});
         }
-        place = &mut place[name];
+        field = &mut field[name];
     }
-    *place = value;
+    *field = value;
 }
 
 /// Returns the resource by which a `Scale` is encoded.

@@ -1,4 +1,4 @@
-//! A server with an address, for clients in other processes.
+//! A listening server for clients in other processes.
 
 use std::{
     io::Write as _,
@@ -10,12 +10,12 @@ use klient_apiserver::{ApiServer, Listening};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// A server that listens, and a folder with its kubeconfig. It ends when this is dropped.
+/// A listening server and a folder with its kubeconfig. Dropping it stops the server.
 pub(crate) struct Endpoint {
     pub(crate) server: ApiServer,
     pub(crate) folder: TempDir,
     _listening: Listening,
-    /// Dropped last: the others are used on it.
+    /// Dropped last, because tasks of the other fields run on it.
     _runtime: Runtime,
 }
 
@@ -37,14 +37,14 @@ impl Endpoint {
     }
 }
 
-/// Says that a test does nothing, once for each reason; where tests are required to run, this is an error.
+/// Prints once per reason that a test is skipped, or fails if tests are required.
 pub(crate) fn skip(why: &'static str) {
     static SAID: Mutex<Vec<&str>> = Mutex::new(Vec::new());
     assert!(std::env::var_os("KLIENT_E2E").is_none(), "{why}");
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if !said.contains(&why) {
         said.push(why);
-        // Not with `eprintln!`, which tests show only if they fail.
+        // The output of `eprintln!` is shown only if the test fails.
         std::io::stderr().write_all(format!("skipped: {why}; `cargo xtask clients` builds it\n").as_bytes()).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! kubectl, as people use it: what it prints and what it does.
+//! kubectl against the embedded server.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use crate::endpoint::{Endpoint, skip};
 
-/// kubectl with a server of its own.
+/// kubectl with its own server.
 struct Kubectl {
     program: PathBuf,
     endpoint: Endpoint,
 }
 
 impl Kubectl {
-    /// `None` where there is no kubectl, if that is allowed.
+    /// Starts a server. Returns `None` if kubectl is not available and not required.
     fn start() -> Option<Self> {
         let found = Programs::find().unwrap().map(|programs| programs.folder().join("kubectl"));
         let Some(program) = found.filter(|program| program.is_file()) else {
@@ -33,7 +33,7 @@ impl Kubectl {
         command
             .args(line.split(' '))
             .env("KUBECONFIG", self.endpoint.kubeconfig())
-            // What it remembers of discovery is kept there.
+            // kubectl caches discovery there.
             .env("HOME", self.endpoint.folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -47,7 +47,7 @@ impl Kubectl {
         child.wait_with_output().unwrap()
     }
 
-    /// What it prints when it gets this on its input; it must succeed.
+    /// Runs kubectl with an input, and returns its output. kubectl must succeed.
     fn with(&self, line: &str, input: &str) -> String {
         let output = self.output(line, input);
         assert!(output.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -58,7 +58,7 @@ impl Kubectl {
         self.with(line, "")
     }
 
-    /// What it says when it fails, as it must.
+    /// Runs kubectl, which must fail, and returns its error output.
     fn fail(&self, line: &str) -> String {
         let output = self.output(line, "");
         assert!(!output.status.success(), "kubectl {line} succeeded");
@@ -70,13 +70,13 @@ impl Kubectl {
     }
 }
 
-/// The words of each line: columns are as wide as what is in them.
+/// Returns the words of each line, because the widths of columns vary.
 fn cells(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split_whitespace().collect()).collect()
 }
 
 #[test]
-fn gets_objects_in_every_form() {
+fn kubectl_gets_objects_in_every_format() {
     let Some(kubectl) = Kubectl::start() else { return };
     assert_eq!(kubectl.with("create --validate=false -f -", WEB), "deployment.apps/web created\nservice/web created\n");
     let table = kubectl.run("get deployments");
@@ -122,12 +122,12 @@ fn describes_objects() {
 }
 
 #[test]
-fn applies_again_and_again() {
+fn kubectl_applies_repeatedly() {
     let Some(kubectl) = Kubectl::start() else { return };
     let apply = |text: &str| kubectl.with("apply --validate=false -f -", text);
     assert_eq!(apply(WEB), "deployment.apps/web created\nservice/web created\n");
     assert_eq!(apply(WEB), "deployment.apps/web unchanged\nservice/web unchanged\n");
-    // A label that somebody else set stays, one that is no longer applied goes.
+    // A label that another client set stays. A label that is no longer applied is removed.
     kubectl.run("label deploy web theirs=yes");
     let changed = WEB.replace("nginx:1", "nginx:2").replace("labels: {app: web, tier: front}", "labels: {app: web}");
     assert_eq!(apply(&changed), "deployment.apps/web configured\nservice/web unchanged\n");
@@ -144,7 +144,7 @@ fn applies_again_and_again() {
 }
 
 #[test]
-fn patches_labels_annotates_and_scales() {
+fn kubectl_patches_labels_annotates_and_scales() {
     let Some(kubectl) = Kubectl::start() else { return };
     kubectl.with("create --validate=false -f -", WEB);
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:2"}]}}}}"#;
@@ -216,7 +216,7 @@ fn watches_what_changes() {
 
     let mut watching = kubectl.command("get configmaps --watch-only --output-watch-events").spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
-    // It says nothing until something happens: what is made before it watches is not seen.
+    // kubectl prints nothing before the first event, and misses objects that were created before its watch.
     let mut made = 0;
     let seen = std::thread::scope(|scope| {
         let first = scope.spawn(|| [lines.next().unwrap(), lines.next().unwrap()]);
@@ -233,7 +233,7 @@ fn watches_what_changes() {
 }
 
 #[test]
-fn discovers_kinds_even_those_that_were_just_defined() {
+fn kubectl_discovers_new_custom_kinds() {
     let Some(kubectl) = Kubectl::start() else { return };
     let table = kubectl.run("api-resources");
     let rows = cells(&table);

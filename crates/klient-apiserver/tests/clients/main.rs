@@ -1,5 +1,5 @@
-//! Other people's clients against the embedded server, over HTTPS and with its own kubeconfig: kubectl, client-go,
-//! controller-runtime and kube-rs, none of which knows that it is not the real one. `cargo xtask clients` builds them all.
+//! Other clients against the embedded server, over HTTPS and with its kubeconfig: kubectl, client-go,
+//! controller-runtime and kube-rs, all unmodified. `cargo xtask clients` builds them.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
-//! Programs of other libraries, which check for themselves that everything works, and ask for faults while they do.
+//! Programs of other libraries, which check the server themselves and request faults while they run.
 //!
-//! A line `do: WORD` on a program's output asks for one, and is answered with `done` on its input. The program ends well
+//! A line `do: WORD` on a program's output requests a fault, and `done` on its input confirms it. The program exits with 0
 //! if nothing was wrong.
 
 use std::{
@@ -56,16 +56,16 @@ fn run(program: &Path) {
     assert!(asked > 0, "no fault was asked for");
 }
 
-/// Does what a program asks for.
+/// Injects the fault that a program requests.
 fn perform(server: &ApiServer, word: &str) {
     match word {
         "end-watches" => server.end_watches(),
-        // The next ones break in the middle of an event, too.
+        // The next watches break within an event, too.
         "cut-watches" => {
             server.inject(Fault::cut_after(300).on_watches(true).times(2));
             server.end_watches();
         }
-        // Nobody can watch, until everything that happens in the meantime is forgotten.
+        // Watches fail until everything that happened meanwhile is compacted.
         "forget" => {
             server.inject(Fault::internal_error().on_method(Method::GET).on_watches(true));
             server.end_watches();

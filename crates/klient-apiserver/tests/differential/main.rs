@@ -1,7 +1,7 @@
-//! The same scripts of requests, answered by the real kube-apiserver and by ours, compared.
+//! Compares the responses of the real kube-apiserver and of the embedded server to the same scripts of requests.
 //!
-//! The real answers are recorded in `recorded/` by `cargo xtask record`, so that this runs without Go. `random` makes up
-//! further scripts; where there is a real server, it is also asked with seeds that are not recorded.
+//! The real responses are recorded in `recorded/` by `cargo xtask record`, so that this runs without Go. `random` generates
+//! further scripts. If a real server is available, seeds that are not recorded are compared, too.
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use self::{
     real::Real,
-    script::{Answer, Raw, Run, Step},
+    script::{Comparable, Raw, Run, Step},
 };
 
 fn folder(name: &str) -> PathBuf {
@@ -40,15 +40,15 @@ async fn ask(server: &ApiServer, run: &Run, step: &Step) -> Raw {
     Raw::new(&parts, body.collect().await.unwrap().to_bytes().to_vec())
 }
 
-/// What ours answers to a script, after some preparation.
-async fn answers(setup: &[Step], steps: &[Step]) -> Vec<Answer> {
+/// Returns the embedded server's responses to a script, after the steps of `setup`.
+async fn responses(setup: &[Step], steps: &[Step]) -> Vec<Comparable> {
     // Like a new real server: the scripts use 999999999 as a version that does not exist yet.
     let server = ApiServer::builder().revision(1).start().await.unwrap();
     let mut run = Run::new("d-ours-1");
     for step in setup {
         ask(&server, &run, step).await;
     }
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for step in steps {
         let mut raw = ask(&server, &run, step).await;
         for _ in 0..1000 {
@@ -58,24 +58,24 @@ async fn answers(setup: &[Step], steps: &[Step]) -> Vec<Answer> {
             tokio::task::yield_now().await;
             raw = ask(&server, &run, step).await;
         }
-        answers.push(run.note(step, &raw));
+        responses.push(run.note(step, &raw));
     }
-    answers
+    responses
 }
 
-/// Two answers to one request.
+/// Two different responses to one request.
 struct Difference<'a> {
     step: &'a Step,
-    real: &'a Answer,
-    ours: &'a Answer,
+    real: &'a Comparable,
+    ours: &'a Comparable,
 }
 
 impl Difference<'_> {
-    /// Whether the real server only wrote where nothing but managed fields changed, of which ours knows nothing: then
-    /// versions are others, and watches have an event more that tells nothing new.
+    /// Returns whether the real server wrote only managed fields, which the embedded server does not have: then
+    /// versions differ, and watches have one more event without other changes.
     fn is_of_managed_fields(&self) -> bool {
-        let plain = |answer: &Answer| {
-            let mut body = answer.body.clone();
+        let plain = |response: &Comparable| {
+            let mut body = response.body.clone();
             without_versions(&mut body);
             if let Value::Array(events) = &mut body {
                 let mut last: HashMap<String, Value> = HashMap::new();
@@ -94,7 +94,7 @@ impl fmt::Display for Difference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Step { method, path, headers, body, .. } = self.step;
         let body = body.as_ref().map(Value::to_string).unwrap_or_default();
-        let told = |answer: &Answer| serde_json::to_string(answer).unwrap();
+        let told = |response: &Comparable| serde_json::to_string(response).unwrap();
         write!(f, "{method} {path} {headers:?} {body}\n  real {}\n  ours {}", told(self.real), told(self.ours))
     }
 }
@@ -110,8 +110,8 @@ fn without_versions(value: &mut Value) {
     }
 }
 
-/// Where answers differ.
-fn differences<'a>(steps: &'a [Step], real: &'a [Answer], ours: &'a [Answer]) -> Vec<Difference<'a>> {
+/// Returns the responses that differ.
+fn differences<'a>(steps: &'a [Step], real: &'a [Comparable], ours: &'a [Comparable]) -> Vec<Difference<'a>> {
     let lengths = (real.len(), ours.len());
     assert_eq!(lengths, (steps.len(), steps.len()), "recorded before it was changed: run `cargo xtask record`");
     let all = steps.iter().zip(real).zip(ours);
@@ -134,26 +134,26 @@ fn scripts() -> Vec<(String, Vec<Step>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ours_answers_as_the_real_one_did() {
+async fn responses_match_recorded_real_server() {
     let mut wrong = Vec::new();
     let mut compared = 0;
     for (name, steps) in scripts() {
         let recorded = folder("recorded").join(format!("{name}.json"));
-        let recorded: Vec<Answer> = match std::fs::read_to_string(&recorded) {
+        let recorded: Vec<Comparable> = match std::fs::read_to_string(&recorded) {
             Ok(text) => serde_json::from_str(&text).unwrap(),
             Err(_) => panic!("{} is not there: run `cargo xtask record`", recorded.display()),
         };
         compared += recorded.len();
-        let ours = answers(&[], &steps).await;
+        let ours = responses(&[], &steps).await;
         let found = differences(&steps, &recorded, &ours);
         wrong.extend(found.into_iter().map(|difference| format!("{name}: {difference}")));
     }
-    assert!(compared > 500, "only {compared} answers");
-    assert!(wrong.is_empty(), "{} of {compared} answers differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 500, "only {compared} responses");
+    assert!(wrong.is_empty(), "{} of {compared} responses differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn ours_answers_random_sequences_as_the_real_one_did() {
+async fn random_sequences_match_recorded_real_server() {
     let text = std::fs::read_to_string(folder("random.json")).unwrap();
     let recorded: Value = serde_json::from_str(&text).unwrap();
     let seeds: HashSet<u64> = random::RECORDED.iter().cloned().flatten().collect();
@@ -164,18 +164,18 @@ async fn ours_answers_random_sequences_as_the_real_one_did() {
     for (seed, recorded) in recorded.as_object().unwrap() {
         let steps = random::sequence(seed.parse().unwrap(), random::LENGTH);
         let recorded = recorded.as_array().unwrap();
-        let recorded: Vec<Answer> =
-            steps.iter().zip(recorded).map(|(step, short)| Answer::from_short(&step.id, short)).collect();
+        let recorded: Vec<Comparable> =
+            steps.iter().zip(recorded).map(|(step, short)| Comparable::from_short(&step.id, short)).collect();
         compared += recorded.len();
-        let ours = answers(&setup, &steps).await;
+        let ours = responses(&setup, &steps).await;
         explained += sort_out(differences(&steps, &recorded, &ours), &mut wrong);
     }
-    assert!(compared > 1000, "only {compared} answers");
+    assert!(compared > 1000, "only {compared} responses");
     check_explained(explained, compared);
-    assert!(wrong.is_empty(), "{} of {compared} answers differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {compared} responses differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Adds what is wrong; returns how many differences managed fields explain.
+/// Adds unexplained differences, and returns the number of differences that managed fields explain.
 fn sort_out(differences: Vec<Difference<'_>>, wrong: &mut Vec<String>) -> usize {
     let (explained, unexplained): (Vec<_>, Vec<_>) =
         differences.into_iter().partition(Difference::is_of_managed_fields);
@@ -183,14 +183,14 @@ fn sort_out(differences: Vec<Difference<'_>>, wrong: &mut Vec<String>) -> usize 
     explained.len()
 }
 
-/// Ours keeps no managed fields, so that it does not write where the real one changed only these: versions then differ.
-/// That is rare. Were it not, the excuse would hide a server that counts its versions wrongly.
+/// The embedded server has no managed fields, and does not write if only these change: versions then differ.
+/// That is rare. A higher share could hide wrong versions.
 fn check_explained(explained: usize, compared: usize) {
-    assert!(explained * 20 < compared, "{explained} of {compared} answers are explained by managed fields");
+    assert!(explained * 20 < compared, "{explained} of {compared} responses are explained by managed fields");
 }
 
-/// The seeds to ask both servers with: always the same ones, so that a run says something of the code and not of luck.
-/// `KLIENT_SEED` and `KLIENT_SEEDS` choose the first and how many; with only the latter, they are new ones each time.
+/// Returns the seeds for both servers. They are fixed, so that runs are reproducible.
+/// `KLIENT_SEED` and `KLIENT_SEEDS` set the first seed and their number. With only the latter, the first seed is random.
 fn seeds() -> Vec<u64> {
     let given = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() * 1000;
@@ -201,10 +201,10 @@ fn seeds() -> Vec<u64> {
 }
 
 #[test]
-fn both_answer_sequences_that_are_not_recorded() {
+fn unrecorded_sequences_match_real_server() {
     let Some(programs) = Programs::find().unwrap() else {
         assert!(std::env::var_os("KLIENT_E2E").is_none(), "there is no kube-apiserver");
-        // Not with `eprintln!`, which tests show only if they fail.
+        // The output of `eprintln!` is shown only if the test fails.
         return std::io::stderr()
             .write_all(b"skipped: sequences that are not recorded, since there is no kube-apiserver\n")
             .unwrap();
@@ -218,26 +218,26 @@ fn both_answer_sequences_that_are_not_recorded() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let recorded = runtime.block_on(async {
         let real = Arc::new(Real::connect(&config).await.unwrap());
-        real.answers("d-setup", &setup).await.unwrap();
+        real.responses("d-setup", &setup).await.unwrap();
         random::record(&real, &seeds).await.unwrap()
     });
-    // Ours does not need the time to pass.
+    // The embedded server runs on a paused clock.
     let paused = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let mut wrong = Vec::new();
     let mut explained = 0;
     for (seed, real) in &recorded {
         let steps = random::sequence(*seed, random::LENGTH);
-        let ours = paused.block_on(answers(&setup, &steps));
+        let ours = paused.block_on(responses(&setup, &steps));
         explained += sort_out(differences(&steps, real, &ours), &mut wrong);
-        for answer in real {
+        for response in real {
             assert_eq!(
-                Answer::from_short(&answer.id, &answer.to_short()),
-                *answer,
+                Comparable::from_short(&response.id, &response.to_short()),
+                *response,
                 "it would be recorded as another one"
             );
         }
     }
     check_explained(explained, seeds.len() * random::LENGTH);
     let seed = format!("KLIENT_SEED={} KLIENT_SEEDS={}", seeds[0], seeds.len());
-    assert!(wrong.is_empty(), "{seed}: {} answers differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{seed}: {} responses differ:\n{}", wrong.len(), wrong.join("\n"));
 }

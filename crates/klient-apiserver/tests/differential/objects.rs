@@ -1,4 +1,4 @@
-//! Random objects of a few kinds: most of them good, some with one thing wrong.
+//! Random objects of a few kinds: most are valid, some have one error.
 
 use serde_json::{Value, json};
 
@@ -17,19 +17,19 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One of them.
+    /// Returns one of the items.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         let at = self.next() % from.len() as u64;
         from[usize::try_from(at).unwrap_or_default()].clone()
     }
 
-    /// Whether something happens that happens so often in a hundred times.
+    /// Returns true with a probability in percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 }
 
-/// A kind, and where it is served.
+/// A kind and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     ConfigMap,
@@ -44,7 +44,7 @@ impl Kind {
     pub const ALL: [Self; 6] =
         [Self::ConfigMap, Self::Secret, Self::Pod, Self::Service, Self::Deployment, Self::Widget];
 
-    /// Its collection in a script's namespace.
+    /// Returns the path of the collection in a script's namespace.
     pub fn path(self) -> &'static str {
         match self {
             Self::ConfigMap => "/api/v1/namespaces/${ns}/configmaps",
@@ -76,7 +76,7 @@ impl Kind {
     }
 }
 
-/// An object of a kind.
+/// Returns a random object of a kind.
 pub fn object(random: &mut Random, kind: Kind, name: &str) -> Value {
     let (api_version, kind_name) = kind.names();
     let mut object = json!({"apiVersion": api_version, "kind": kind_name, "metadata": {"name": name}});
@@ -184,7 +184,7 @@ fn containers(random: &mut Random) -> Value {
     if random.chance(15) { json!([container, {"name": "side", "image": "y"}]) } else { json!([container]) }
 }
 
-/// Makes one thing wrong.
+/// Adds one error.
 fn spoil(random: &mut Random, kind: Kind, object: &mut Value) {
     if random.chance(50) {
         return spoil_any(random, object);
@@ -233,7 +233,7 @@ fn spoil_any(random: &mut Random, object: &mut Value) {
     }
 }
 
-/// A patch of a kind: its content type and its body.
+/// Returns a random patch: its content type and body.
 pub fn patch(random: &mut Random, kind: Kind) -> (&'static str, Value) {
     let forms: &[&str] = if kind == Kind::Widget { &[MERGE, JSON] } else { &[MERGE, JSON, STRATEGIC] };
     match random.pick(forms) {
@@ -310,7 +310,7 @@ fn json_patch(random: &mut Random) -> Value {
     ])
 }
 
-/// What a status becomes.
+/// Returns a random status.
 pub fn status(random: &mut Random, kind: Kind) -> Value {
     match kind {
         Kind::Pod => random.pick(&[

@@ -1,6 +1,6 @@
-//! Random sequences of requests: the same seed is the same sequence, on any server.
+//! Random sequences of requests. A seed gives the same sequence on any server.
 //!
-//! A sequence knows nothing of the answers but what `${...}` stands for, so that a server that answers differently gets the
+//! A sequence depends on responses only through `${...}`, so that a server that responds differently gets the
 //! same requests. Nothing in it waits for a controller, of which the real server has none here.
 
 use std::{collections::HashMap, sync::Arc};
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use crate::{
     objects::{Kind, Random, object, patch, status},
     real::{Failure, Real},
-    script::{Answer, Step},
+    script::{Comparable, Step},
 };
 
-/// What must be there before any sequence: a kind of their own.
+/// Returns the steps before every sequence, which define a custom kind.
 pub fn setup() -> Vec<Step> {
     let parts = json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
@@ -53,16 +53,16 @@ pub fn setup() -> Vec<Step> {
     vec![made, served]
 }
 
-/// What the real server answers to the sequences of these seeds, several at a time.
-pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Answer>)>, Failure> {
+/// Returns the real server's responses to the sequences of some seeds, several at a time.
+pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Comparable>)>, Failure> {
     let mut recorded = Vec::new();
     for batch in seeds.chunks(16) {
         let mut asked = JoinSet::new();
         for seed in batch.iter().copied() {
             let real = Arc::clone(real);
             asked.spawn(async move {
-                let answers = real.answers(&format!("r-{seed}"), &sequence(seed, LENGTH)).await;
-                answers.map(|answers| (seed, answers))
+                let responses = real.responses(&format!("r-{seed}"), &sequence(seed, LENGTH)).await;
+                responses.map(|responses| (seed, responses))
             });
         }
         while let Some(one) = asked.join_next().await {
@@ -73,14 +73,14 @@ pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Ans
     Ok(recorded)
 }
 
-/// The sequence of a seed.
+/// Returns the sequence of a seed.
 pub fn sequence(seed: u64, length: usize) -> Vec<Step> {
     let mut sequence = Sequence { random: Random::new(seed), steps: Vec::new(), last: HashMap::new() };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${ns}"}});
     sequence.steps.push(step("POST", "/api/v1/namespaces").with(namespace).saved("ns"));
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     sequence.steps.push(step("POST", "/api/v1/namespaces/${ns}/serviceaccounts").with(account));
-    // A few kinds and names, so that requests meet.
+    // Few kinds and names, so that requests affect the same objects.
     let mut kinds = [sequence.random.pick(&Kind::ALL); 2];
     kinds[1] = sequence.random.pick(&Kind::ALL);
     while sequence.steps.len() < length {
@@ -102,7 +102,7 @@ pub fn sequence(seed: u64, length: usize) -> Vec<Step> {
 struct Sequence {
     random: Random,
     steps: Vec<Step>,
-    /// The steps that were about an object, by its path.
+    /// The steps of each object, by its path.
     last: HashMap<String, Vec<String>>,
 }
 
@@ -124,14 +124,14 @@ impl Sequence {
         }
     }
 
-    /// Adds a step; later ones can say what it was answered.
+    /// Adds a step, whose response later steps can refer to.
     fn push(&mut self, about: &str, step: Step) {
         let name = format!("s{}", self.steps.len());
         self.last.entry(about.to_owned()).or_default().push(name.clone());
         self.steps.push(step.saved(&name));
     }
 
-    /// The version of an object: the last that is known, an earlier one, none, or nonsense.
+    /// Returns a version of an object: the last, an earlier one, none, or an invalid one.
     fn version(&mut self, path: &str) -> Option<String> {
         let known = self.last.get(path).cloned().unwrap_or_default();
         if known.is_empty() || self.random.chance(30) {
@@ -258,7 +258,7 @@ impl Sequence {
             return self.read(path);
         }
         let target = format!("{path}/status");
-        // The status of a service that is not there makes one, which is not a service that works.
+        // A status update of a missing service creates an incomplete one on the real server.
         if kind == Kind::Service || self.random.chance(60) {
             let body = json!({"status": status(&mut self.random, kind)});
             let form = if kind == Kind::Widget { crate::objects::MERGE } else { crate::objects::STRATEGIC };
@@ -293,7 +293,7 @@ impl Sequence {
         });
     }
 
-    /// Requests that no client sends on purpose.
+    /// Adds requests that clients do not send on purpose.
     fn odd(&mut self, kind: Kind, path: &str) {
         let collection = kind.path();
         let odd = match self.random.pick(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
@@ -305,7 +305,7 @@ impl Sequence {
             5 => step("PATCH", path).with(json!({})).of_type("application/json"),
             6 => step("PATCH", path).with(json!("not json")).of_type(crate::objects::MERGE),
             7 => step("GET", &format!("{path}/nonsense")),
-            // A service gets its address before it is seen to have no name.
+            // The real server allocates the address before it validates the name.
             8 if kind != Kind::Service => step("POST", collection).with(json!("a: b")).of_type("application/yaml"),
             9 => step("POST", collection).with(json!({"metadata": {"name": "n"}})).of_type("text/plain"),
             _ => step("PATCH", path).with(json!({"spec": 1})).of_type(crate::objects::MERGE),
@@ -351,9 +351,9 @@ impl Step {
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// How long a sequence is, without its watches.
+/// The length of a sequence without its watches.
 pub const LENGTH: usize = 34;
-/// The seeds whose answers are recorded: some, and those that have found something since.
+/// The seeds whose responses are recorded: some, and those that found bugs.
 pub const RECORDED: &[std::ops::Range<u64>] = &[1..49, 10_203..10_204];
-/// The seeds that both servers are asked with where there is a real one.
+/// The seeds that are compared with a real server, if there is one.
 pub const FIXED: std::ops::Range<u64> = 10_180..10_244;

@@ -1,4 +1,4 @@
-//! The real server, asked over its socket.
+//! The real server, over its socket.
 
 use std::{error::Error, time::Duration};
 
@@ -10,9 +10,9 @@ use klient::{
     },
 };
 
-use crate::script::{Answer, Raw, Run, Step};
+use crate::script::{Comparable, Raw, Run, Step};
 
-/// Why it could not be asked.
+/// An error of a request to the real server.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// A real server that is ready.
@@ -35,23 +35,23 @@ impl Real {
         Ok(Self { transport, token })
     }
 
-    /// What it answers to a script.
-    pub async fn answers(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Answer>, Failure> {
+    /// Returns the responses to a script.
+    pub async fn responses(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Comparable>, Failure> {
         let mut run = Run::new(namespace);
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for step in steps {
             let mut raw = self.ask(&run, step).await?;
             for _ in 0..300 {
                 if step.until.is_none_or(|code| code == raw.code) {
                     break;
                 }
-                // It does this in its own time, and tells nobody.
+                // The real server does this asynchronously, and there is no event to wait for.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 raw = self.ask(&run, step).await?;
             }
-            answers.push(run.note(step, &raw));
+            responses.push(run.note(step, &raw));
         }
-        Ok(answers)
+        Ok(responses)
     }
 
     async fn ask(&self, run: &Run, step: &Step) -> Result<Raw, Failure> {

@@ -1,7 +1,7 @@
-//! Scripts of requests, and what makes the answers of two servers comparable.
+//! Scripts of requests, and the normalisation that makes responses of two servers comparable.
 //!
 //! A script is a JSON list of steps; each has a method, a path, and perhaps headers and a body. `${step.path.to.field}`
-//! stands for what an earlier step, saved under that name, was answered. `${ns}` is a namespace of the script's own.
+//! stands for a field of the response to an earlier step that was saved under that name. `${ns}` is the script's namespace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// One request of a script.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Step {
-    /// Which rule this is about.
+    /// The rule that this step tests.
     pub id: String,
     pub method: String,
     pub path: String,
@@ -20,30 +20,30 @@ pub struct Step {
     /// JSON, or text that is sent as it is, or `{"repeat": ["x", 1000]}`.
     #[serde(default)]
     pub body: Option<Value>,
-    /// The name under which later steps know the answer.
+    /// The name by which later steps refer to the response.
     #[serde(default)]
     pub save: Option<String>,
-    /// Ask again until the answer has this code: for what servers do in their own time.
+    /// Repeat the request until the response has this code, for asynchronous work of servers.
     #[serde(default)]
     pub until: Option<u16>,
 }
 
-/// What a server answered to one step, made comparable.
+/// A normalised response to one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Comparable {
     pub id: String,
     pub code: u16,
     pub content_type: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What caches are told.
+    /// The headers for caches.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caching: BTreeMap<String, String>,
-    /// The parsed body; a list of events for a watch; text if it is no JSON.
+    /// The parsed body, a list of events for a watch, or text if it is not JSON.
     pub body: Value,
 }
 
-/// An answer as it came.
+/// A response as received.
 pub struct Raw {
     pub code: u16,
     pub content_type: String,
@@ -52,22 +52,22 @@ pub struct Raw {
     pub body: Vec<u8>,
 }
 
-/// What a script has learnt so far.
+/// The state of a running script.
 pub struct Run {
     namespace: String,
     saved: HashMap<String, Value>,
-    /// The tags of saved answers: `${name#etag}`.
+    /// The entity tags of saved responses: `${name#etag}`.
     etags: HashMap<String, String>,
     names: Names,
 }
 
-/// Replaces what is different on every run by the order in which it was first seen.
+/// Replaces values that differ in every run by the order of their first occurrence.
 #[derive(Default)]
 struct Names {
     uids: HashMap<String, usize>,
     versions: Vec<u64>,
     generated: HashMap<String, usize>,
-    /// What was sent so far: times in it are not of the moment.
+    /// The text of all requests: times in it are not normalised.
     sent: String,
 }
 
@@ -76,7 +76,7 @@ impl Run {
         Self { namespace: namespace.to_owned(), saved: HashMap::new(), etags: HashMap::new(), names: Names::default() }
     }
 
-    /// A text with what stands for something else replaced.
+    /// Returns a text with its placeholders replaced.
     pub fn fill(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -98,7 +98,7 @@ impl Run {
         out + rest
     }
 
-    /// The request of a step, but for its body.
+    /// Returns the request of a step without its body.
     pub fn request(&self, step: &Step) -> http::request::Builder {
         let mut request = http::Request::builder().method(step.method.as_str()).uri(self.fill(&step.path));
         for (name, value) in &step.headers {
@@ -110,7 +110,7 @@ impl Run {
         request
     }
 
-    /// The body of a step, ready to be sent.
+    /// Returns the body of a step.
     pub fn body(&self, step: &Step) -> Vec<u8> {
         match &step.body {
             None => Vec::new(),
@@ -124,15 +124,15 @@ impl Run {
         }
     }
 
-    /// Takes note of an answer, and makes it comparable.
-    pub fn note(&mut self, step: &Step, raw: &Raw) -> Answer {
+    /// Saves a response, and returns it normalised.
+    pub fn note(&mut self, step: &Step, raw: &Raw) -> Comparable {
         let text = String::from_utf8_lossy(&raw.body);
         let is_watch = step.path.contains("watch=") || step.path.contains("/watch/");
         let events: Option<Vec<Value>> = (is_watch && raw.code == 200)
             .then(|| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect());
         let mut body = match events {
             Some(events) => Value::Array(events),
-            // How YAML is laid out is nobody's concern.
+            // The layout of YAML is not compared.
             None if raw.content_type == "application/yaml" => serde_saphyr::from_str(&text).unwrap_or_default(),
             None => serde_json::from_slice(&raw.body).unwrap_or_else(|_| Value::from(text.as_ref())),
         };
@@ -147,10 +147,17 @@ impl Run {
         let warnings = raw.warnings.iter().map(|warning| warning.replace(&self.namespace, "NS")).collect();
         let mut caching = raw.caching.clone();
         if let Some(etag) = caching.get_mut("etag") {
-            // Each server makes its own.
+            // Entity tags differ between servers.
             *etag = "ETAG".to_owned();
         }
-        Answer { id: step.id.clone(), code: raw.code, content_type: raw.content_type.clone(), warnings, caching, body }
+        Comparable {
+            id: step.id.clone(),
+            code: raw.code,
+            content_type: raw.content_type.clone(),
+            warnings,
+            caching,
+            body,
+        }
     }
 }
 
@@ -170,8 +177,8 @@ impl Raw {
     }
 }
 
-impl Answer {
-    /// In short: code and body, and what else is not as usual.
+impl Comparable {
+    /// Returns a short form: code, body, and whatever differs from the usual.
     pub fn to_short(&self) -> Value {
         if self.content_type == USUAL && self.warnings.is_empty() {
             return json!([self.code, self.body]);
@@ -204,11 +211,11 @@ impl Names {
 
     fn object(&mut self, fields: &mut Map<String, Value>, namespace: &str) {
         fields.remove("managedFields");
-        // The real server tells some things as often as it looks at them.
+        // The real server repeats some causes.
         if let Some(Value::Array(causes)) = fields.get_mut("causes") {
             causes.dedup();
         }
-        // How far the server as a whole has come depends on what else it does.
+        // The server's revision depends on unrelated writes.
         let of_all = if fields.get("type") == Some(&json!("BOOKMARK")) {
             let object = fields.get_mut("object");
             object.and_then(|object| match object.get("rows") {
@@ -231,7 +238,7 @@ impl Names {
                 }
                 ("resourceVersion", Value::String(version)) if version != "0" && !version.is_empty() => {
                     let version: u64 = version.parse().unwrap_or_default();
-                    // Only whether it is new says something: how far servers count is their own affair.
+                    // Only whether a version is new is compared, not its number.
                     let at = self.versions.iter().position(|known| *known == version).unwrap_or_else(|| {
                         self.versions.push(version);
                         self.versions.len() - 1
@@ -269,11 +276,11 @@ impl Names {
         for (uid, at) in &self.uids {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
         }
-        // How far the server as a whole has come.
+        // The server's revision depends on unrelated writes.
         if let Some((before, _)) = out.split_once(", current: ") {
             out = format!("{before}, current: RV");
         }
-        // The outcome of a patch, in the order of Go's fields.
+        // The patched object is printed in the order of Go's fields.
         if let Some((before, rest)) = out
             .split_once("patch: Invalid value: ")
             .or_else(|| out.strip_prefix("Invalid value: \"{").map(|rest| ("", rest)))
@@ -284,7 +291,7 @@ impl Names {
         if let Some((before, _)) = out.split_once(", ResourceVersion in object meta: ") {
             out = format!("{before}, ResourceVersion in object meta: RV");
         }
-        // What would change, in the words of Go's own types.
+        // The change is printed with Go's types.
         if let Some((before, _)) = out.split_once(" (allow it to be set to 1 if it was previously negative)") {
             out = before.to_owned();
         }
@@ -296,7 +303,7 @@ impl Names {
     }
 }
 
-/// A cell of a table: ages, times and addresses are of the moment.
+/// Normalises a cell of a table: ages, times and addresses differ in every run.
 fn cell(value: &Value, namespace: &str) -> Value {
     let Some(text) = value.as_str() else { return value.clone() };
     let is_age = text.starts_with(|c: char| c.is_ascii_digit())
@@ -312,5 +319,5 @@ fn cell(value: &Value, namespace: &str) -> Value {
 }
 
 const USUAL: &str = "application/json";
-/// How much of a time is there however exact it is.
+/// The length of a time without fractions.
 const SECONDS: usize = "2026-01-02T03:04:05".len();

@@ -1,6 +1,6 @@
-//! What was acknowledged is there after a crash, and revisions never go back.
+//! Acknowledged writes survive a crash, and revisions never decrease.
 //!
-//! The server that crashes is this very test binary, started again with a folder in its environment.
+//! The server that crashes is this test binary, started again with a folder in its environment.
 
 use std::{
     collections::BTreeMap,
@@ -32,9 +32,9 @@ use crate::server::client;
 
 const FOLDER: &str = "KLIENT_TEST_DURABLE_FOLDER";
 
-/// The server of the other tests here, if it is started as one; nothing to do otherwise.
+/// Runs the server of the other tests in a child process. Does nothing in the parent.
 #[tokio::test]
-async fn serves_a_folder_until_it_is_killed() {
+async fn child_process_serves_folder_until_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let server = ApiServer::builder().folder(Path::new(&folder).join("data")).start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
@@ -44,7 +44,7 @@ async fn serves_a_folder_until_it_is_killed() {
     std::future::pending::<()>().await;
 }
 
-/// A server in a process of its own.
+/// A server in a child process.
 struct Process {
     child: Child,
     client: Client,
@@ -55,7 +55,7 @@ impl Process {
         let path = folder.join("kubeconfig");
         let _ = fs::remove_file(&path);
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "durable::serves_a_folder_until_it_is_killed"])
+            .args(["--exact", "durable::child_process_serves_folder_until_killed"])
             .env(FOLDER, folder)
             .stdout(Stdio::null())
             .spawn()
@@ -71,7 +71,7 @@ impl Process {
         Self { child, client: Client::from_config(&config).unwrap() }
     }
 
-    /// As a crash or the loss of its power does.
+    /// Kills the server, as a crash or a power failure does.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -85,11 +85,11 @@ impl Drop for Process {
     }
 }
 
-/// What one writer was told: each object's version and count, `None` if it was deleted, and what is not known.
+/// The acknowledged writes of one writer: version and count of each object, or `None` if it was deleted.
 #[derive(Default)]
 struct Told {
     objects: BTreeMap<String, Option<(u64, u64)>>,
-    /// What was asked for when the server ended: it may be done or not.
+    /// The unacknowledged last write, which may be done or not.
     unknown: Option<String>,
     revision: u64,
 }
@@ -98,7 +98,7 @@ fn version(object: &ConfigMap) -> u64 {
     object.metadata.resource_version.as_ref().unwrap().parse().unwrap()
 }
 
-/// Creates, counts up and deletes objects of its own, until the server does not answer.
+/// Creates, updates and deletes its own objects until the server stops responding.
 async fn write(client: Client, writer: usize, round: usize, acknowledged: Arc<Semaphore>) -> Told {
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     let mut told = Told::default();
@@ -129,7 +129,7 @@ async fn write(client: Client, writer: usize, round: usize, acknowledged: Arc<Se
 }
 
 #[tokio::test]
-async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
+async fn acknowledged_writes_survive_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut expected: BTreeMap<String, Option<(u64, u64)>> = BTreeMap::new();
     let mut newest = 0;
@@ -139,7 +139,7 @@ async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
         let write = |n| tokio::spawn(write(server.client.clone(), n, round, Arc::clone(&acknowledged)));
         let writers: Vec<_> = (0..4).map(write).collect();
         timeout(PATIENCE, acknowledged.acquire_many(4)).await.expect("it writes").unwrap().forget();
-        // Not to wait for anything: the moment of the crash is any.
+        // The sleep waits for nothing: it makes the moment of the crash random.
         sleep(Duration::from_millis(20 + 37 * round as u64 % 100)).await;
         server.kill();
         let mut unknown = Vec::new();
@@ -164,7 +164,7 @@ async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
             })
             .collect();
         for name in unknown {
-            // As it was, or as it was to be: from now on it is what was found.
+            // The last write may be done or not. The model continues with what is found.
             if let (Some(Some((old, _))), Some((new, _))) = (expected.get(&name), found.get(&name)) {
                 assert!(new >= old, "{name} went from {old} to {new}");
             }
@@ -178,7 +178,7 @@ async fn nothing_that_was_acknowledged_is_lost_when_the_server_is_killed() {
 }
 
 #[tokio::test]
-async fn custom_kinds_and_owners_outlive_a_restart() {
+async fn custom_kinds_and_owners_survive_restart() {
     let folder = tempfile::tempdir().unwrap();
     let definitions = ApiResource::new(
         GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
@@ -224,7 +224,7 @@ async fn custom_kinds_and_owners_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_in_use_or_damaged_is_an_error_that_names_it() {
+async fn start_fails_if_folder_is_in_use_or_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let start = |folder: &Path| ApiServer::builder().folder(folder).start();
     let fails = async |folder: &Path| {
@@ -246,7 +246,7 @@ async fn a_folder_that_is_in_use_or_damaged_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
+async fn damaged_folder_is_an_error_and_never_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("objects.redb");
     {
@@ -270,7 +270,7 @@ async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
         fs::write(&path, damaged).unwrap();
         match ApiServer::builder().folder(folder.path()).start().await {
             Err(error) => assert!(error.source().unwrap().to_string().contains(folder.path().to_str().unwrap())),
-            // It hit what is not in use.
+            // The damage hit unused bytes.
             Ok(server) => {
                 let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
                 let found = maps.list().await.unwrap().items;
@@ -284,5 +284,5 @@ async fn damage_anywhere_in_the_folder_is_an_error_and_never_a_panic() {
     }
 }
 
-/// More than anything here takes, on a busy machine too.
+/// Longer than any step takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);

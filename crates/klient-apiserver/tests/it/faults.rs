@@ -1,4 +1,4 @@
-//! Each fault is seen by a client as what it is, where and as often as it was asked for.
+//! Injected faults, as clients see them.
 
 use std::{
     sync::{
@@ -34,7 +34,7 @@ fn asked(server: &ApiServer, method: &str, path: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn answers_are_errors_of_their_kind_and_nothing_is_done() {
+async fn status_fault_responds_without_handling_request() {
     let (server, maps) = started().await;
     let before = server.revision();
     for (fault, kind, code) in [
@@ -54,7 +54,7 @@ async fn answers_are_errors_of_their_kind_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_says_how_long_to_wait_and_a_client_does() {
+async fn client_waits_as_long_as_429_says() {
     let (server, maps) = started().await;
     server.inject(Fault::too_many_requests(7).times(2));
     let start = Instant::now();
@@ -69,7 +69,7 @@ async fn too_many_requests_says_how_long_to_wait_and_a_client_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_is_waited_for_and_then_the_request_is_done() {
+async fn delay_fault_handles_request_after_delay() {
     let (server, maps) = started().await;
     server.inject(Fault::delay(Duration::from_secs(9)).times(1));
     let start = Instant::now();
@@ -80,7 +80,7 @@ async fn a_delay_is_waited_for_and_then_the_request_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_lasts_until_the_client_gives_up() {
+async fn silence_fault_lasts_until_client_times_out() {
     let (server, maps) = started().await;
     server.inject(Fault::silence().times(1));
     let error = maps.create(&map("a")).await.unwrap_err();
@@ -89,7 +89,7 @@ async fn silence_lasts_until_the_client_gives_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_is_cut_stalled_or_corrupt_is_done_all_the_same() {
+async fn damaged_response_does_not_undo_write() {
     let (server, maps) = started().await;
     for (name, fault) in
         [("cut", Fault::cut_after(5)), ("stalled", Fault::stall_after(5)), ("corrupt", Fault::corrupt_at(0))]
@@ -107,7 +107,7 @@ async fn a_write_whose_answer_is_cut_stalled_or_corrupt_is_done_all_the_same() {
 }
 
 #[tokio::test]
-async fn damage_behind_the_end_of_an_answer_is_none() {
+async fn damage_after_end_of_body_has_no_effect() {
     let (server, maps) = started().await;
     for fault in [Fault::cut_after(1 << 20), Fault::stall_after(1 << 20), Fault::corrupt_at(1 << 20)] {
         server.inject(fault.times(1));
@@ -116,7 +116,7 @@ async fn damage_behind_the_end_of_an_answer_is_none() {
 }
 
 #[tokio::test]
-async fn a_watch_is_cut_in_the_middle_of_an_event() {
+async fn cut_fault_breaks_watch_within_event() {
     let (server, maps) = started().await;
     let maps = Api::<ConfigMap>::namespaced(maps.client().to_builder().json_only().build(), "default");
     let version = ResourceVersion::from(server.revision().to_string());
@@ -131,7 +131,7 @@ async fn a_watch_is_cut_in_the_middle_of_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_stalls_neither_tells_nor_ends() {
+async fn stalled_watch_neither_sends_nor_ends() {
     let (server, maps) = started().await;
     server.inject(Fault::stall_after(0).on_watches(true));
     let version = ResourceVersion::from(server.revision().to_string());
@@ -141,14 +141,14 @@ async fn a_watch_that_stalls_neither_tells_nor_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_bookmarks_a_watch_only_ends() {
+async fn watch_ends_without_bookmarks_if_suppressed() {
     let (server, maps) = started().await;
     server.inject(Fault::no_bookmarks());
     let version = ResourceVersion::from(server.revision().to_string());
     let options = WatchOptions::after(version).bookmarks().timeout(Duration::from_secs(600));
     let mut watch = maps.watch().options(options.clone()).await.unwrap();
     assert!(watch.next().await.is_none());
-    // Anything else is not concerned.
+    // Other requests are not affected.
     maps.list().await.unwrap();
     server.clear_faults();
     let mut watch = maps.watch().options(options.clone()).await.unwrap();
@@ -156,7 +156,7 @@ async fn without_bookmarks_a_watch_only_ends() {
 }
 
 #[tokio::test]
-async fn filters_say_whom_it_hits() {
+async fn filters_select_requests() {
     let (server, maps) = started().await;
     let others: Api<ConfigMap> = Api::namespaced(maps.client().clone(), "kube-system");
     server.inject(Fault::conflict().on_method(Method::GET).on_path(MAPS).on_watches(false));
@@ -178,12 +178,12 @@ async fn filters_say_whom_it_hits() {
 }
 
 #[tokio::test]
-async fn it_waits_for_its_turn_and_ends_after_its_times() {
+async fn fault_skips_and_limits_matching_requests() {
     let (server, maps) = started().await;
     server.inject(Fault::conflict().on_method(Method::GET).after(2).times(2));
     let mut seen = Vec::new();
     for _ in 0..6 {
-        // What does not fit does not count.
+        // Requests that do not match are not counted.
         maps.create(&map(&format!("m{}", seen.len()))).await.unwrap();
         seen.push(maps.list().await.is_ok());
     }
@@ -193,7 +193,7 @@ async fn it_waits_for_its_turn_and_ends_after_its_times() {
 }
 
 #[tokio::test]
-async fn the_first_that_fits_is_what_happens() {
+async fn first_matching_fault_applies() {
     let (server, maps) = started().await;
     server.inject(Fault::conflict().on_method(Method::PUT));
     server.inject(Fault::gone().times(1));
@@ -204,7 +204,7 @@ async fn the_first_that_fits_is_what_happens() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_method_and_path_whatever_becomes_of_them() {
+async fn requests_are_counted_by_method_and_path() {
     let (server, maps) = started().await;
     assert!(server.requests().is_empty());
     server.inject(Fault::gone().times(1));
@@ -219,7 +219,7 @@ async fn requests_are_counted_by_method_and_path_whatever_becomes_of_them() {
 }
 
 #[tokio::test]
-async fn many_at_once_share_the_times_of_a_fault() {
+async fn concurrent_requests_share_limit_of_fault() {
     let (server, maps) = started().await;
     server.inject(Fault::conflict().times(10));
     let failed = Arc::new(AtomicUsize::new(0));
@@ -240,7 +240,7 @@ async fn many_at_once_share_the_times_of_a_fault() {
 }
 
 #[tokio::test]
-async fn all_watches_end_at_once_and_begin_again_where_they_were() {
+async fn ended_watches_resume_from_their_version() {
     let (server, maps) = started().await;
     let first = maps.create(&map("a")).await.unwrap();
     let version = ResourceVersion::from(first.metadata.resource_version.unwrap());

@@ -1,4 +1,4 @@
-//! Whatever is asked, there is an answer, and the server goes on.
+//! Invalid and random requests: the server responds to all of them and continues.
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 use tokio::time::timeout;
 
-/// A request that may be anything.
+/// An arbitrary request.
 #[derive(Clone)]
 struct Hostile {
     method: String,
@@ -20,7 +20,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// The request, unless it is one that cannot even be said in HTTP.
+    /// Returns the request, unless it is not valid HTTP.
     fn request(&self) -> Option<Request<Bytes>> {
         let mut request = Request::builder().method(self.method.as_str()).uri(self.target.as_slice());
         for (name, value) in &self.headers {
@@ -90,7 +90,7 @@ fn bodies() -> Vec<Vec<u8>> {
     bodies
 }
 
-/// Bytes with a few of them changed, dropped or repeated.
+/// Returns bytes with a few of them changed, removed or repeated.
 fn mutated(seed: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let changes = prop_oneof![2 => Just(Vec::new()), 3 => vec((any::<prop::sample::Index>(), 0..4, any::<u8>()), 1..4)];
     (seed, changes).prop_map(|(mut bytes, changes)| {
@@ -209,7 +209,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     })
 }
 
-/// What a real server answers with a 500, though the request is to blame: each is in `tests/differential/recorded`.
+/// Client errors that a real server reports as 500: each is in `tests/differential/recorded`.
 const BLAMES_ITSELF: [&str; 5] = [
     "resourceVersion should not be set on objects to be created",
     "strconv.ParseUint: parsing ",
@@ -222,7 +222,7 @@ async fn answered(server: &ApiServer, hostile: &Hostile) {
     let Some(request) = hostile.request() else { return };
     let response = timeout(PATIENCE, server.handle(request)).await.expect("there is an answer");
     let code = response.status().as_u16();
-    // A watch has no end; what it says first is enough.
+    // A watch does not end, so only its first frame is read.
     let frame = timeout(Duration::from_secs(1), response.into_body().frame()).await;
     let text = match frame {
         Ok(Some(frame)) => String::from_utf8_lossy(&frame.unwrap().into_data().unwrap()).into_owned(),
@@ -244,7 +244,7 @@ async fn still_works(server: &ApiServer) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn any_request_is_answered_and_the_server_goes_on(requests in vec(hostile(), 1..20)) {
+    fn server_responds_to_any_request_and_continues(requests in vec(hostile(), 1..20)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let server = ApiServer::start().await.unwrap();
@@ -257,12 +257,12 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_may_be_asked_to_last_for_ever() {
+async fn watch_accepts_largest_timeout() {
     let server = ApiServer::start().await.unwrap();
     let target = "/api/v1/pods?watch=1&timeoutSeconds=9223372036854775807";
     let request = Request::get(target).body(Bytes::new()).unwrap();
     assert_eq!(server.handle(request).await.status(), 200);
 }
 
-/// Of a clock that only runs while nothing else does.
+/// A limit on a paused clock.
 const PATIENCE: Duration = Duration::from_secs(120);

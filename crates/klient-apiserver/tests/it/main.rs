@@ -1,4 +1,4 @@
-//! The embedded API server, asked by klient's own client.
+//! Tests of the embedded API server with klient's client.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Random writes to config maps, compared with what a map would have made of them.
+//! Random writes to config maps, compared with a model.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
-/// One write: to which object, and with which label.
+/// A write: its object and label.
 #[derive(Clone, Copy, Debug)]
 enum Write {
     Create(u8, u8),
     Update(u8, u8),
-    /// With a resource version that was right once.
+    /// A write with an outdated resource version.
     StaleUpdate(u8, u8),
     Patch(u8, u8),
     Delete(u8),
 }
 
-/// What there must be.
+/// The expected state.
 #[derive(Default)]
 struct Model {
-    /// Label and resource version of each object.
+    /// The label and resource version of each object.
     objects: BTreeMap<String, (u8, String)>,
-    /// What a watch sees: the kind of the event, the object's name, and its label before and after.
+    /// The expected watch events: type, object name, and label before and after.
     log: Vec<(String, Option<u8>, Option<u8>)>,
 }
 
@@ -112,7 +112,7 @@ impl Model {
         match label {
             Some(label) => {
                 let new = version(&text);
-                // A write that changes nothing is none.
+                // An update without changes writes nothing.
                 assert_eq!(before == Some(label), current == Some(new.as_str()), "{write:?}");
                 self.objects.insert(name.clone(), (label, new));
             }
@@ -172,7 +172,7 @@ async fn check(writes: Vec<Write>) {
 }
 
 #[test]
-fn random_writes_leave_what_a_map_would_have_and_watches_tell_them_all() {
+fn random_writes_match_model_and_watches_see_all() {
     let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let run = |writes| {

@@ -1,4 +1,4 @@
-//! Objects are made, read, changed and deleted as on a real server.
+//! Objects are created, read, updated and deleted as on a real server.
 
 use http::Request;
 use http_body_util::BodyExt as _;
@@ -32,7 +32,7 @@ async fn create(api: &Api<ConfigMap>, name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn an_object_is_made_read_changed_and_deleted() {
+async fn object_is_created_read_updated_and_deleted() {
     for client in [started().await, started().await.to_builder().json_only().build()] {
         let maps = maps(&client);
         let made = create(&maps, "web").await;
@@ -53,7 +53,7 @@ async fn an_object_is_made_read_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_update_that_changes_nothing_is_no_write() {
+async fn update_without_changes_keeps_version() {
     let maps = maps(&started().await);
     let made = create(&maps, "web").await;
     let same = maps.update(&made).await.unwrap();
@@ -61,7 +61,7 @@ async fn an_update_that_changes_nothing_is_no_write() {
 }
 
 #[tokio::test]
-async fn every_kind_of_patch_does_its_own() {
+async fn patches_of_every_type_are_applied() {
     let client = started().await;
     let maps = maps(&client);
     create(&maps, "web").await;
@@ -103,7 +103,7 @@ async fn every_kind_of_patch_does_its_own() {
 }
 
 #[tokio::test]
-async fn lists_are_selected_and_paged() {
+async fn list_selects_and_pages_objects() {
     let client = started().await;
     let maps = maps(&client);
     for number in 0..25 {
@@ -117,7 +117,7 @@ async fn lists_are_selected_and_paged() {
     let mut sizes = Vec::new();
     while let Some(page) = pager.next_page().await.unwrap() {
         if sizes.is_empty() {
-            // Made after the first page: not of this list.
+            // Created after the first page, and therefore not part of this list.
             create(&maps, "map-24-later").await;
         }
         sizes.push(page.items.len());
@@ -127,7 +127,7 @@ async fn lists_are_selected_and_paged() {
 }
 
 #[tokio::test]
-async fn finalizers_hold_an_object_until_they_are_gone() {
+async fn finalizers_keep_object_until_removed() {
     let maps = maps(&started().await);
     let mut held = map("held");
     held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
@@ -139,7 +139,7 @@ async fn finalizers_hold_an_object_until_they_are_gone() {
     assert!(maps.get("held").await.unwrap_err().is_not_found());
 }
 
-/// Waits for the garbage collector, which works beside the requests.
+/// Waits for the garbage collector, which runs asynchronously.
 async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
     for _ in 0..2000 {
         if is_so().await {
@@ -151,7 +151,7 @@ async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn what_nobody_owns_is_collected() {
+async fn collector_deletes_objects_without_owners() {
     let client = started().await;
     let maps = maps(&client);
     let owner = create(&maps, "owner").await;
@@ -181,7 +181,7 @@ async fn what_nobody_owns_is_collected() {
 }
 
 #[tokio::test]
-async fn a_namespace_takes_all_that_is_in_it_along() {
+async fn namespace_deletion_deletes_its_objects() {
     let client = started().await;
     let namespaces: Api<Namespace> = Api::cluster(client.clone());
     let shop: Namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
@@ -198,7 +198,7 @@ async fn a_namespace_takes_all_that_is_in_it_along() {
 }
 
 #[tokio::test]
-async fn custom_kinds_are_served_as_soon_as_they_are_defined() {
+async fn custom_kind_is_served_once_defined() {
     let client = started().await;
     let definitions = ApiResource::new(
         GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
@@ -239,7 +239,7 @@ async fn custom_kinds_are_served_as_soon_as_they_are_defined() {
 }
 
 #[tokio::test]
-async fn names_are_made_up_and_text_becomes_data() {
+async fn create_generates_names_and_encodes_string_data() {
     let client = started().await;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let secret: Secret =
@@ -254,7 +254,7 @@ async fn names_are_made_up_and_text_becomes_data() {
 }
 
 #[tokio::test]
-async fn a_pod_is_bound_and_evicted() {
+async fn pod_is_bound_and_evicted() {
     let client = started().await;
     let pods: Api<Pod> = Api::namespaced(client, "default");
     let pod: Pod = serde_json::from_value(
@@ -272,7 +272,7 @@ async fn a_pod_is_bound_and_evicted() {
 }
 
 #[tokio::test]
-async fn a_token_is_known_by_its_user_and_no_other_is() {
+async fn token_review_knows_only_configured_tokens() {
     use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenReview};
 
     let server = klient_apiserver::ApiServer::builder().token("secret", "jane").start().await.unwrap();

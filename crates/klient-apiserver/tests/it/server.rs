@@ -1,14 +1,14 @@
-//! A server of one's own for each test.
+//! A server for each test.
 
 use klient::Client;
 use klient_apiserver::ApiServer;
 
-/// A client of a server, which lives as long as the client does.
+/// Returns a client of a server. The client keeps the server running.
 pub(crate) fn client(server: &ApiServer) -> Client {
     Client::from_service(server.service())
 }
 
-/// A client of a new, empty server.
+/// Returns a client of a new, empty server.
 pub(crate) async fn started() -> Client {
     client(&ApiServer::start().await.unwrap())
 }

@@ -1,4 +1,4 @@
-//! What a test decides: the time, the uids, the revisions, and how long watches go on.
+//! Settings: clock, UIDs, revisions, bookmarks and history.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ fn now(server: &ApiServer) -> ResourceVersion {
 }
 
 #[tokio::test]
-async fn times_are_those_of_the_clock() {
+async fn timestamps_use_configured_clock() {
     let clock = Arc::new(ManualClock::new("2030-01-02T03:04:05Z".parse().unwrap()));
     let server = ApiServer::builder().clock(Arc::clone(&clock)).start().await.unwrap();
     let pods: Api<Pod> = Api::namespaced(client(&server), "default");
@@ -43,7 +43,7 @@ async fn times_are_those_of_the_clock() {
     clock.advance(SignedDuration::from_hours(24));
     pods.delete("p").await.unwrap();
     let deleted = pods.get("p").await.unwrap();
-    // With the thirty seconds that a pod has to end.
+    // A pod has a grace period of thirty seconds.
     assert_eq!(time(deleted.metadata.deletion_timestamp.unwrap()), "2030-01-03T03:04:35Z");
     clock.advance(SignedDuration::MAX);
     clock.advance(SignedDuration::from_hours(-48));
@@ -53,7 +53,7 @@ async fn times_are_those_of_the_clock() {
 }
 
 #[tokio::test]
-async fn uids_and_revisions_are_as_they_were_set() {
+async fn uids_and_revisions_can_be_set() {
     let next = AtomicU64::new(0);
     let uids = move || format!("uid-{}", next.fetch_add(1, Ordering::Relaxed));
     let server = ApiServer::builder().uids(uids).revision(1000).start().await.unwrap();
@@ -65,7 +65,7 @@ async fn uids_and_revisions_are_as_they_were_set() {
 }
 
 #[tokio::test]
-async fn uids_that_nobody_sets_are_of_version_4_and_never_the_same() {
+async fn default_uids_are_unique_version_4_uuids() {
     let server = ApiServer::start().await.unwrap();
     let maps = maps(&client(&server));
     let mut seen = std::collections::HashSet::new();
@@ -78,7 +78,7 @@ async fn uids_that_nobody_sets_are_of_version_4_and_never_the_same() {
 }
 
 #[tokio::test]
-async fn a_revision_that_is_set_does_not_take_a_folder_back() {
+async fn configured_revision_does_not_rewind_folder() {
     let folder = tempfile::tempdir().unwrap();
     let builder = || ApiServer::builder().folder(folder.path());
     let first = builder().revision(500).start().await.unwrap().revision();
@@ -124,7 +124,7 @@ async fn revisions_of_a_folder_continue_after_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_every_minute_unless_set_and_only_to_those_who_ask() {
+async fn bookmarks_follow_interval_and_only_on_request() {
     for (every, server) in [
         (60, ApiServer::start().await.unwrap()),
         (3, ApiServer::builder().bookmark_every(Duration::from_secs(3)).start().await.unwrap()),
@@ -144,7 +144,7 @@ async fn bookmarks_come_every_minute_unless_set_and_only_to_those_who_ask() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_after_its_time_or_after_half_an_hour_to_an_hour() {
+async fn watch_ends_after_requested_or_default_timeout() {
     let server = ApiServer::start().await.unwrap();
     let maps = maps(&client(&server));
     for (asked, expected) in [(Some(7), 7..=7), (None, 1800..=3600)] {
@@ -163,7 +163,7 @@ async fn a_watch_ends_after_its_time_or_after_half_an_hour_to_an_hour() {
 }
 
 #[tokio::test]
-async fn history_is_as_long_as_it_was_set() {
+async fn history_has_configured_length() {
     let server = ApiServer::builder().history(2).start().await.unwrap();
     let maps = maps(&client(&server));
     let mut versions = vec![now(&server)];

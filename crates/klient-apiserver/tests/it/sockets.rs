@@ -1,4 +1,4 @@
-//! The server on a socket, asked by klient's client as by any other.
+//! The server on a socket.
 
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
@@ -37,10 +37,10 @@ async fn namespaces(client: &Client) -> Result<usize, klient::Error> {
     Ok(namespaces.list().await?.items.len())
 }
 
-/// What a server says to these bytes, until it closes the connection.
+/// Sends bytes, and returns what the server sends until it closes the connection.
 async fn say(listening: &Listening, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(listening.address()).await.unwrap();
-    // It may not want to hear all of it; and a reset is an end, too.
+    // The server may close the connection before it has read everything.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
@@ -48,7 +48,7 @@ async fn say(listening: &Listening, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn objects_and_watches_go_over_every_kind_of_connection() {
+async fn objects_and_watches_work_over_every_transport() {
     let server = ApiServer::start().await.unwrap();
     let (plain, tls) = (server.listen(0).await.unwrap(), server.listen_tls(0).await.unwrap());
     assert!(plain.url().starts_with("http://127.0.0.1:") && tls.url().starts_with("https://127.0.0.1:"));
@@ -66,7 +66,7 @@ async fn objects_and_watches_go_over_every_kind_of_connection() {
 }
 
 #[tokio::test]
-async fn whoever_shows_a_certificate_or_a_known_token_is_let_in() {
+async fn certificate_or_known_token_authenticates() {
     let server = ApiServer::builder().token("s3cret", "jane").start().await.unwrap();
     let listening = server.listen_tls(0).await.unwrap();
     for no_http2 in [false, true] {
@@ -82,10 +82,10 @@ async fn whoever_shows_a_certificate_or_a_known_token_is_let_in() {
 }
 
 #[tokio::test]
-async fn tokens_count_without_tls_too() {
+async fn tokens_authenticate_without_tls() {
     let server = ApiServer::builder().token("s3cret", "jane").start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
-    // A kubeconfig's token is not sent without TLS, as with client-go.
+    // As in client-go, a kubeconfig's token is not sent without TLS.
     assert!(namespaces(&client(&config(&listening, Some("s3cret")))).await.unwrap_err().is_unauthorized());
     for (token, code) in [("s3cret", "200"), ("wrong", "401")] {
         let request =
@@ -96,13 +96,13 @@ async fn tokens_count_without_tls_too() {
 }
 
 #[tokio::test]
-async fn another_servers_authority_is_not_trusted_by_either_side() {
+async fn certificates_of_other_authorities_are_refused() {
     let server = ApiServer::start().await.unwrap();
     let (one, other) = (server.listen_tls(0).await.unwrap(), server.listen_tls(0).await.unwrap());
     let (mine, foreign) = (config(&one, None), config(&other, None));
     let error = namespaces(&client(&mine.clone().tls(foreign.tls.clone()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
-    // The right authority, and a certificate that it did not sign.
+    // The right authority with a certificate that another one signed.
     let mut mixed = mine.clone();
     mixed.tls.client_certificate.clone_from(&foreign.tls.client_certificate);
     namespaces(&client(&mixed)).await.unwrap_err();
@@ -110,7 +110,7 @@ async fn another_servers_authority_is_not_trusted_by_either_side() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_and_the_connection_stays_usable() {
+async fn too_large_body_is_refused_and_connection_stays_open() {
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen_tls(0).await.unwrap();
     for no_http2 in [false, true] {
@@ -122,7 +122,7 @@ async fn a_body_that_is_too_large_is_refused_and_the_connection_stays_usable() {
 }
 
 #[tokio::test]
-async fn large_lists_are_compressed_for_those_who_take_it() {
+async fn large_list_is_compressed_if_accepted() {
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
     let config = config(&listening, None);
@@ -149,7 +149,7 @@ async fn large_lists_are_compressed_for_those_who_take_it() {
 }
 
 #[tokio::test]
-async fn many_connections_are_served_at_once() {
+async fn many_connections_are_served_concurrently() {
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
     let config = config(&listening, None);
@@ -161,7 +161,7 @@ async fn many_connections_are_served_at_once() {
                 let maps = maps(&client);
                 let mut watch = maps.watch().after(version).await.unwrap();
                 maps.create(&map(&format!("m{n}"), 10)).await.unwrap();
-                // Everybody sees what everybody has made.
+                // Every client sees the objects of all clients.
                 for _ in 0..60 {
                     assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
                 }
@@ -174,7 +174,7 @@ async fn many_connections_are_served_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused_and_others_are_served() {
+async fn invalid_http_is_refused_and_others_are_served() {
     let server = ApiServer::start().await.unwrap();
     let (plain, tls) = (server.listen(0).await.unwrap(), server.listen_tls(0).await.unwrap());
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(2 << 20));
@@ -196,7 +196,7 @@ async fn what_is_no_http_is_refused_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn dropping_what_listens_ends_its_connections_and_frees_its_port() {
+async fn dropping_listener_closes_connections_and_port() {
     let server = ApiServer::start().await.unwrap();
     for tls in [false, true] {
         let listening = if tls { server.listen_tls(0).await } else { server.listen(0).await }.unwrap();
@@ -211,12 +211,12 @@ async fn dropping_what_listens_ends_its_connections_and_frees_its_port() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_said_to_be() {
+async fn listen_fails_if_port_is_taken() {
     use std::error::Error as _;
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen(0).await.unwrap();
     let error = server.listen(listening.address().port()).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot listen");
+    assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
     assert!(error.source().unwrap().to_string().contains("in use"));
 }
 
@@ -240,7 +240,7 @@ async fn faults_break_real_connections() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_is_for_its_owners_eyes_even_if_the_file_was_there_before() {
+async fn kubeconfig_is_readable_by_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let server = ApiServer::start().await.unwrap();
     let listening = server.listen_tls(0).await.unwrap();
@@ -255,8 +255,8 @@ async fn a_kubeconfig_is_for_its_owners_eyes_even_if_the_file_was_there_before()
         assert_eq!(namespaces(&client(&config)).await.unwrap(), 4);
     }
     let error = listening.write_kubeconfig(folder.path().join("no/such"), None).unwrap_err();
-    assert_eq!(error.to_string(), "cannot write the kubeconfig");
+    assert!(error.to_string().starts_with("cannot write the kubeconfig /"), "{error}");
 }
 
-/// More than anything here takes, on a busy machine too.
+/// Longer than any step takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Watches see every change once, in order, and are told when they cannot.
+//! Watches: every change once and in order, or an error.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn told(event: &WatchEvent<ConfigMap>) -> String {
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_where_a_list_ended() {
+async fn watch_continues_from_list_version() {
     for client in [started().await, started().await.to_builder().json_only().build()] {
         let maps = maps(&client);
         maps.create(&map("a", "x")).await.unwrap();
@@ -47,7 +47,7 @@ async fn a_watch_goes_on_where_a_list_ended() {
 }
 
 #[tokio::test]
-async fn an_object_enters_and_leaves_what_is_selected() {
+async fn watch_reports_objects_entering_and_leaving_selection() {
     let client = started().await;
     let maps = maps(&client);
     maps.create(&map("a", "x")).await.unwrap();
@@ -69,7 +69,7 @@ async fn an_object_enters_and_leaves_what_is_selected() {
 }
 
 #[tokio::test]
-async fn the_state_comes_first_and_its_end_is_marked() {
+async fn watch_sends_initial_events_and_their_end() {
     let client = started().await;
     let maps = maps(&client);
     for name in ["a", "b"] {
@@ -85,7 +85,7 @@ async fn the_state_comes_first_and_its_end_is_marked() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_forgotten_is_told_in_the_stream() {
+async fn watch_reports_expired_version_in_stream() {
     let server = ApiServer::start().await.unwrap();
     let maps = maps(&client(&server));
     let version = maps.list().await.unwrap().resource_version();
@@ -99,7 +99,7 @@ async fn a_version_that_is_forgotten_is_told_in_the_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_in_time_and_the_watch_ends_in_time() {
+async fn watch_sends_bookmarks_and_ends_on_time() {
     let server = ApiServer::builder().bookmark_every(Duration::from_secs(10)).start().await.unwrap();
     let maps = maps(&client(&server));
     let options = WatchOptions::after(ResourceVersion::from(server.revision().to_string()));

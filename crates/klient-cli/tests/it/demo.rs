@@ -43,7 +43,7 @@ async fn demo_prints_short_story_by_default() {
     assert!(output.lines().count() < 60, "{output}");
     assert!(!output.lines().any(|line| line.contains(" ms  ")), "{output}");
     // Times are aligned in one column.
-    let ends: Vec<usize> = output.lines().filter(|line| line.starts_with("  ok  ")).map(|line| line.len()).collect();
+    let ends: Vec<usize> = output.lines().filter(|line| line.starts_with("  ok  ")).map(str::len).collect();
     assert!(ends.len() >= 9 && ends.iter().all(|end| *end == ends[0]), "{ends:?}: {output}");
 }
 

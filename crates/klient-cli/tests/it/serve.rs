@@ -77,8 +77,8 @@ async fn serve_exits_with_1_if_it_cannot_start() {
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (arguments, why) in [
-        (&["serve", "--port", &port][..], "cannot listen: "),
-        (&["serve", "--kubeconfig", "no/such/file"], "cannot write the kubeconfig: "),
+        (&["serve", "--port", &port][..], "cannot listen on 127.0.0.1:"),
+        (&["serve", "--kubeconfig", "no/such/file"], "cannot write the kubeconfig "),
     ] {
         let output = timeout(PATIENCE, klient(folder.path(), arguments).output()).await.unwrap().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_find_their_first_value() {
+    fn path_finds_first_value() {
         let object = json!({"a": {"b.c": 1, "list": [{"type": "x", "n": 2}, {"type": "y", "n": 3}]}});
         for (path, found) in [
             (".a.b\\.c", json!(1)),
