@@ -94,8 +94,8 @@ fn kubectl_gets_objects_in_every_format() {
     assert_eq!(cells(&kubectl.run("get deploy -l app=web --no-headers")).len(), 1);
     assert_eq!(kubectl.run("get deploy -l app!=web"), "");
     assert_eq!(cells(&kubectl.run("get all -A --no-headers")).len(), 2);
-    let missing = kubectl.fail("get deploy nobody");
-    assert_eq!(missing, "Error from server (NotFound): deployments.apps \"nobody\" not found\n");
+    let missing = kubectl.fail("get deploy missing");
+    assert_eq!(missing, "Error from server (NotFound): deployments.apps \"missing\" not found\n");
     let unknown = kubectl.fail("get gizmos");
     assert_eq!(unknown, "error: the server doesn't have a resource type \"gizmos\"\n");
 }
@@ -194,7 +194,7 @@ fn waits_and_deletes() {
     kubectl.run("create configmap a --from-literal=k=v");
     kubectl.run("create configmap b --from-literal=k=v");
     assert_eq!(cells(&kubectl.run("delete configmap --all")).len(), 2);
-    assert_eq!(kubectl.run("delete ns nobody --ignore-not-found"), "");
+    assert_eq!(kubectl.run("delete ns missing --ignore-not-found"), "");
     kubectl.run("create ns other");
     kubectl.run("create configmap a -n other");
     assert_eq!(kubectl.run("delete ns other --timeout=60s"), "namespace \"other\" deleted\n");
