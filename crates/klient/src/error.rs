@@ -35,6 +35,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// assert_eq!(error.kind(), ErrorKind::NotFound);
 /// assert_eq!(error.to_string(), "cannot restart default/web");
 /// ```
+#[doc(alias = "StatusError")]
 pub struct Error {
     // Boxed, so that results stay small.
     inner: Box<Inner>,
@@ -53,6 +54,7 @@ enum What {
 }
 
 /// The kind of an [`Error`], one for each way that callers handle it.
+#[doc(alias = "ReasonForError")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

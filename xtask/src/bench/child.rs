@@ -73,7 +73,7 @@ pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended> {
     let text = |reader: JoinHandle<Vec<u8>>| String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned();
     let (printed, complaints) = (text(printed), text(complaints));
     if status.signal() == Some(SIGKILL) {
-        // Nobody else does that: this process would have ended with an error.
+        // Only the kernel does that: a failing program ends with an error instead.
         return Ok(Ended::OutOfMemory);
     }
     if !status.success() {

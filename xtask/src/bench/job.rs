@@ -26,9 +26,9 @@ pub(super) struct Job {
 pub(super) enum Place {
     /// kube-apiserver and etcd.
     Real,
-    /// Recorded answers, over plain HTTP.
+    /// Recorded responses, over plain HTTP.
     Replay,
-    /// Nobody.
+    /// No server.
     Process,
 }
 

@@ -103,7 +103,7 @@ impl Turns<'_> {
     }
 }
 
-/// Nobody is always the first, or always after the same other.
+/// No library is always the first, or always after the same other one.
 const ORDERS: [[usize; Library::ALL.len()]; 6] = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]];
 
 #[cfg(test)]

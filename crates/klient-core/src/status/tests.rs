@@ -34,7 +34,7 @@ fn statuses_outside_api_errors_have_the_servers_messages() {
 }
 
 /// Generated with Kubernetes' Go code (apimachinery 0.37, `api/errors`), in the order of the calls in the test.
-const GO_STATUSES: &str = include_str!("tests/go_answers.jsonl");
+const GO_STATUSES: &str = include_str!("tests/go_statuses.jsonl");
 
 #[test]
 fn statuses_equal_those_of_the_go_code() {

@@ -28,6 +28,7 @@ use crate::{Error, ErrorKind};
 pub type AuthFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<HeaderValue>, Error>> + Send + 'a>>;
 
 /// A source of `Authorization` headers.
+#[doc(alias = "TokenSource")]
 pub trait AuthSource: Send + Sync + 'static {
     /// Returns the value of the header, or `None` to send none.
     fn authorization(&self) -> AuthFuture<'_>;
@@ -87,12 +88,13 @@ impl fmt::Debug for StaticAuth {
 ///
 /// The file is read every minute, and when the server rejects the token. While it cannot be read, the last token is
 /// used.
+#[doc(alias = "NewCachedFileTokenSource")]
 pub struct TokenFileAuth {
     path: PathBuf,
-    last: Mutex<Option<Read>>,
+    last: Mutex<Option<CachedToken>>,
 }
 
-struct Read {
+struct CachedToken {
     header: HeaderValue,
     at: Instant,
 }
@@ -106,7 +108,7 @@ impl TokenFileAuth {
     pub fn new(path: impl Into<PathBuf>, initial: Option<&str>) -> Result<Self, Error> {
         let last = match initial.filter(|token| !token.is_empty()) {
             // Old enough that the first request reads the file.
-            Some(token) => Some(Read { header: bearer(token)?, at: Instant::now() - REREAD_AFTER }),
+            Some(token) => Some(CachedToken { header: bearer(token)?, at: Instant::now() - REREAD_AFTER }),
             None => None,
         };
         Ok(Self { path: path.into(), last: Mutex::new(last) })
@@ -121,7 +123,7 @@ impl TokenFileAuth {
         }
         match (self.read(), &mut *last) {
             (Ok(header), slot) => {
-                *slot = Some(Read { header: header.clone(), at: Instant::now() });
+                *slot = Some(CachedToken { header: header.clone(), at: Instant::now() });
                 Ok(header)
             }
             (Err(error), Some(read)) => {
@@ -155,7 +157,7 @@ impl AuthSource for TokenFileAuth {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(fresh) = self.read() else { return false };
         let changed = Some(&fresh) != used;
-        *last = Some(Read { header: fresh, at: Instant::now() });
+        *last = Some(CachedToken { header: fresh, at: Instant::now() });
         changed
     }
 }

@@ -23,11 +23,11 @@ pub(in crate::client) struct Call {
     limit: Option<Duration>,
     /// The type of the items of a list.
     items: Option<TypeMeta>,
-    about: About,
+    about: Subject,
 }
 
 /// The subject of a request, for error messages and for the log of writes.
-struct About {
+struct Subject {
     method: Method,
     uri: Uri,
     /// The object that a write stores, or `None` if nothing is stored.
@@ -36,7 +36,7 @@ struct About {
 
 impl Call {
     pub(in crate::client) fn new(client: Client, request: http::Request<Vec<u8>>) -> Self {
-        let about = About { method: request.method().clone(), uri: request.uri().clone(), object: None };
+        let about = Subject { method: request.method().clone(), uri: request.uri().clone(), object: None };
         Self { client, request, limit: None, items: None, about }
     }
 
@@ -189,7 +189,7 @@ impl Call {
         within_limit(self.limit, &self.about, self.client.send(self.request)).await
     }
 
-    async fn read(self) -> Result<(About, (http::StatusCode, Encoding, Bytes)), Error> {
+    async fn read(self) -> Result<(Subject, (http::StatusCode, Encoding, Bytes)), Error> {
         let Self { client, request, limit, about, .. } = self;
         let reading = async {
             let response = client.send(request).await?;
@@ -203,7 +203,7 @@ impl Call {
 }
 
 fn decode<K: Resource>(
-    about: &About,
+    about: &Subject,
     encoding: Encoding,
     body: &[u8],
     managed_fields: ManagedFields,
@@ -227,13 +227,13 @@ fn decode<K: Resource>(
     decoded.map_err(|error| undecodable(error, about))
 }
 
-fn undecodable(error: Error, about: &About) -> Error {
+fn undecodable(error: Error, about: &Subject) -> Error {
     error.context(format!("cannot decode response to {about}"))
 }
 
 async fn within_limit<T>(
     limit: Option<Duration>,
-    about: &About,
+    about: &Subject,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     match limit {
@@ -242,13 +242,13 @@ async fn within_limit<T>(
     }
 }
 
-async fn within<T>(limit: Duration, about: &About, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+async fn within<T>(limit: Duration, about: &Subject, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
         Err(Error::new(ErrorKind::Timeout, format!("no complete response to {about} within {} s", limit.as_secs_f32())))
     })
 }
 
-impl About {
+impl Subject {
     /// Records a write for controllers that wait until their cache contains it.
     fn note_write<K: Resource>(&self, object: &K) {
         if self.method == Method::GET || self.method == Method::HEAD {
@@ -271,7 +271,7 @@ impl About {
     }
 }
 
-impl fmt::Display for About {
+impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The query is left out, because it may be long.
         write!(f, "{} {}", self.method, self.uri.path())

@@ -27,6 +27,7 @@ pub struct Clientset {
 
 impl Clientset {
     /// Creates a clientset for the server of `client`.
+    #[doc(alias = "NewForConfig")]
     pub fn new(client: Client) -> Self {
         Self { client }
     }

@@ -48,6 +48,8 @@ use crate::{Error, ErrorKind};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "DiscoveryInterface")]
+#[doc(alias = "Discovery")]
 #[derive(Clone, Debug)]
 pub struct DiscoveryClient {
     client: Client,
@@ -113,6 +115,8 @@ impl DiscoveryClient {
     /// # Errors
     ///
     /// Returns an error if the request fails or the response cannot be decoded.
+    #[doc(alias = "ServerVersion")]
+    #[doc(alias = "apiserver_version")]
     pub async fn server_version(&self) -> Result<Info, Error> {
         Document::fetch(&self.client, "/version", media_type::JSON).await?.json()
     }

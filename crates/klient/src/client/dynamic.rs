@@ -25,6 +25,7 @@ pub struct DynamicClient {
 
 impl DynamicClient {
     /// Creates a client for the server of `client`.
+    #[doc(alias = "dynamic.NewForConfig")]
     pub fn new(client: Client) -> Self {
         Self { client }
     }

@@ -262,7 +262,7 @@ impl RestRequest {
     }
 
     /// Removes the time limit for the head of the response, as for a log that is followed.
-    pub(in crate::client) fn patient(mut self) -> Self {
+    pub(in crate::client) fn without_head_timeout(mut self) -> Self {
         self.options.head_timeout = HeadTimeout::Unbounded;
         self
     }

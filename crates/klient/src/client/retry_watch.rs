@@ -56,7 +56,7 @@ pub struct RetryWatch<K> {
     /// The number of consecutive connections that could not be decoded.
     unreadable: u32,
     /// The reason why there is no connection.
-    trouble: Option<Error>,
+    last_error: Option<Error>,
 }
 
 type RawEvent = Result<WatchEvent<RawObject>, Error>;
@@ -107,7 +107,7 @@ impl<K: Resource> RetryWatch<K> {
             pace: ConnectionSchedule::new(),
             ahead: None,
             unreadable: 0,
-            trouble: None,
+            last_error: None,
         })
     }
 
@@ -119,8 +119,8 @@ impl<K: Resource> RetryWatch<K> {
     /// Returns the reason why the last connection was lost or failed, until there is a new one.
     ///
     /// It is useful for callers that call [`next`](Self::next) with a time limit and want to report the reason.
-    pub fn trouble(&self) -> Option<&Error> {
-        self.trouble.as_ref()
+    pub fn last_error(&self) -> Option<&Error> {
+        self.last_error.as_ref()
     }
 
     /// Returns the next event, or `None` after an error that ended the watch.
@@ -154,7 +154,7 @@ impl<K: Resource> RetryWatch<K> {
                 }
                 Connection::Connecting(connecting) => match ready!(connecting.as_mut().poll(context)) {
                     Ok(watch) => {
-                        self.trouble = None;
+                        self.last_error = None;
                         self.connection = Connection::Open(Box::new(watch));
                     }
                     Err(error) => {
@@ -238,7 +238,7 @@ impl<K: Resource> RetryWatch<K> {
         if is_transient(&error) && self.unreadable < MAX_UNREADABLE {
             tracing::debug!(%error, version = %self.version, "restarting watch");
             self.wait(error.retry_after());
-            self.trouble = Some(error);
+            self.last_error = Some(error);
             return None;
         }
         self.connection = Connection::Ended;

@@ -22,6 +22,8 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if there is no configuration, or if it is invalid.
+    #[doc(alias = "try_default")]
+    #[doc(alias = "NewForConfigOrDie")]
     pub fn infer() -> Result<Self, Error> {
         Self::from_config(&Config::infer()?)
     }
@@ -31,6 +33,8 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if the settings, or the proxy variables of the environment, are invalid.
+    #[doc(alias = "NewForConfig")]
+    #[doc(alias = "try_from")]
     pub fn from_config(config: &Config) -> Result<Self, Error> {
         Ok(Self::builder_from_config(config)?.build())
     }

@@ -19,6 +19,7 @@ use crate::{Error, ErrorKind};
 ///
 /// It is a stream of events with decoded objects; [`next_raw`](Self::next_raw) returns them in wire format. Dropping it
 /// cancels the request.
+#[doc(alias = "watch.Interface")]
 pub struct Watch<K> {
     body: Body,
     splitter: Option<WatchSplitter>,

@@ -40,7 +40,7 @@ pub trait RateLimiter<T>: Send + Sync {
 ///
 /// ```
 /// use std::time::Duration;
-/// use klient::workqueue::ExponentialBackoff;
+/// use klient::workqueue::{ExponentialBackoff, RateLimiter};
 ///
 /// let backoff = ExponentialBackoff::new(Duration::from_millis(5), Duration::from_secs(1000));
 /// let delays = [0, 1, 2, 17, 18, 4000].map(|failures| backoff.delay(&"web", failures).as_millis());
@@ -57,7 +57,7 @@ pub struct ExponentialBackoff {
 ///
 /// ```
 /// use std::time::Duration;
-/// use klient::workqueue::FastSlow;
+/// use klient::workqueue::{FastSlow, RateLimiter};
 ///
 /// let limiter = FastSlow::new(Duration::from_millis(10), Duration::from_secs(60), 3);
 /// assert_eq!([0, 2, 3].map(|failures| limiter.delay(&"web", failures).as_millis()), [10, 10, 60_000]);
@@ -76,7 +76,7 @@ pub struct FastSlow {
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use std::time::Duration;
-/// use klient::workqueue::TokenBucket;
+/// use klient::workqueue::{TokenBucket, RateLimiter};
 ///
 /// let bucket = TokenBucket::new(10.0, 2);
 /// let delays = [(); 4].map(|()| bucket.delay(&"web", 0).as_millis());
@@ -100,7 +100,7 @@ struct Level {
 ///
 /// ```
 /// use std::time::Duration;
-/// use klient::workqueue::{ExponentialBackoff, FastSlow, MaxOf};
+/// use klient::workqueue::{ExponentialBackoff, FastSlow, MaxOf, RateLimiter};
 ///
 /// let limiter = MaxOf::new()
 ///     .and(ExponentialBackoff::default())
@@ -116,7 +116,7 @@ pub struct MaxOf<T> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use klient::workqueue::{ExponentialBackoff, MaxWait};
+/// use klient::workqueue::{ExponentialBackoff, MaxWait, RateLimiter};
 ///
 /// let limiter = MaxWait::new(ExponentialBackoff::default(), Duration::from_secs(60));
 /// assert_eq!(limiter.delay(&"web", 100), Duration::from_secs(60));

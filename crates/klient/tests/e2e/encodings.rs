@@ -79,12 +79,12 @@ impl Visitor for Compare {
     async fn visit<K: Resource + PartialEq>(&mut self, api: impl Fn(&Client) -> Api<K>, sample: Sample) {
         let (protobuf, json) = (api(&self.protobuf), api(&self.json));
         let (writer, reader) = if self.kinds.is_multiple_of(2) { (&protobuf, &json) } else { (&json, &protobuf) };
-        let made = writer.create(&sample.object("forms", "forms")).await.unwrap();
-        assert_eq!(reader.get("forms").await.unwrap(), made, "{}", K::KIND);
-        assert_eq!(check_list(&protobuf, &json, "app=forms").await, 1, "{}", K::KIND);
+        let made = writer.create(&sample.object("encodings", "encodings")).await.unwrap();
+        assert_eq!(reader.get("encodings").await.unwrap(), made, "{}", K::KIND);
+        assert_eq!(check_list(&protobuf, &json, "app=encodings").await, 1, "{}", K::KIND);
         // One resource may exist in two versions.
         let options = DeleteOptions::default().propagation_policy(PropagationPolicy::Background);
-        writer.delete("forms").options(options.clone()).await.unwrap();
+        writer.delete("encodings").options(options.clone()).await.unwrap();
         self.kinds += 1;
     }
 }
@@ -92,7 +92,7 @@ impl Visitor for Compare {
 #[tokio::test]
 async fn objects_of_many_kinds_are_equal_in_both_encodings() {
     let (protobuf, json) = (or_skip!(client()), or_skip!(json_client()));
-    let namespace = namespace(&protobuf, "forms").await;
+    let namespace = namespace(&protobuf, "encodings").await;
     let mut compare = Compare { protobuf, json, kinds: 0 };
     visit_all(&mut compare, &namespace).await;
     assert!(compare.kinds > 30, "only {} kinds", compare.kinds);

@@ -88,7 +88,7 @@ async fn retry_watch_survives_a_killed_server_without_loss() {
             .map(|event| format!("{event}-{round}"))
     };
     assert_eq!(seen, [expected(0), expected(1)].concat());
-    assert!(watch.trouble().is_none());
+    assert!(watch.last_error().is_none());
 
     // All events again, from etcd. The watch returned every one of them.
     let mut again = RetryWatch::new(maps, options).unwrap();

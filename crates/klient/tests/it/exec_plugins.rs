@@ -187,10 +187,10 @@ async fn plugin_certificate_change_opens_a_new_connection() {
             pem(&pair.key),
         );
         let kind = "\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\"";
-        fs::write(setup.path("answer"), format!("{{{kind}, \"status\": {status}}}")).unwrap();
+        fs::write(setup.path("response"), format!("{{{kind}, \"status\": {status}}}")).unwrap();
         pair.der
     };
-    let maps = setup.maps("cat \"$DIR/answer\"");
+    let maps = setup.maps("cat \"$DIR/response\"");
     let first = put("first");
     get(&maps).await.unwrap();
     // The same certificate again keeps the connection.
@@ -328,13 +328,13 @@ async fn plugin_that_requires_a_terminal_fails_without_one() {
 
 #[tokio::test]
 async fn plugin_writes_to_the_standard_error_of_the_program() {
-    const INSIDE: &str = "KLIENT_TEST_SAYS_TO_PEOPLE";
+    const INSIDE: &str = "KLIENT_TEST_PLUGIN_STDERR";
     if std::env::var_os(INSIDE).is_some() {
         let setup = Setup::new(|_| true).await;
         let script = format!("echo 'please log in' >&2\n{}", token("one"));
         return drop(get(&setup.maps(&script)).await.unwrap());
     }
-    let this = "exec_plugins::what_a_program_says_to_people_comes_out_where_they_see_it";
+    let this = "exec_plugins::plugin_writes_to_the_standard_error_of_the_program";
     let output = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args([this, "--exact", "--nocapture"])
         .env(INSIDE, "1")

@@ -44,15 +44,15 @@ struct Setup {
     accepted: Arc<Mutex<String>>,
 }
 
-type Answering = fn(&Asked) -> Response<Full<Bytes>>;
+type TokenHandler = fn(&Asked) -> Response<Full<Bytes>>;
 
 fn refreshed(_: &Asked) -> Response<Full<Bytes>> {
     json_response(200, &json!({"id_token": jwt("new", 3600), "refresh_token": "refresh-2", "access_token": "x"}))
 }
 
 impl Setup {
-    /// Starts an issuer whose token endpoint is handled by `answering`.
-    async fn new(answering: Answering) -> Self {
+    /// Starts an issuer whose token endpoint is handled by `handler`.
+    async fn new(handler: TokenHandler) -> Self {
         let authority = Authority::new();
         let refreshes = Arc::<AtomicUsize>::default();
         let accepted = Arc::<Mutex<String>>::default();
@@ -66,7 +66,7 @@ impl Setup {
                 }
                 "/realm/token" => {
                     count.fetch_add(1, Ordering::SeqCst);
-                    let answer = answering(asked);
+                    let answer = handler(asked);
                     *newest.lock().unwrap() = jwt("new", 3600);
                     answer
                 }
@@ -178,8 +178,8 @@ async fn client_secret_is_sent_in_a_header_or_else_in_the_form() {
             _ => json_response(401, &json!({"error": "invalid_client"})),
         }
     }
-    for (answering, forms) in [(refreshed as Answering, 1), (only_forms, 2)] {
-        let setup = Setup::new(answering).await;
+    for (handler, forms) in [(refreshed as TokenHandler, 1), (only_forms, 2)] {
+        let setup = Setup::new(handler).await;
         let maps = setup.maps("refresh-token: refresh-1, client-secret: s/cret");
         get(&maps).await.unwrap();
         let seen = setup.forms().await;
@@ -228,13 +228,13 @@ async fn unwritable_kubeconfig_does_not_fail_requests() {
 async fn oidc_error_names_the_problem_without_the_tokens() {
     let old = format!("id-token: {}", jwt("s3cret", -5));
     let refreshing = format!("{old}, refresh-token: s3cret");
-    let denied: Answering =
+    let denied: TokenHandler =
         |_| json_response(400, &json!({"error": "invalid_grant", "error_description": "token was used"}));
-    let empty: Answering = |_| json_response(200, &json!({"access_token": "s3cret"}));
-    let garbled: Answering = |_| json_response(200, &json!({"id_token": "s3cret"}));
-    let broken: Answering = |_| Response::builder().status(502).body(Full::new(Bytes::from("<p>s3cret"))).unwrap();
-    for (answering, tokens, expected) in [
-        (refreshed as Answering, old.as_str(), "there is no refresh-token: log in again"),
+    let empty: TokenHandler = |_| json_response(200, &json!({"access_token": "s3cret"}));
+    let garbled: TokenHandler = |_| json_response(200, &json!({"id_token": "s3cret"}));
+    let broken: TokenHandler = |_| Response::builder().status(502).body(Full::new(Bytes::from("<p>s3cret"))).unwrap();
+    for (handler, tokens, expected) in [
+        (refreshed as TokenHandler, old.as_str(), "there is no refresh-token: log in again"),
         (refreshed, "id-token: s3cret", "invalid oidc id-token: it does not have three parts"),
         (refreshed, "extra: s3cret", "there is no refresh-token: log in again"),
         (denied, &refreshing, "status 400 Bad Request: invalid_grant (token was used)"),
@@ -242,7 +242,7 @@ async fn oidc_error_names_the_problem_without_the_tokens() {
         (garbled, &refreshing, "invalid oidc id-token: it does not have three parts"),
         (broken, &refreshing, "status 502 Bad Gateway"),
     ] {
-        let setup = Setup::new(answering).await;
+        let setup = Setup::new(handler).await;
         let error = get(&setup.maps(tokens)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Auth);
         assert!(error.to_string().contains(expected), "{error}");

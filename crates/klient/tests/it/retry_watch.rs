@@ -156,7 +156,7 @@ async fn retry_watch_retries_transient_errors() {
     ]);
     let mut watch = watch(&script);
     assert_eq!(next(&mut watch).await, "ADDED a");
-    assert!(watch.trouble().is_none());
+    assert!(watch.last_error().is_none());
     assert_eq!(versions(&script.played()), ["5"; 8]);
 }
 
@@ -298,7 +298,7 @@ async fn canceled_next_restarts_nothing() {
     for _ in 0..30 {
         assert!(timeout(Duration::from_millis(100), watch.next()).await.is_err());
     }
-    assert!(watch.trouble().is_none());
+    assert!(watch.last_error().is_none());
     let half = added("a", "6");
     let (first, second) = half.split_at(20);
     sender.send(Ok(first.to_owned().into())).unwrap();
@@ -315,7 +315,7 @@ async fn says_what_keeps_it() {
     let script = Script::new([Step::Broken, Step::Silence]);
     let mut watch = watch(&script);
     assert!(timeout(Duration::from_millis(500), watch.next()).await.is_err());
-    assert_eq!(watch.trouble().unwrap().kind(), ErrorKind::Transport);
+    assert_eq!(watch.last_error().unwrap().kind(), ErrorKind::Transport);
     assert!(format!("{watch:?}").contains("waiting"));
 }
 

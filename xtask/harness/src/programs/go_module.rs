@@ -65,7 +65,7 @@ impl GoModule {
         let folder = self.folder_in(cache);
         match fs::rename(work.path(), &folder) {
             Ok(()) => _ = work.keep(),
-            // Somebody else was faster, with the same result.
+            // Another process was faster, with the same result.
             Err(_) if folder.is_dir() => {}
             Err(error) => return Err(error).with_context(|| format!("cannot make {}", folder.display())),
         }

@@ -44,7 +44,7 @@ impl Drop for Folder {
     }
 }
 
-/// Removes its argument when standard input ends. Whoever writes to it may be just about to end.
+/// Removes its argument when standard input ends. The process that writes to it may be about to end.
 const REMOVER: &str = r#"
 trap '' INT TERM HUP
 read -r line

@@ -73,6 +73,7 @@ impl ExecApiVersion {
 }
 
 /// Whether a program uses standard input.
+#[doc(alias = "ExecInteractiveMode")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InteractiveMode {

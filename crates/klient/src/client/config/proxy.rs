@@ -27,6 +27,8 @@ use crate::{
 /// assert_eq!(format!("{:?}", config.proxy), "Via(socks5://[redacted]@localhost:1080/)");
 /// # Ok::<(), klient::Error>(())
 /// ```
+#[doc(alias = "ProxyURL")]
+#[doc(alias = "proxy_url")]
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Proxy {

@@ -7,6 +7,7 @@ use std::{borrow::Cow, fmt, fs, path::PathBuf};
 use crate::{Error, ErrorKind};
 
 /// TLS settings.
+#[doc(alias = "TLSClientConfig")]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tls {
@@ -42,6 +43,8 @@ impl Tls {
 }
 
 /// The servers to trust.
+#[doc(alias = "CAData")]
+#[doc(alias = "root_cert")]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Trust {
@@ -55,6 +58,7 @@ pub enum Trust {
 }
 
 /// A certificate and its private key.
+#[doc(alias = "CertData")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClientCertificate {

@@ -8,6 +8,7 @@ use super::served::ServedResource;
 use crate::{Error, ErrorKind};
 
 /// The groups, versions and resources of a server.
+#[doc(alias = "ServerGroupsAndResources")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerApis {
@@ -18,6 +19,7 @@ pub struct ServerApis {
 }
 
 /// An API group.
+#[doc(alias = "APIGroup")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiGroup {
@@ -28,6 +30,7 @@ pub struct ApiGroup {
 }
 
 /// A version of a group.
+#[doc(alias = "APIResourceList")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApiGroupVersion {
@@ -38,6 +41,7 @@ pub struct ApiGroupVersion {
 }
 
 /// A group version that could not be read.
+#[doc(alias = "ErrGroupDiscoveryFailed")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiscoveryFailure {

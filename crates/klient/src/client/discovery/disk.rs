@@ -19,6 +19,7 @@ use super::{Root, RootApis, aggregated::GroupList};
 use crate::client::{config::Config, config::environment::Environment};
 
 /// A discovery cache on disk, with the time that a file is valid.
+#[doc(alias = "CachedDiscoveryClient")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskCache {

@@ -28,6 +28,8 @@ use crate::{Error, ErrorKind};
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "openapi.Client")]
+#[doc(alias = "OpenAPIV3")]
 #[derive(Clone, Debug)]
 pub struct OpenApiClient {
     client: Client,

@@ -16,10 +16,10 @@ use crate::{Error, ErrorKind};
 pub(in crate::client) struct Throttle {
     per_second: f64,
     burst: f64,
-    state: Mutex<State>,
+    state: Mutex<Bucket>,
 }
 
-struct State {
+struct Bucket {
     /// The number of tokens, negative if requests are waiting.
     tokens: f64,
     at: Instant,
@@ -33,7 +33,7 @@ impl Throttle {
             return Err(Error::new(ErrorKind::Config, what));
         }
         let burst = f64::from(burst);
-        Ok(Self { per_second, burst, state: Mutex::new(State { tokens: burst, at: Instant::now() }) })
+        Ok(Self { per_second, burst, state: Mutex::new(Bucket { tokens: burst, at: Instant::now() }) })
     }
 
     /// Waits for a token and returns how long that took.

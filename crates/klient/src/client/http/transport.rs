@@ -36,6 +36,7 @@ pub type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<http::Response<Body
 /// A transport of requests. Implement it to replace the default transport, or to wrap one.
 ///
 /// The URI of a request has only path and query; the transport knows scheme and host.
+#[doc(alias = "RoundTripper")]
 pub trait Transport: Send + Sync + 'static {
     /// Sends one request. The response's body is streamed afterwards.
     fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_>;
@@ -118,6 +119,7 @@ impl fmt::Debug for HttpSettings {
 ///
 /// Watches have their own connections, so that they never block requests. A connection lives as long as the transport
 /// or the last body read from it.
+#[doc(alias = "http.Transport")]
 pub struct HttpTransport {
     requests: Lane,
     watches: Lane,

@@ -11,6 +11,7 @@ use std::{
 use http::{HeaderMap, header::WARNING};
 
 /// A warning of the server.
+#[doc(alias = "WarningHeader")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Warning {
@@ -37,6 +38,7 @@ impl<F: Fn(&Warning) + Send + Sync + 'static> WarningHandler for F {
 }
 
 /// A handler that logs warnings. It is the default.
+#[doc(alias = "WarningLogger")]
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LogWarnings;

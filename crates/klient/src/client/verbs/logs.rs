@@ -80,7 +80,7 @@ impl Logs {
         let mut request = self.request();
         if follow {
             // A kubelet sends the response's head when the container first writes, which may be never.
-            request = request.patient();
+            request = request.without_head_timeout();
         }
         Ok(LogStream::new(request.stream().await?))
     }

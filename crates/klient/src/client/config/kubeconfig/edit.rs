@@ -46,6 +46,7 @@ use crate::{Error, ErrorKind};
 /// edit.save()?;
 /// # Ok::<(), klient::Error>(())
 /// ```
+#[doc(alias = "ModifyConfig")]
 #[must_use = "nothing is written without `save`"]
 pub struct KubeconfigEdit {
     default_file: Option<Arc<Path>>,
