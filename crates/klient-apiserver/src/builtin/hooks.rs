@@ -1,6 +1,6 @@
 //! Hooks: the behaviour in which a built-in kind differs from all others.
 //!
-//! A [`Resource`](crate::registry::Resource) carries the hooks of its kind, so that handlers call `resource.hooks` and never compare
+//! A [`Resource`] carries the hooks of its kind, so that handlers call `resource.hooks` and never compare
 //! names of kinds. The table of all kinds that have hooks is `kinds`.
 
 use std::{pin::Pin, sync::Arc};
