@@ -240,12 +240,16 @@ macro_rules! from_errors {
     ($($error:ty => $kind:ident, $message:literal;)*) => {$(
         impl From<$error> for Error {
             fn from(error: $error) -> Self {
-                // The text is part of the message: without it, the message would not say what is wrong.
-                let message = format!(concat!($message, ": {}"), error);
-                Self::from_parts(ErrorKind::$kind, What::Message(message.into()), None)
+                Self::from_parts(ErrorKind::$kind, What::Message(with_causes($message, &error).into()), None)
             }
         }
     )*};
+}
+
+/// Returns a message with the texts of an error and its causes: without them, it would not say what is wrong.
+fn with_causes(message: &str, error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.fold(message.to_owned(), |text, cause| format!("{text}: {cause}"))
 }
 
 from_errors! {
@@ -384,6 +388,10 @@ mod tests {
         assert!(error.to_string().contains("a in ("), "{error}");
         let error = Error::from("a/b/c".parse::<klient_core::ObjectKey>().unwrap_err());
         assert!(error.to_string().contains("a/b/c"), "{error}");
+        let mut object = klient_core::DynamicObject::default();
+        object.data = serde_json::json!({"spec": {"replicas": "three"}});
+        let error = Error::from(object.try_parse::<k8s_openapi::api::apps::v1::Deployment>().unwrap_err());
+        assert!(error.to_string().contains("three"), "{error}");
     }
 
     #[test]
