@@ -66,3 +66,23 @@ macro_rules! write_methods {
     };
 }
 use write_methods;
+
+/// Writes the chain methods that select objects. The options are in the field that is named.
+macro_rules! select_methods {
+    ($options:ident) => {
+        /// Selects objects by labels: a [`LabelSelector`](klient_core::LabelSelector), or text such as `app=web,tier!=db`.
+        #[doc(alias = "labelSelector")]
+        pub fn labels(mut self, selector: impl ToString) -> Self {
+            self.$options = self.$options.labels(selector);
+            self
+        }
+
+        /// Selects objects by fields: a [`FieldSelector`](klient_core::FieldSelector), or text such as `spec.nodeName=n1`.
+        #[doc(alias = "fieldSelector")]
+        pub fn fields(mut self, selector: impl ToString) -> Self {
+            self.$options = self.$options.fields(selector);
+            self
+        }
+    };
+}
+use select_methods;

@@ -4,7 +4,7 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use klient_core::{DeleteCollectionOptions, DeleteOptions, ListOptions, PropagationPolicy, Resource};
 
-use super::{ResponseFuture, delete::delete_methods};
+use super::{ResponseFuture, delete::delete_methods, select_methods};
 use crate::{
     Error,
     client::endpoint::{Endpoint, Shape},
@@ -25,19 +25,7 @@ impl<K: Resource> DeleteCollection<K> {
         Self { endpoint, which: ListOptions::default(), options: DeleteOptions::default(), kind: PhantomData }
     }
 
-    /// Selects objects by labels.
-    #[doc(alias = "labelSelector")]
-    pub fn labels(mut self, selector: impl ToString) -> Self {
-        self.which = self.which.labels(selector);
-        self
-    }
-
-    /// Selects objects by fields.
-    #[doc(alias = "fieldSelector")]
-    pub fn fields(mut self, selector: impl ToString) -> Self {
-        self.which = self.which.fields(selector);
-        self
-    }
+    select_methods!(which);
 
     delete_methods!();
 

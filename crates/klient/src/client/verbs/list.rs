@@ -5,7 +5,7 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 use klient_core::{List as Objects, ListOptions, Resource, VersionMatch};
 use klient_proto::{ListEnd, RawObject, SplitOptions};
 
-use super::ResponseFuture;
+use super::{ResponseFuture, select_methods};
 use crate::{
     Api, Error, ErrorKind,
     client::{
@@ -30,19 +30,7 @@ impl<K: Resource> List<K> {
         Self { endpoint, options: ListOptions::default(), kind: PhantomData }
     }
 
-    /// Selects objects by labels: a [`LabelSelector`](klient_core::LabelSelector), or text such as `app=web,tier!=db`.
-    #[doc(alias = "labelSelector")]
-    pub fn labels(mut self, selector: impl ToString) -> Self {
-        self.options = self.options.labels(selector);
-        self
-    }
-
-    /// Selects objects by fields: a [`FieldSelector`](klient_core::FieldSelector), or text such as `spec.nodeName=n1`.
-    #[doc(alias = "fieldSelector")]
-    pub fn fields(mut self, selector: impl ToString) -> Self {
-        self.options = self.options.fields(selector);
-        self
-    }
+    select_methods!(options);
 
     /// Sets how many objects one response may have.
     pub fn limit(mut self, limit: u32) -> Self {

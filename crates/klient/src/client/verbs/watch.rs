@@ -5,7 +5,7 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 use klient_core::{Resource, ResourceVersion, VersionMatch, WatchOptions};
 use klient_proto::SplitOptions;
 
-use super::ResponseFuture;
+use super::{ResponseFuture, select_methods};
 use crate::{
     Api, Error,
     client::{
@@ -45,19 +45,7 @@ impl<K: Resource> Watch<K> {
         self
     }
 
-    /// Selects objects by labels: a [`LabelSelector`](klient_core::LabelSelector), or text such as `app=web,tier!=db`.
-    #[doc(alias = "labelSelector")]
-    pub fn labels(mut self, selector: impl ToString) -> Self {
-        self.options = self.options.labels(selector);
-        self
-    }
-
-    /// Selects objects by fields: a [`FieldSelector`](klient_core::FieldSelector), or text such as `metadata.name=web`.
-    #[doc(alias = "fieldSelector")]
-    pub fn fields(mut self, selector: impl ToString) -> Self {
-        self.options = self.options.fields(selector);
-        self
-    }
+    select_methods!(options);
 
     /// Asks for bookmarks: events that only report how far the watch has come.
     #[doc(alias = "allowWatchBookmarks")]
