@@ -28,9 +28,6 @@ fn delays_behind_blocking_handlers(blocking: usize, sent: usize, call: Duration)
     let watch = source.watch();
     let times = runtime.block_on(runtime.spawn(async move {
         let informer = SharedInformer::new(source);
-        let blocked: Vec<_> = (0..blocking)
-            .map(|_| informer.add_handler(move |_: &Event<ConfigMap>| std::thread::sleep(call)))
-            .collect();
         let seen = Arc::new(AtomicU64::new(0));
         let (counter, done) = (Arc::clone(&seen), Arc::new(tokio::sync::Notify::new()));
         let finished = Arc::clone(&done);
@@ -39,6 +36,10 @@ fn delays_behind_blocking_handlers(blocking: usize, sent: usize, call: Duration)
                 finished.notify_one();
             }
         });
+        // Added last, so that the runtime prefers them to the tasks that they must not delay.
+        let blocked: Vec<_> = (0..blocking)
+            .map(|_| informer.add_handler(move |_: &Event<ConfigMap>| std::thread::sleep(call)))
+            .collect();
         informer.start();
         informer.wait_for_sync().await.unwrap();
         let started = std::time::Instant::now();
