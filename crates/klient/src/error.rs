@@ -16,6 +16,8 @@ use klient_core::{
 };
 use klient_proto::DecodeError;
 
+use crate::retry::MAX_RETRY_AFTER;
+
 /// The result of klient's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -135,13 +137,15 @@ impl Error {
         }
     }
 
-    /// Returns how long the server requests to wait before a retry.
+    /// Returns how long the server requests to wait before a retry, at most
+    /// [`MAX_RETRY_AFTER`](crate::retry::MAX_RETRY_AFTER).
     pub fn retry_after(&self) -> Option<Duration> {
         let here = match &self.inner.what {
             What::Status(status) => status.retry_after(),
             What::Message(_) => None,
         };
-        self.inner.retry_after.or(here).or_else(|| self.below()?.retry_after())
+        let requested = self.inner.retry_after.or(here).or_else(|| self.below()?.retry_after())?;
+        Some(requested.min(MAX_RETRY_AFTER))
     }
 
     fn below(&self) -> Option<&Self> {

@@ -302,7 +302,7 @@ impl ConnectionSchedule {
         if now - self.started >= MAX_DELAY {
             self.progressed();
         }
-        let start = (self.started + self.apart).max(now + asked.unwrap_or_default().min(MAX_REQUESTED_DELAY));
+        let start = (self.started + self.apart).max(now + asked.unwrap_or_default());
         self.apart = self.delays.next().unwrap_or(MAX_DELAY);
         start
     }
@@ -336,7 +336,5 @@ fn decode<K: Resource>(event: WatchEvent<RawObject>) -> Result<WatchEvent<K>, Er
 
 /// The maximum time between the starts of connections.
 const MAX_DELAY: Duration = Duration::from_secs(30);
-/// The maximum delay that a server can request.
-const MAX_REQUESTED_DELAY: Duration = Duration::from_secs(300);
 /// The maximum number of consecutive connections that cannot be decoded.
 const MAX_UNREADABLE: u32 = 4;

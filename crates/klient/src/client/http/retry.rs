@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use klient_core::Verb;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, retry::MAX_RETRY_AFTER};
 
 /// The maximum number of attempts of one request.
 pub(in crate::client) const MAX_ATTEMPTS: u32 = 10;
@@ -21,12 +21,13 @@ pub(in crate::client) fn after_response(verb: Option<Verb>, code: StatusCode, he
     if !(not_executed || harmless) {
         return None;
     }
-    Some(delay(headers)?.min(MAX_WAIT))
+    delay(headers)
 }
 
-/// Returns the delay that the server requests in seconds, if any.
+/// Returns the delay that the server requests in seconds, if any, at most [`MAX_RETRY_AFTER`].
 pub(in crate::client) fn delay(headers: &HeaderMap) -> Option<Duration> {
-    Some(Duration::from_secs(headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?))
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
 /// Returns the delay before a request without a response is retried, or `None` if it must not be.
@@ -40,8 +41,6 @@ fn is_read(verb: Option<Verb>) -> bool {
 }
 
 const MAX_READ_ATTEMPTS: u32 = 3;
-/// Longer than any realistic delay that a server requests.
-const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -57,7 +56,7 @@ mod tests {
             |code: u16, value| after_response(Some(Verb::Create), StatusCode::from_u16(code).unwrap(), &headers(value));
         assert_eq!(waits(429, Some("2")), Some(Duration::from_secs(2)));
         assert_eq!(waits(503, Some("1")), Some(Duration::from_secs(1)));
-        assert_eq!(waits(429, Some("86400")), Some(MAX_WAIT));
+        assert_eq!(waits(429, Some("86400")), Some(MAX_RETRY_AFTER));
         assert_eq!(waits(429, None), None);
         assert_eq!(waits(500, None), None);
         assert_eq!(waits(409, Some("1")), None);
