@@ -47,6 +47,8 @@ struct Inner {
     kind: ErrorKind,
     what: What,
     retry_after: Option<Duration>,
+    /// Text after the message, in parentheses.
+    note: Option<Box<str>>,
     source: Option<BoxError>,
 }
 
@@ -101,13 +103,20 @@ impl Error {
     }
 
     fn from_parts(kind: ErrorKind, what: What, source: Option<BoxError>) -> Self {
-        Self { inner: Box::new(Inner { kind, what, retry_after: None, source }) }
+        Self { inner: Box::new(Inner { kind, what, retry_after: None, note: None, source }) }
     }
 
     /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.inner.source = Some(source.into());
+        self
+    }
+
+    /// Adds text after the message, in parentheses.
+    #[cfg(feature = "client")]
+    pub(crate) fn with_note(mut self, note: String) -> Self {
+        self.inner.note = Some(note.into());
         self
     }
 
@@ -287,6 +296,9 @@ impl fmt::Display for Error {
         match &self.inner.what {
             What::Status(status) => write!(f, "{status}")?,
             What::Message(message) => f.write_str(message)?,
+        }
+        if let Some(note) = &self.inner.note {
+            write!(f, " ({note})")?;
         }
         if f.alternate() {
             let mut cause = std::error::Error::source(self);

@@ -3,9 +3,11 @@
 //! [`Transport`] is the interface: [`HttpTransport`] connects to a server, [`FnTransport`] calls a function.
 
 pub(super) mod body;
+mod earlier_failures;
 pub(super) mod exchange;
 mod gunzip;
 mod layer;
+pub(super) mod minimum_rate;
 pub(super) mod response;
 mod retry;
 pub(super) mod shared_error;

@@ -121,6 +121,55 @@ async fn write_or_watch_is_not_retried_after_a_broken_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn write_is_not_retried_after_503() {
+    async fn check<T>(call: impl AsyncFnOnce(Api<ConfigMap>) -> Result<T, Error>) {
+        // A proxy that lost the connection to the server responds like this, too.
+        let script = Script::new([busy(503, Some("1"))]);
+        assert!(call(script.maps()).await.err().unwrap().is_unavailable());
+        assert_eq!(script.played().len(), 1);
+    }
+    check(async |maps| maps.create(&map("web")).await).await;
+    check(async |maps| maps.update(&map("web")).await).await;
+    check(async |maps| maps.patch("web", Patch::merge(json!({}))).await).await;
+    check(async |maps| maps.delete("web").await).await;
+    check(async |maps| maps.delete_collection().await).await;
+    let post = http::Request::post("/api/v1/namespaces").body(Vec::new()).unwrap();
+    check(async move |maps| maps.client().send(post).await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_or_watch_is_retried_after_503() {
+    let events = json!({"type": "ADDED", "object": map_json("web")}).to_string();
+    let script = Script::new([busy(503, Some("1")), answer(200, media_type::JSON, events)]);
+    script.maps().watch().await.unwrap();
+    script.played();
+    let script = Script::new([busy(503, Some("1")), answer(200, "text/plain", "ok")]);
+    script.client().send(http::Request::get("/readyz").body(Vec::new()).unwrap()).await.unwrap();
+    script.played();
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_error_names_the_earlier_ones() {
+    let gone = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "no web"});
+    let script = Script::new([busy(503, Some("1")).into(), Step::Broken, json_answer(404, &gone).into()]);
+    let error = script.maps().get("web").await.unwrap_err();
+    assert!(error.is_not_found() && error.status().is_some());
+    let expected = "no web (attempt 3; before: 503 Service Unavailable, the scripted connection broke)";
+    assert_eq!(error.to_string(), expected);
+    script.played();
+
+    let script = Script::new([Step::Broken, Step::Broken, Step::Broken]);
+    let error = script.maps().get("web").await.unwrap_err();
+    let expected = "the scripted connection broke (attempt 3; before: the scripted connection broke, 2 times)";
+    assert_eq!(error.to_string(), expected);
+    script.played();
+
+    let script = Script::new([json_answer(404, &gone)]);
+    assert_eq!(script.maps().get("web").await.unwrap_err().to_string(), "no web");
+    script.played();
+}
+
+#[tokio::test(start_paused = true)]
 async fn rejected_token_is_reread_and_retried_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
