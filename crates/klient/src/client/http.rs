@@ -10,6 +10,7 @@ mod layer;
 pub(super) mod minimum_rate;
 pub(super) mod response;
 mod retry;
+pub(super) mod rotation;
 pub(super) mod shared_error;
 pub(super) mod throttle;
 pub(super) mod transport;

@@ -13,10 +13,18 @@ use futures_core::Stream;
 use klient_core::{Resource, WatchEvent};
 use klient_proto::{RawObject, SplitOptions, WatchSplitter};
 
-use crate::client::{http::body::Body, http::minimum_rate::MinimumRate, http::response, http::response::Encoding};
+use crate::client::http::{
+    body::Body,
+    minimum_rate::MinimumRate,
+    response::{self, Encoding},
+    rotation::{Rotation, RotationCheck},
+};
 use crate::{Error, ErrorKind};
 
 /// The events of one watch request, until the server ends it.
+///
+/// It also ends, between two events, when the client's certificate or the trusted authorities have been replaced: watch
+/// again after the last version, as after any other end.
 ///
 /// It is a stream of events with decoded objects; [`next_raw`](Self::next_raw) returns them in wire format. Dropping it
 /// cancels the request.
@@ -27,6 +35,7 @@ pub struct Watch<K> {
     ready: VecDeque<Result<WatchEvent<RawObject>, Error>>,
     /// The rate of an event that has begun. Between events, the server may be silent.
     rate: MinimumRate,
+    rotation: Option<RotationCheck>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -44,11 +53,13 @@ impl<K: Resource> Watch<K> {
                 return Err(Error::new(ErrorKind::Decode, "cannot decode response: expected protobuf or JSON"));
             }
         };
+        let rotation = response.extensions().get::<Rotation>().cloned().map(RotationCheck::new);
         Ok(Self {
             body: response.into_body(),
             splitter: Some(splitter),
             ready: VecDeque::new(),
             rate: MinimumRate::new(time_limit),
+            rotation,
             kind: PhantomData,
         })
     }
@@ -86,7 +97,13 @@ impl<K: Resource> Watch<K> {
             let Some(splitter) = self.splitter.as_mut() else { return Poll::Ready(None) };
             let chunk = match self.body.poll_chunk(context) {
                 Poll::Ready(chunk) => chunk,
-                Poll::Pending if splitter.is_between_events() => return Poll::Pending,
+                Poll::Pending if splitter.is_between_events() => {
+                    let Some(rotation) = &mut self.rotation else { return Poll::Pending };
+                    ready!(rotation.poll_outdated(context));
+                    tracing::debug!("certificates changed, ending watch");
+                    self.splitter = None;
+                    return Poll::Ready(None);
+                }
                 Poll::Pending => Err(ready!(self.rate.poll_too_slow("an event", context))),
             };
             match chunk {
