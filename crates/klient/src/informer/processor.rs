@@ -25,9 +25,10 @@ use super::{
     handler::{Event, Listener},
     object::{CachedObject, encode},
     reflector::{InformerState, ReflectorStore, StatusBoard},
+    scope::Scope,
     store::ThreadSafeStore,
 };
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, deadline};
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A function that changes an object before it is stored.
@@ -38,6 +39,7 @@ pub(super) struct Processor<K: Resource> {
     pub(super) store: ThreadSafeStore<CachedObject<K>>,
     handlers: Mutex<Handlers<K>>,
     pub(super) board: Arc<StatusBoard>,
+    pub(super) scope: Scope,
     pub(super) synced: watch::Sender<bool>,
     /// Notified after each change of the store, for callers that wait for a version.
     store_changed: Notify,
@@ -71,6 +73,7 @@ struct Resync {
 impl<K: Resource> Processor<K> {
     pub(super) fn new(
         board: Arc<StatusBoard>,
+        scope: Scope,
         types: Option<Arc<TypeMeta>>,
         format: ObjectFormat,
         transform: Option<Transform<K>>,
@@ -80,6 +83,7 @@ impl<K: Resource> Processor<K> {
             store: ThreadSafeStore::new(),
             handlers: Mutex::new(Handlers { registered: Vec::new(), next_id: 0, bytes: 0, closed: false }),
             board,
+            scope,
             synced: watch::Sender::new(false),
             store_changed: Notify::new(),
             handler_added: Notify::new(),
@@ -109,7 +113,7 @@ impl<K: Resource> Processor<K> {
         }
         let id = handlers.next_id;
         handlers.next_id += 1;
-        let resync = resync.map(|period| Resync { period, due: Instant::now() + period });
+        let resync = resync.map(|period| Resync { period, due: deadline::after(Instant::now(), period) });
         handlers.registered.push(Registered { id, listener, resync });
         drop(handlers);
         self.handler_added.notify_one();
@@ -173,7 +177,7 @@ impl<K: Resource> Processor<K> {
         let mut handlers = self.lock();
         for handler in &mut handlers.registered {
             let Some(resync) = handler.resync.as_mut().filter(|resync| resync.due <= now) else { continue };
-            resync.due = now + resync.period;
+            resync.due = deadline::after(now, resync.period);
             if synced {
                 let again = |object: &CachedObject<K>| Event::Updated { old: object.clone(), new: object.clone() };
                 handler.listener.buffer.extend(self.store.list().iter().map(again));

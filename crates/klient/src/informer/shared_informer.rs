@@ -9,7 +9,7 @@ use std::{
 
 use klient_core::{ObjectKey, Resource, ResourceVersion};
 
-use super::{handler::Listener, processor::Processor, run::Lifecycle, *};
+use super::{handler::Listener, processor::Processor, run::Lifecycle, scope::Scope, *};
 use crate::{Error, ErrorKind};
 
 /// A local copy of the objects of one kind, kept current by one watch for all of its users.
@@ -68,14 +68,14 @@ impl<K: Resource> SharedInformer<K> {
         self.handle.start();
     }
 
-    /// Stops the informer, and waits until the handlers have been called with the events that wait for them.
+    /// Stops the informer, and waits until the handlers have been called with the events that wait for them. Every call waits, also
+    /// when several callers stop one informer.
     ///
     /// A stopped informer cannot be started again.
     pub async fn stop(&self) {
-        let task = self.handle.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).stop();
-        if let Some(task) = task {
-            // The task has ended or was aborted. Both mean that the informer has stopped.
-            let _ = task.await;
+        let end = self.handle.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).stop();
+        if let Some(end) = end {
+            end.wait().await;
         }
         self.handle.processor.close();
     }
@@ -165,6 +165,22 @@ impl<K: Resource> SharedInformer<K> {
         self.unless_stopped(self.handle.processor.wait_until(deleted)).await
     }
 
+    /// Waits until the cache shows a write to an object: this version or a newer one. Of versions that are not numbers, only the
+    /// same one is recognised.
+    pub(crate) async fn wait_until_shown(&self, key: &ObjectKey, version: &ResourceVersion) -> Result<(), Error> {
+        let is_reached = |shown: &ResourceVersion| shown == version || shown.is_newer_than(version);
+        let shown = |store: &ThreadSafeStore<CachedObject<K>>| {
+            is_reached(&store.resource_version())
+                || store.get(key).is_some_and(|object| is_reached(&object.resource_version()))
+        };
+        self.unless_stopped(self.handle.processor.wait_until(shown)).await
+    }
+
+    /// Returns the part of the resource that the cache covers.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.handle.processor.scope
+    }
+
     async fn unless_stopped(&self, waiting: impl Future<Output = ()>) -> Result<(), Error> {
         let mut states = self.handle.processor.board.states();
         tokio::select! {
@@ -176,7 +192,8 @@ impl<K: Resource> SharedInformer<K> {
 
     /// Adds a handler, at any time. The handler is called with each cached object as added, then with every change in order.
     ///
-    /// The handler runs on its own task. Dropping the registration removes it.
+    /// The handler runs on its own task. Dropping the registration removes it; [`Registration::remove`] also waits for a call that
+    /// is running.
     #[must_use = "dropping the registration removes the handler"]
     #[doc(alias = "AddEventHandler")]
     pub fn add_handler(&self, handler: impl EventHandler<K>) -> Registration<K> {
