@@ -56,13 +56,13 @@ mod tests {
         retry_after.map(|value| (RETRY_AFTER, value.parse().unwrap())).into_iter().collect()
     }
 
-    fn after(method: Method, verb: Option<Verb>, code: u16, value: Option<&str>) -> Option<Duration> {
-        after_response(verb, &method, StatusCode::from_u16(code).unwrap(), &headers(value))
+    fn after(method: &Method, verb: Option<Verb>, code: u16, value: Option<&str>) -> Option<Duration> {
+        after_response(verb, method, StatusCode::from_u16(code).unwrap(), &headers(value))
     }
 
     #[test]
     fn retry_waits_for_the_delay_of_the_server() {
-        let waits = |code: u16, value| after(Method::GET, Some(Verb::Get), code, value);
+        let waits = |code: u16, value| after(&Method::GET, Some(Verb::Get), code, value);
         assert_eq!(waits(429, Some("2")), Some(Duration::from_secs(2)));
         assert_eq!(waits(503, Some("1")), Some(Duration::from_secs(1)));
         assert_eq!(waits(429, Some("86400")), Some(MAX_RETRY_AFTER));
@@ -78,10 +78,10 @@ mod tests {
         for (code, write, read, watch) in
             [(429, second, second, second), (503, None, second, second), (504, None, second, None)]
         {
-            assert_eq!(after(Method::POST, Some(Verb::Create), code, Some("1")), write, "{code}");
-            assert_eq!(after(Method::PUT, None, code, Some("1")), write, "{code}");
-            assert_eq!(after(Method::GET, Some(Verb::List), code, Some("1")), read, "{code}");
-            assert_eq!(after(Method::GET, Some(Verb::Watch), code, Some("1")), watch, "{code}");
+            assert_eq!(after(&Method::POST, Some(Verb::Create), code, Some("1")), write, "{code}");
+            assert_eq!(after(&Method::PUT, None, code, Some("1")), write, "{code}");
+            assert_eq!(after(&Method::GET, Some(Verb::List), code, Some("1")), read, "{code}");
+            assert_eq!(after(&Method::GET, Some(Verb::Watch), code, Some("1")), watch, "{code}");
         }
     }
 
