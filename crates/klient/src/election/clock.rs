@@ -6,8 +6,8 @@ use std::{fmt, sync::Arc};
 
 use tokio::time::{Duration, Instant};
 
-/// A clock that counts time in which the machine is suspended, on Linux and Android. On other platforms it counts
-/// what `Instant` counts.
+/// A clock that counts time in which the machine is suspended, on Linux and Android. On other platforms, it is the same
+/// as `Instant`.
 #[derive(Clone)]
 pub(super) struct Clock {
     /// Returns the time since the machine was started, suspension included.

@@ -11,12 +11,13 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Error,
+    Api, Error, SharedInformer,
     client::{
         config::{Pem, Tls, Trust},
         http::Body,
     },
 };
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
@@ -47,7 +48,11 @@ async fn watched(
                         body
                     } else {
                         seen.lock().unwrap().push(certificate);
-                        Body::from_bytes(map_json("web").to_string())
+                        let metadata = json!({"resourceVersion": "5"});
+                        let list =
+                            json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": []});
+                        let is_list = request.uri().path().ends_with("/configmaps");
+                        Body::from_bytes(if is_list { list } else { map_json("web") }.to_string())
                     };
                     let response = http::Response::builder().header("content-type", "application/json");
                     Ok::<_, Error>(response.body(Feed(body)).unwrap())
@@ -68,7 +73,7 @@ async fn watched(
 fn added(version: &str) -> Bytes {
     let mut object = map_json("web");
     object["metadata"]["resourceVersion"] = version.into();
-    format!("{}\n", serde_json::json!({"type": "ADDED", "object": object})).into()
+    format!("{}\n", json!({"type": "ADDED", "object": object})).into()
 }
 
 type Feeder = mpsc::UnboundedSender<Result<Bytes, klient::BoxError>>;
@@ -164,6 +169,26 @@ async fn retry_watch_moves_after_rotation_without_losing_an_event() {
         let (version, _feeder) = tokio::join!(next(), feed);
         assert_eq!(version.as_deref(), Some("7"));
     }
+}
+
+#[tokio::test]
+async fn informer_resumes_after_rotation_without_a_list() {
+    let rotated = Rotated::new();
+    rotated.put("first");
+    let acceptor = rotated.authority.acceptor(&["h2"]);
+    let (port, mut watches, lists) = watched(move || acceptor.clone()).await;
+    let informer = SharedInformer::new(rotated.maps(port));
+    informer.start();
+    in_time(informer.wait_for_sync()).await.unwrap();
+    let _feeder = in_time(watches.recv()).await.unwrap();
+
+    let second = rotated.put("second-with-a-longer-name");
+    let (certificate, feeder, query) = in_time(watches.recv()).await.unwrap();
+    assert_eq!(certificate, second);
+    assert!(query.contains("resourceVersion=5"), "{query}");
+    feeder.send(Ok(added("7"))).unwrap();
+    in_time(informer.wait_until_seen(&"7".into())).await.unwrap();
+    assert_eq!((informer.lister().list().len(), lists.lock().unwrap().len()), (1, 1));
 }
 
 #[tokio::test]
