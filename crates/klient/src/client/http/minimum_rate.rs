@@ -30,7 +30,8 @@ impl MinimumRate {
     /// Notes data that has arrived.
     pub(in crate::client) fn received(&mut self, bytes: usize) {
         if let Some(since) = self.waiting_since.take() {
-            self.left = self.left.saturating_sub(since.elapsed());
+            // A reader that was there would have seen the end of the period: this one was away, and not the peer slow.
+            self.left = self.left.checked_sub(since.elapsed()).filter(|left| !left.is_zero()).unwrap_or(self.limit);
         }
         self.received = self.received.saturating_add(bytes);
         if self.received >= MIN_BYTES {
@@ -61,3 +62,64 @@ impl MinimumRate {
 
 /// Far less than any connection transfers within the time limit of a request.
 const MIN_BYTES: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn poll(rate: &mut MinimumRate) -> Poll<Error> {
+        rate.poll_too_slow("a list", &mut Context::from_waker(Waker::noop()))
+    }
+
+    async fn seconds(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_bytes_do_not_extend_the_limit() {
+        let mut rate = MinimumRate::new(LIMIT);
+        for _ in 0..5 {
+            assert!(poll(&mut rate).is_pending());
+            seconds(11).await;
+            rate.received(100);
+        }
+        assert!(poll(&mut rate).is_pending());
+        seconds(5).await;
+        let Poll::Ready(error) = poll(&mut rate) else { panic!("the peer is not too slow") };
+        assert_eq!(error.to_string(), "the server sent only 500 bytes of a list within 60 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn enough_bytes_extend_the_limit() {
+        let mut rate = MinimumRate::new(LIMIT);
+        for _ in 0..20 {
+            assert!(poll(&mut rate).is_pending());
+            seconds(59).await;
+            rate.received(MIN_BYTES);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn absence_of_the_reader_does_not_count() {
+        let mut rate = MinimumRate::new(LIMIT);
+        assert!(poll(&mut rate).is_pending());
+        seconds(3600).await;
+        rate.received(1);
+        assert!(poll(&mut rate).is_pending());
+        seconds(59).await;
+        assert!(poll(&mut rate).is_pending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn longest_limit_never_ends() {
+        let mut rate = MinimumRate::new(Duration::MAX);
+        assert!(poll(&mut rate).is_pending());
+        seconds(3600).await;
+        rate.received(1);
+        assert!(poll(&mut rate).is_pending());
+    }
+}
