@@ -16,7 +16,8 @@ pub(crate) fn run_api(root: &Path, check: bool) -> Result<()> {
     let rustdoc = rustdoc_with_json(root)?;
     let mut problems = Vec::new();
     for library in LIBRARIES {
-        let arguments = ["rustdoc", "--locked", "-p", library, "--lib", "--", "-Z", "unstable-options", "--output-format", "json"];
+        let arguments =
+            ["rustdoc", "--locked", "-p", library, "--lib", "--", "-Z", "unstable-options", "--output-format", "json"];
         run(root, "cargo", &arguments, &[("RUSTDOC", &rustdoc)])?;
         let json = root.join(format!("target/doc/{}.json", library.replace('-', "_")));
         let api = Builder::from_rustdoc_json(&json)
@@ -24,7 +25,9 @@ pub(crate) fn run_api(root: &Path, check: bool) -> Result<()> {
             .omit_auto_trait_impls(true)
             .omit_auto_derived_impls(true)
             .build()
-            .with_context(|| format!("cannot read {}: rustdoc and the crate public-api must fit together", json.display()))?;
+            .with_context(|| {
+                format!("cannot read {}: rustdoc and the crate public-api must fit together", json.display())
+            })?;
         let text: String = api.items().map(|item| format!("{item}\n")).collect();
         let file = root.join(format!("docs/api/{library}.txt"));
         if check {
