@@ -66,6 +66,7 @@ pub mod condition;
 pub mod controller;
 #[cfg(feature = "client")]
 pub mod election;
+mod deadline;
 mod error;
 #[cfg(feature = "client")]
 pub mod events;

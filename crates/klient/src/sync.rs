@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
+    task::Poll,
     thread,
     time::Duration,
 };
@@ -38,6 +39,23 @@ impl<T> Published<T> {
     pub(crate) fn set(&self, value: T) {
         self.0.store(Arc::new(value));
     }
+}
+
+/// Lets other tasks of the thread run first.
+///
+/// An idle thread can take the task over in the meantime. After Tokio's `yield_now` it cannot: if one of the other tasks blocks
+/// the thread, the task that yielded waits as well.
+pub(crate) async fn yield_to_others() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A lock for critical sections of nanoseconds: its holder never waits.

@@ -68,7 +68,7 @@ impl<K: Resource> Applied<K> {
     fn remove(&mut self, store: &mut StoreWriter<CachedObject<K>>, tombstone: Tombstone<CachedObject<K>>) {
         let object = tombstone.object();
         let late = matches!(tombstone, Tombstone::Final(_))
-            && store.get(object.key()).is_some_and(|known| object.is_older_than(known));
+            && store.get(object.key()).is_some_and(|known| known.is_newer_than(object));
         if late {
             return;
         }

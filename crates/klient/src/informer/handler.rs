@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use klient_core::{ObjectKey, Resource};
@@ -91,9 +91,17 @@ impl<K: Resource> fmt::Debug for Event<K> {
 
 /// A handler of an informer's events.
 ///
-/// Handlers are called with one event after the other, always after the cache has the change. A slow handler delays only
-/// itself. When a handler falls far behind, changes of one object are merged into one. A handler that panics is called again
-/// with the next event.
+/// Handlers are called with one event after the other, always after the cache has the change. When a handler falls far behind,
+/// changes of one object are merged into one. A handler that panics is called again with the next event. A handler is not called
+/// for an event with a resource version that the cache already has: servers and proxies may send a state twice.
+///
+/// # Slow handlers
+///
+/// Each handler has its own task, so that a slow one delays only itself: the cache and the other handlers go on. A call that
+/// blocks occupies one thread of the runtime until it returns. On a multi-thread runtime, the others go on as long as one thread
+/// is free; when all threads are blocked, the other tasks wait for the first call that returns, and go first then. On a
+/// current-thread runtime everything waits for the call, and goes first when it returns. A handler that needs more than a
+/// millisecond should put the key on a [`WorkQueue`](crate::WorkQueue).
 ///
 /// Every `FnMut(&Event<K>)` is a handler. [`HandlerFuncs`] has one function for each kind of event, as in client-go.
 ///
@@ -113,6 +121,25 @@ pub trait EventHandler<K: Resource>: Send + 'static {
     #[doc(alias = "OnDelete")]
     fn on_event(&mut self, event: &Event<K>);
 }
+
+/// Marks a handler's task as running until it ends, also when it is aborted.
+struct Running<'a>(&'a watch::Sender<bool>);
+
+impl<'a> Running<'a> {
+    fn new(running: &'a watch::Sender<bool>) -> Self {
+        running.send_replace(true);
+        Self(running)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
+}
+
+/// The time after which a handler's call has occupied its thread for so long that other tasks go first.
+const LONG_CALL: Duration = Duration::from_millis(1);
 
 /// The options of a handler.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,24 +162,45 @@ impl HandlerOptions {
 pub(super) struct Listener<K> {
     pub(super) buffer: Buffer<K>,
     pub(super) synced: watch::Sender<bool>,
+    /// Whether the handler's task is running, and may call the handler.
+    running: watch::Sender<bool>,
     pub(super) panics: AtomicU64,
 }
 
 impl<K: Resource> Listener<K> {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { buffer: Buffer::new(), synced: watch::Sender::new(false), panics: AtomicU64::new(0) })
+        Arc::new(Self {
+            buffer: Buffer::new(),
+            synced: watch::Sender::new(false),
+            running: watch::Sender::new(false),
+            panics: AtomicU64::new(0),
+        })
     }
 
     /// Calls a handler with each event, until the informer has stopped and no event is left, or the handler was removed.
     pub(super) async fn run(self: Arc<Self>, mut handler: impl EventHandler<K>) {
+        // Set before an event is taken: a caller that removes the handler sees either the task or an event that nothing takes.
+        let _running = Running::new(&self.running);
         while let Some(item) = self.buffer.next().await {
             match item {
                 Item::Synced => drop(self.synced.send_replace(true)),
-                Item::Event(event) => self.call(&mut handler, &event),
+                Item::Event(event) => {
+                    let called = Instant::now();
+                    self.call(&mut handler, &event);
+                    if called.elapsed() >= LONG_CALL {
+                        crate::sync::yield_to_others().await;
+                    }
+                }
             }
             // Other tasks of the same thread get their turn.
             tokio::task::consume_budget().await;
         }
+    }
+
+    /// Waits until the handler's task has ended. A task that has not begun finds the buffer closed, and calls nothing.
+    pub(super) async fn wait_until_idle(&self) {
+        // The sender is part of this listener, so that the channel stays open.
+        let _ = self.running.subscribe().wait_for(|running| !running).await;
     }
 
     fn call(&self, handler: &mut impl EventHandler<K>, event: &Event<K>) {

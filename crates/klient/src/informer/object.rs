@@ -247,6 +247,15 @@ impl<K: Resource> CachedObject<K> {
         order.is_none_or(Ordering::is_lt)
     }
 
+    /// Returns whether this state is known to be newer than the other. Versions that are not numbers cannot be compared.
+    pub(super) fn is_newer_than(&self, other: &Self) -> bool {
+        if let (Some(this), Some(other)) = (self.inner.version, other.inner.version) {
+            return this > other;
+        }
+        let order = ResourceVersion::compare_texts(&self.version_and_uid().0, &other.version_and_uid().0);
+        order.is_some_and(Ordering::is_gt)
+    }
+
     fn version_and_uid(&self) -> (Cow<'_, str>, Cow<'_, str>) {
         match &self.inner.data {
             ObjectData::Wire(raw) => {
@@ -413,6 +422,8 @@ mod tests {
             for b in versions.clone() {
                 let older = ResourceVersion::compare_texts(a, b).is_none_or(Ordering::is_lt);
                 assert_eq!(at(a).is_older_than(&at(b)), older, "{a:?} and {b:?}");
+                let newer = ResourceVersion::compare_texts(a, b).is_some_and(Ordering::is_gt);
+                assert_eq!(at(a).is_newer_than(&at(b)), newer, "{a:?} and {b:?}");
                 assert_eq!(at(a).is_same_state(&at(b)), a == b, "{a:?} and {b:?}");
                 assert_eq!(at(a).is_known_as(&at(b)), a == b && !a.is_empty(), "{a:?} and {b:?}");
             }

@@ -27,7 +27,7 @@ use super::{
     reflector::{InformerState, ReflectorStore, StatusBoard},
     store::ThreadSafeStore,
 };
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, deadline};
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A function that changes an object before it is stored.
@@ -109,7 +109,7 @@ impl<K: Resource> Processor<K> {
         }
         let id = handlers.next_id;
         handlers.next_id += 1;
-        let resync = resync.map(|period| Resync { period, due: Instant::now() + period });
+        let resync = resync.map(|period| Resync { period, due: deadline::after(Instant::now(), period) });
         handlers.registered.push(Registered { id, listener, resync });
         drop(handlers);
         self.handler_added.notify_one();
@@ -173,7 +173,7 @@ impl<K: Resource> Processor<K> {
         let mut handlers = self.lock();
         for handler in &mut handlers.registered {
             let Some(resync) = handler.resync.as_mut().filter(|resync| resync.due <= now) else { continue };
-            resync.due = now + resync.period;
+            resync.due = deadline::after(now, resync.period);
             if synced {
                 let again = |object: &CachedObject<K>| Event::Updated { old: object.clone(), new: object.clone() };
                 handler.listener.buffer.extend(self.store.list().iter().map(again));

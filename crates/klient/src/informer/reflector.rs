@@ -11,11 +11,13 @@ mod follow;
 mod initial;
 mod options;
 mod status;
+mod unreadable;
 mod version;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use klient_core::{ListOptions, ResourceVersion, VersionMatch, WatchOptions};
+use hashbrown::HashSet;
+use klient_core::{ListOptions, ObjectKey, ResourceVersion, VersionMatch, WatchOptions};
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
@@ -41,7 +43,8 @@ pub trait ReflectorStore: Send {
     ///
     /// # Errors
     ///
-    /// Returns an error if the object cannot be stored. The object is counted and left out; the others are not affected.
+    /// Returns an error if the object cannot be stored. The object is counted, and its last known state is kept; the others are
+    /// not affected.
     fn ingest(&mut self, object: RawObject) -> Result<Self::Object, Error>;
 
     /// Converts an object of a list. A store that has the same state of the object returns that one, so that unchanged
@@ -56,7 +59,8 @@ pub trait ReflectorStore: Send {
 
     /// Returns the stored objects. The fifo reads them to find out which objects a new list deletes.
     ///
-    /// A store that returns `None` must itself delete what a [replaced](DeltaBatch::replaced) batch does not have.
+    /// A store that returns `None` must itself delete what a [replaced](DeltaBatch::replaced) batch does not have. It cannot tell
+    /// a deleted object from one that [`ingest`](Self::ingest) refused: both are missing from the batch.
     fn known_objects(&self) -> Option<ThreadSafeStore<Self::Object>> {
         None
     }
@@ -87,6 +91,10 @@ pub struct Reflector<L, S: ReflectorStore> {
     options: ReflectorOptions,
     board: Arc<StatusBoard>,
     backoff: Backoff,
+    /// The delays between relists because of events that could not be read.
+    unreadable_backoff: Backoff,
+    /// The objects whose current state could not be read.
+    unreadable: HashSet<ObjectKey, foldhash::quality::RandomState>,
     /// The version up to which the store has everything; empty before the first list.
     version: ResourceVersion,
     /// Whether the server cannot serve `version`, so that the next list must be of the most recent one.
@@ -101,6 +109,8 @@ pub struct Reflector<L, S: ReflectorStore> {
     version_checked: Option<Instant>,
     /// Whether the server splits even lists of any version into pages.
     pages_anyway: bool,
+    /// Whether the last watch expired, and none has made progress since.
+    expired: bool,
     /// The number of consecutive watches without an event.
     empty_watches: u32,
     /// Whether the server sends bookmarks, so that silence means a dead connection.
@@ -141,6 +151,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             options: ReflectorOptions::default(),
             board,
             backoff: Backoff::default(),
+            unreadable_backoff: Backoff::default(),
+            unreadable: HashSet::default(),
             version: ResourceVersion::default(),
             version_unavailable: false,
             version_went_back: false,
@@ -148,6 +160,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             reconnecting: false,
             version_checked: None,
             pages_anyway: false,
+            expired: false,
             empty_watches: 0,
             bookmarks_seen: false,
         }
@@ -221,7 +234,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
 
     fn watch_options(&self, version: VersionMatch) -> (WatchOptions, Duration) {
         let shortest = self.options.min_watch_timeout;
-        let limit = shortest + shortest.mul_f64(crate::retry::random());
+        let limit = Duration::try_from_secs_f64(shortest.as_secs_f64() * (1.0 + crate::retry::random()));
+        let limit = limit.unwrap_or(Duration::MAX);
         let mut options = WatchOptions::default().version(version).bookmarks().timeout(limit);
         options.label_selector.clone_from(&self.options.label_selector);
         options.field_selector.clone_from(&self.options.field_selector);

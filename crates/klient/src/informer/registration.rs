@@ -12,7 +12,8 @@ use crate::Error;
 
 /// The registration of a handler, which keeps the informer running.
 ///
-/// Dropping it removes the handler: events that wait are dropped, and a call that is running finishes.
+/// Dropping it removes the handler: events that wait are dropped, and a call that is running finishes. [`remove`](Self::remove)
+/// also waits for that call.
 #[doc(alias = "ResourceEventHandlerRegistration")]
 pub struct Registration<K: Resource> {
     handle: Arc<Handle<K>>,
@@ -44,6 +45,16 @@ impl<K: Resource> Registration<K> {
             _ = synced.wait_for(|synced| *synced) => Ok(()),
             _ = states.wait_for(|state| *state == InformerState::Stopped) => Err(stopped()),
         }
+    }
+
+    /// Removes the handler, and waits for a call that is running. When this returns, the handler is not called any more.
+    ///
+    /// Must not be awaited by the handler itself, which would wait for its own end.
+    #[doc(alias = "RemoveEventHandler")]
+    pub async fn remove(self) {
+        let listener = Arc::clone(&self.listener);
+        drop(self);
+        listener.wait_until_idle().await;
     }
 
     /// Returns the number of events that wait for the handler.

@@ -4,8 +4,8 @@ use std::{pin::pin, sync::Arc};
 
 use klient_core::Resource;
 use tokio::{
-    sync::{mpsc, oneshot},
-    task::{JoinHandle, JoinSet},
+    sync::{mpsc, oneshot, watch},
+    task::{AbortHandle, JoinSet},
 };
 
 use super::processor::{Processor, Task};
@@ -16,7 +16,8 @@ pub(crate) enum Lifecycle {
     NotStarted(Option<Box<dyn FnOnce(oneshot::Receiver<()>) -> Task + Send>>),
     Started {
         stop: Option<oneshot::Sender<()>>,
-        task: Option<JoinHandle<()>>,
+        task: AbortHandle,
+        ended: TaskEnd,
     },
 }
 
@@ -25,22 +26,28 @@ impl Lifecycle {
         let Self::NotStarted(run) = self else { return };
         let Some(run) = run.take() else { return };
         let (stop, stopped) = oneshot::channel();
-        *self = Self::Started { stop: Some(stop), task: Some(tokio::spawn(run(stopped))) };
+        let (running, ended) = watch::channel(());
+        let task = run(stopped);
+        let task = tokio::spawn(async move {
+            task.await;
+            drop(running);
+        });
+        *self = Self::Started { stop: Some(stop), task: task.abort_handle(), ended: TaskEnd(ended) };
     }
 
-    /// Signals the task to end. The first call returns the task, so that the caller can wait for its end.
-    pub(super) fn stop(&mut self) -> Option<JoinHandle<()>> {
+    /// Signals the task to end, and returns its end to wait for.
+    pub(super) fn stop(&mut self) -> Option<TaskEnd> {
         match self {
             Self::NotStarted(run) => {
                 *run = None;
                 None
             }
-            Self::Started { stop, task } => {
+            Self::Started { stop, ended, .. } => {
                 if let Some(stop) = stop.take() {
                     // Sending fails only if the task has already ended.
                     let _ = stop.send(());
                 }
-                task.take()
+                Some(ended.clone())
             }
         }
     }
@@ -48,9 +55,20 @@ impl Lifecycle {
 
 impl Drop for Lifecycle {
     fn drop(&mut self) {
-        if let Self::Started { task: Some(task), .. } = self {
+        if let Self::Started { task, .. } = self {
             task.abort();
         }
+    }
+}
+
+/// The end of a task, for any number of callers to wait for.
+#[derive(Clone)]
+pub(crate) struct TaskEnd(watch::Receiver<()>);
+
+impl TaskEnd {
+    /// Waits until the task has ended or was aborted: both drop its half of the channel.
+    pub(super) async fn wait(mut self) {
+        while self.0.changed().await.is_ok() {}
     }
 }
 

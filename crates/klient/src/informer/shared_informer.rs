@@ -68,14 +68,14 @@ impl<K: Resource> SharedInformer<K> {
         self.handle.start();
     }
 
-    /// Stops the informer, and waits until the handlers have been called with the events that wait for them.
+    /// Stops the informer, and waits until the handlers have been called with the events that wait for them. Every call waits, also
+    /// when several callers stop one informer.
     ///
     /// A stopped informer cannot be started again.
     pub async fn stop(&self) {
-        let task = self.handle.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).stop();
-        if let Some(task) = task {
-            // The task has ended or was aborted. Both mean that the informer has stopped.
-            let _ = task.await;
+        let end = self.handle.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).stop();
+        if let Some(end) = end {
+            end.wait().await;
         }
         self.handle.processor.close();
     }
@@ -176,7 +176,8 @@ impl<K: Resource> SharedInformer<K> {
 
     /// Adds a handler, at any time. The handler is called with each cached object as added, then with every change in order.
     ///
-    /// The handler runs on its own task. Dropping the registration removes it.
+    /// The handler runs on its own task. Dropping the registration removes it; [`Registration::remove`] also waits for a call that
+    /// is running.
     #[must_use = "dropping the registration removes the handler"]
     #[doc(alias = "AddEventHandler")]
     pub fn add_handler(&self, handler: impl EventHandler<K>) -> Registration<K> {

@@ -1,5 +1,6 @@
 //! Informers on the embedded server, and on sources that tests control.
 
+mod blocking;
 mod factory;
 mod faults;
 mod fifo;
@@ -10,6 +11,7 @@ mod reflector;
 pub(crate) mod source;
 mod store;
 mod sync;
+mod unreadable;
 mod versions;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -17,6 +17,11 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
+    /// Starts over with the shortest delay.
+    pub(super) fn reset(&mut self) {
+        self.next = None;
+    }
+
     /// Returns the next delay, which is at least the one that the server requested.
     pub(super) fn delay(&mut self, requested: Option<Duration>) -> Duration {
         let now = Instant::now();

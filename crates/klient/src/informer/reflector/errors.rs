@@ -1,6 +1,8 @@
 //! Failures of lists and watches: the state that each one means, and the next step.
 
-use std::time::Duration;
+use std::{io, panic, time::Duration};
+
+use klient_core::Status;
 
 use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Retry, Step};
 use crate::{Error, ErrorKind};
@@ -33,13 +35,16 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Returns the next step after a watch that could not be opened or ended with an error.
     pub(super) fn after_watch_error<W>(&mut self, error: &Error) -> Step<W> {
         if is_version_unavailable(error) {
-            tracing::debug!(resource = self.source.describe(), version = %self.version, "watch expired, relisting");
-            return Step::Begin(RelistReason::Expired);
+            return self.after_expired(error);
         }
         self.report(error);
         self.empty_watches += 1;
         let delay = self.delay(error);
         match error.kind() {
+            // The events are in a part of the store that the server cannot read.
+            _ if error.status().is_some_and(Status::is_store_read_error) => {
+                Step::Wait(delay, Retry::Begin(RelistReason::Unavailable))
+            }
             // Only a list shows whether the kind is back, and a new kind may have nothing in common with the old one.
             ErrorKind::NotFound | ErrorKind::Forbidden | ErrorKind::Unauthorized | ErrorKind::Invalid => {
                 Step::Wait(delay, Retry::Begin(RelistReason::Unavailable))
@@ -50,6 +55,27 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             }
             _ => Step::Wait(delay, self.watch_or_relist()),
         }
+    }
+
+    /// Returns the next step after a watch whose version is not available: a relist, at once the first time. A server that
+    /// rejects the version of its own list as well is not asked at network speed.
+    fn after_expired<W>(&mut self, error: &Error) -> Step<W> {
+        if !std::mem::replace(&mut self.expired, true) {
+            tracing::debug!(resource = self.source.describe(), version = %self.version, "watch expired, relisting");
+            return Step::Begin(RelistReason::Expired);
+        }
+        self.report(error);
+        Step::Wait(self.delay(error), Retry::Begin(RelistReason::Expired))
+    }
+
+    /// Returns the next step after a watch with initial events that could not be opened or failed before they were complete.
+    pub(super) fn after_watch_list_error<W>(&mut self, error: &Error, reason: RelistReason) -> Step<W> {
+        let list_fails_too = error.kind() == ErrorKind::TooManyRequests || is_connection_refused(error);
+        if list_fails_too || is_version_unavailable(error) {
+            return self.after_list_error(error, reason);
+        }
+        tracing::info!(resource = self.source.describe(), %error, "watch with initial events failed, listing");
+        Step::List(reason)
     }
 
     /// Returns the next step after a watch that ended at once without an event.
@@ -75,16 +101,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         self.call_error_handler(error);
     }
 
-    /// Records an object or event that cannot be read. The others are not affected.
-    pub(super) fn report_unreadable(&self, error: &Error) {
-        tracing::error!(resource = self.source.describe(), %error, "object cannot be read, skipping it");
-        self.board.unreadable(error);
-        self.call_error_handler(error);
-    }
-
-    fn call_error_handler(&self, error: &Error) {
-        if let Some(handler) = &self.options.on_error {
-            handler(error);
+    pub(super) fn call_error_handler(&self, error: &Error) {
+        let Some(handler) = &self.options.on_error else { return };
+        if panic::catch_unwind(panic::AssertUnwindSafe(|| handler(error))).is_err() {
+            tracing::error!(resource = self.source.describe(), "error handler panicked, continuing");
         }
     }
 
@@ -96,5 +116,17 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
 
 /// Returns whether the server no longer has the version, or does not have it yet.
 pub(super) fn is_version_unavailable(error: &Error) -> bool {
-    error.is_gone() || error.status().is_some_and(klient_core::Status::is_version_too_large)
+    error.is_gone() || error.status().is_some_and(Status::is_version_too_large)
+}
+
+fn is_connection_refused(error: &Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        source = error.source();
+    }
+    false
 }

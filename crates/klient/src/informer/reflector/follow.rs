@@ -6,12 +6,13 @@ use klient_core::{ResourceVersion, VersionMatch, WatchEvent};
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use super::{ListWatch, Reflector, ReflectorStore, Step};
+use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Step};
 use crate::{
-    Error, ErrorKind,
+    Error, ErrorKind, deadline,
     informer::{
         delta_fifo::{Delta, Tombstone},
         list_watch::WatchEvents,
+        store::Keyed as _,
     },
 };
 
@@ -54,9 +55,9 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                     self.flush_events(&mut progress);
                     if full {
                         // Handlers go first. Otherwise old states pile up in front of them for as long as more is at hand.
-                        tokio::task::yield_now().await;
+                        crate::sync::yield_to_others().await;
                     }
-                    // From the first bookmark on, silence means a dead connection.
+                    // From the first bookmark on, silence means a dead connection; and an unreadable event sets a time to relist.
                     let dead = self.dead_at(&progress);
                     if dead < wake.deadline() {
                         wake.as_mut().reset(dead);
@@ -68,6 +69,9 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                     if dead > Instant::now() {
                         wake.as_mut().reset(dead);
                         continue;
+                    }
+                    if progress.relist_at.is_some_and(|at| at <= Instant::now()) {
+                        return Step::Begin(RelistReason::Unreadable);
                     }
                     if self.reconnecting && self.may_check_version() {
                         return Step::CheckVersion;
@@ -85,6 +89,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         }
         if progress.events > 0 {
             self.empty_watches = 0;
+        }
+        if progress.events > 0 && progress.opened.elapsed() >= SHORT {
+            self.expired = false;
+            self.backoff.reset();
         }
         self.after_watch(end, &progress)
     }
@@ -104,6 +112,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         watch: &L::Watch,
         progress: &mut Progress,
     ) -> Option<WatchEnd> {
+        let is_deletion = matches!(event, Some(Ok(WatchEvent::Deleted(_))));
         let (delta, object): (ToDelta<S::Object>, RawObject) = match event {
             None => return Some(WatchEnd::Closed),
             Some(Ok(WatchEvent::Added(object))) => (Delta::Added, object),
@@ -122,19 +131,27 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             Some(Err(error)) if watch.is_ended() => return Some(WatchEnd::Failed(error)),
             Some(Err(error)) => {
                 self.report_unreadable(&error);
+                // The event may have been about any object. Only a list shows the state of all.
+                if progress.relist_at.is_none() {
+                    progress.relist_at = Some(Instant::now() + self.unreadable_backoff.delay(None));
+                }
+                self.advance(ResourceVersion::default(), progress);
                 return None;
             }
         };
         let version: ResourceVersion = object.resource_version().as_deref().unwrap_or_default().into();
-        let delta = self.store.ingest(object).map(delta);
         // Some servers send a deletion with the version of the object's last change, which may be any older one.
-        let may_be_old = matches!(delta, Ok(Delta::Deleted(_)));
-        if !may_be_old && self.is_behind(&version, progress) {
+        if !is_deletion && self.is_behind(&version, progress) {
             return Some(WatchEnd::WentBack(version));
         }
-        match delta {
-            Ok(delta) => self.fifo.push(delta),
-            Err(error) => self.report_unreadable(&error),
+        let raw = object.clone();
+        match self.store.ingest(object) {
+            Ok(object) => {
+                self.note_readable(object.key());
+                self.fifo.push(delta(object));
+            }
+            Err(error) if is_deletion => self.delete_unreadable(&raw.key(), &error),
+            Err(error) => self.keep_unreadable(raw.key(), &error),
         }
         // Also past an object that cannot be stored: the server would send it again and again.
         self.advance(version, progress);
@@ -188,11 +205,14 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
 
     /// Returns when a watch counts as dead if nothing more arrives.
     fn dead_at(&self, progress: &Progress) -> Instant {
-        let end = progress.opened + progress.limit + GRACE;
+        let mut end = deadline::after(progress.opened, progress.limit) + GRACE;
+        if let Some(at) = progress.relist_at {
+            end = end.min(at);
+        }
         if self.reconnecting && self.may_check_version() {
             return end.min(progress.opened + SUSPICIOUS);
         }
-        if self.bookmarks_seen { end.min(progress.last_event + self.options.max_silence) } else { end }
+        if self.bookmarks_seen { end.min(deadline::after(progress.last_event, self.options.max_silence)) } else { end }
     }
 }
 
@@ -206,6 +226,8 @@ struct Progress {
     opened: Instant,
     limit: Duration,
     last_event: Instant,
+    /// When to read the whole state, because an event could not be read.
+    relist_at: Option<Instant>,
     /// The number of events and bookmarks.
     events: u64,
     /// The number of events and bookmarks that are not applied yet.
@@ -215,7 +237,7 @@ struct Progress {
 impl Progress {
     fn new(from: ResourceVersion, limit: Duration) -> Self {
         let opened = Instant::now();
-        Self { from, opened, limit, last_event: opened, events: 0, unflushed: 0 }
+        Self { from, opened, limit, last_event: opened, relist_at: None, events: 0, unflushed: 0 }
     }
 }
 

@@ -7,9 +7,11 @@ use klient_core::{ObjectKey, ResourceVersion, VersionMatch, WatchEvent};
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Step, errors::is_version_unavailable};
+use super::{
+    ListWatch, Reflector, ReflectorStore, RelistReason, Step, errors::is_version_unavailable, unreadable::ReadState,
+};
 use crate::{
-    Error, ErrorKind,
+    Error, ErrorKind, deadline,
     informer::{
         list_watch::{ListItems as _, WatchEvents},
         store::Keyed as _,
@@ -24,15 +26,16 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         self.board.started();
         match self.read_list().await {
             Ok((_, version)) if self.is_unexpectedly_old(&version) => self.after_version_went_back(&version),
-            Ok((objects, version)) => {
-                self.replace(objects, version, reason);
+            Ok((state, version)) => {
+                self.replace(state, version, reason);
                 Step::Watch
             }
             Err(error) => self.after_list_error(&error, reason),
         }
     }
 
-    fn replace(&mut self, objects: Vec<S::Object>, version: ResourceVersion, reason: RelistReason) {
+    fn replace(&mut self, state: ReadState<S::Object>, version: ResourceVersion, reason: RelistReason) {
+        let objects = self.keep_last_known(state);
         tracing::debug!(
             resource = self.source.describe(),
             objects = objects.len(),
@@ -60,7 +63,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         if self.version_went_back { self.store.ingest(object) } else { self.store.ingest_listed(object) }
     }
 
-    async fn read_list(&mut self) -> Result<(Vec<S::Object>, ResourceVersion), Error> {
+    async fn read_list(&mut self) -> Result<(ReadState<S::Object>, ResourceVersion), Error> {
         let version = self.wanted_version();
         let limit = self.options.page_size.unwrap_or(match &version {
             _ if self.pages_anyway => PAGE,
@@ -70,16 +73,16 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         });
         let any_version = version == VersionMatch::Any;
         let first = self.list_options().version(version).limit(limit);
-        let mut objects = Vec::new();
-        let mut end = self.read_page(first, &mut objects).await?;
+        let mut state = ReadState::default();
+        let mut end = self.read_page(first, &mut state).await?;
         while let Some(token) = end.1.take() {
             self.pages_anyway |= any_version;
-            match self.read_page(self.list_options().limit(limit).continue_token(token), &mut objects).await {
+            match self.read_page(self.list_options().limit(limit).continue_token(token), &mut state).await {
                 Ok(next) => end.1 = next.1,
                 // The pages so far are of an expired version. A list in one piece cannot expire half-way.
                 Err(error) if is_version_unavailable(&error) => {
-                    objects.clear();
-                    end = self.read_page(self.list_options(), &mut objects).await?;
+                    state = ReadState::default();
+                    end = self.read_page(self.list_options(), &mut state).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -90,24 +93,36 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 "the list has no resourceVersion to watch from, so it cannot be followed",
             ));
         }
-        Ok((objects, end.0))
+        Ok((state, end.0))
     }
 
     /// Reads one page. Returns the version of the list and the token of the next page.
     async fn read_page(
         &mut self,
         options: klient_core::ListOptions,
-        objects: &mut Vec<S::Object>,
+        state: &mut ReadState<S::Object>,
     ) -> Result<(ResourceVersion, Option<String>), Error> {
         let mut list = self.source.list(options, self.options.managed_fields).await?;
         let mut unreadable: Option<Error> = None;
         while let Some(item) = list.next().await {
             if let Some(error) = unreadable.take() {
                 self.report_unreadable(&error);
+                state.is_complete = false;
             }
-            match item.and_then(|object| self.ingest_listed(object)) {
-                Ok(object) => objects.push(object),
-                Err(error) => unreadable = Some(error),
+            let object = match item {
+                Ok(object) => object,
+                Err(error) => {
+                    unreadable = Some(error);
+                    continue;
+                }
+            };
+            let raw = object.clone();
+            match self.ingest_listed(object) {
+                Ok(object) => state.objects.push(object),
+                Err(error) => {
+                    self.report_unreadable(&error);
+                    state.unreadable.insert(raw.key());
+                }
             }
         }
         // Without an end, the last error was about the list itself.
@@ -117,6 +132,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         };
         if let Some(error) = unreadable {
             self.report_unreadable(&error);
+            state.is_complete = false;
         }
         let metadata = end.metadata;
         let token = metadata.continue_.filter(|token| !token.is_empty());
@@ -147,14 +163,14 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 self.source.lacks_watch_list();
                 return Step::List(reason);
             }
-            Err(error) => return self.after_list_error(&error, reason),
+            Err(error) => return self.after_watch_list_error(&error, reason),
         };
         match self.initial_events(&mut watch).await {
             Initial::Complete(_, version) if self.is_unexpectedly_old(&version) => {
                 self.after_version_went_back(&version)
             }
-            Initial::Complete(objects, version) => {
-                self.replace(objects, version, reason);
+            Initial::Complete(state, version) => {
+                self.replace(state, version, reason);
                 Step::Follow(watch, limit)
             }
             Initial::Lacking => {
@@ -162,12 +178,13 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 Step::List(reason)
             }
             Initial::Broken => Step::List(reason),
-            Initial::Failed(error) => self.after_list_error(&error, reason),
+            Initial::Failed(error) => self.after_watch_list_error(&error, reason),
         }
     }
 
     async fn initial_events(&mut self, watch: &mut L::Watch) -> Initial<S::Object> {
         let mut objects: HashMap<ObjectKey, S::Object, foldhash::quality::RandomState> = HashMap::default();
+        let mut state = ReadState::default();
         let deadline: Duration = self.options.watch_list_deadline;
         let silence = tokio::time::sleep(deadline);
         tokio::pin!(silence);
@@ -178,7 +195,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 event = watch.next() => event,
                 () = &mut silence => {
                     if last.elapsed() < deadline {
-                        silence.as_mut().reset(last + deadline);
+                        silence.as_mut().reset(deadline::after(last, deadline));
                         continue;
                     }
                     tracing::info!(resource = self.source.describe(), "initial events did not arrive in time, listing");
@@ -189,19 +206,36 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             match event {
                 None => return Initial::Broken,
                 Some(Ok(WatchEvent::Bookmark(bookmark))) if bookmark.initial_events_end => {
-                    return Initial::Complete(objects.into_values().collect(), bookmark.resource_version);
+                    state.objects = objects.into_values().collect();
+                    return Initial::Complete(state, bookmark.resource_version);
                 }
                 Some(Ok(WatchEvent::Bookmark(_))) => {}
                 Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                    let raw = object.clone();
                     match self.ingest_listed(object) {
-                        Ok(object) => drop(objects.insert(object.key().clone(), object)),
-                        Err(error) => self.report_unreadable(&error),
+                        Ok(object) => {
+                            state.unreadable.remove(object.key());
+                            objects.insert(object.key().clone(), object);
+                        }
+                        Err(error) => {
+                            self.report_unreadable(&error);
+                            let key = raw.key();
+                            objects.remove(&key);
+                            state.unreadable.insert(key);
+                        }
                     }
                 }
-                Some(Ok(WatchEvent::Deleted(object))) => drop(objects.remove(&RawObject::key(&object))),
+                Some(Ok(WatchEvent::Deleted(object))) => {
+                    let key = object.key();
+                    state.unreadable.remove(&key);
+                    objects.remove(&key);
+                }
                 Some(Ok(WatchEvent::Error(status))) => return Initial::Failed(Error::from(status)),
                 Some(Err(error)) if watch.is_ended() => return Initial::Failed(error),
-                Some(Err(error)) => self.report_unreadable(&error),
+                Some(Err(error)) => {
+                    self.report_unreadable(&error);
+                    state.is_complete = false;
+                }
             }
         }
     }
@@ -210,7 +244,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
 /// The outcome of the initial events of a watch.
 enum Initial<T> {
     /// All of them arrived.
-    Complete(Vec<T>, ResourceVersion),
+    Complete(ReadState<T>, ResourceVersion),
     /// The server does not send them.
     Lacking,
     /// The watch ended before they were complete.

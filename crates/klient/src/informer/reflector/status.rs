@@ -6,10 +6,15 @@ use std::{
     time::Duration,
 };
 
-use klient_core::ResourceVersion;
+use foldhash::quality::RandomState;
+use hashbrown::HashSet;
+use klient_core::{ObjectKey, ResourceVersion};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{Error, ErrorKind, informer::metrics::InformerMetrics};
+
+/// The number of unreadable objects whose keys are in the status.
+const SHOWN_KEYS: usize = 10;
 
 /// The state of an informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +49,13 @@ pub enum RelistReason {
     Expired,
     /// Several watches in a row could not be opened or brought no event.
     NoProgress,
-    /// The kind was not served, access to it was denied, or an earlier list failed.
+    /// The kind was not served, access to it was denied, an earlier list failed, or the server could not read its store.
     Unavailable,
     /// The server's version is older than one that was already seen: the server was restored from a backup, or restarted
     /// without its data.
     VersionWentBack,
+    /// An event could not be read, so that any object may have changed.
+    Unreadable,
 }
 
 impl RelistReason {
@@ -60,6 +67,7 @@ impl RelistReason {
             Self::NoProgress => "no_progress",
             Self::Unavailable => "unavailable",
             Self::VersionWentBack => "version_went_back",
+            Self::Unreadable => "unreadable",
         }
     }
 }
@@ -84,6 +92,11 @@ pub struct InformerStatus {
     pub events: u64,
     /// The number of objects and events that could not be read.
     pub decode_errors: u64,
+    /// The number of objects whose current state could not be read. The cache has the last state of each that could be read, if
+    /// there was one.
+    pub unreadable: usize,
+    /// The keys of the unreadable objects, at most ten.
+    pub unreadable_keys: Vec<ObjectKey>,
     /// The most recent failure.
     pub last_error: Option<String>,
     /// The number of cached objects.
@@ -117,6 +130,8 @@ impl StatusBoard {
             relists: BTreeMap::new(),
             events: 0,
             decode_errors: 0,
+            unreadable: 0,
+            unreadable_keys: Vec::new(),
             last_error: None,
             objects: 0,
             bytes: 0,
@@ -218,6 +233,14 @@ impl StatusBoard {
         if let Some(metrics) = &self.metrics {
             metrics.unreadable();
         }
+    }
+
+    /// Records which objects cannot be read.
+    pub(super) fn set_unreadable(&self, keys: &HashSet<ObjectKey, RandomState>) {
+        self.update(|record| {
+            record.status.unreadable = keys.len();
+            record.status.unreadable_keys = keys.iter().take(SHOWN_KEYS).cloned().collect();
+        });
     }
 
     /// Records a failure that is retried.

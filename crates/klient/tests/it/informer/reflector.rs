@@ -262,7 +262,7 @@ async fn reflector_discards_incomplete_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reflector_skips_and_reports_unreadable_object() {
+async fn reflector_reports_unreadable_objects_and_events() {
     let source = Source::default();
     source.list(Page::new("5", &[("a", "1")]).with_unreadable());
     let watch = source.watch();
@@ -281,7 +281,114 @@ async fn reflector_skips_and_reports_unreadable_object() {
     assert_eq!(names(&informer), ["a", "b"]);
     assert_eq!(informer.status().decode_errors, 2);
     assert_eq!(reported.load(Ordering::Relaxed), 2);
-    assert_eq!(source.requests().len(), 2, "no further list or watch is necessary");
+    assert_eq!(source.requests().len(), 2, "the watch is followed until the relist is due");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reflector_paces_relists_while_every_watch_expires() {
+    for in_stream in [false, true] {
+        let source = Source::default();
+        for version in 0..1000 {
+            source.list(Page::new(&(100 + version).to_string(), &[("a", "3")]));
+            if in_stream {
+                source.watch().send(says(expired())).unwrap();
+            } else {
+                source.watch_fails(Error::from(expired()));
+            }
+        }
+        let reported = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&reported);
+        let informer = SharedInformer::builder(source.clone())
+            .on_error(move |error| {
+                assert!(error.is_gone());
+                counter.fetch_add(1, Ordering::Relaxed);
+            })
+            .build();
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(source.requests().len(), 4, "the first relist is immediate, the second is not");
+        assert!(matches!(informer.status().state, InformerState::Stale { .. }), "{:?}", informer.status().state);
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let requests = source.requests().len();
+        assert!((8..24).contains(&requests), "{requests} requests in two minutes");
+        assert_eq!(reported.load(Ordering::Relaxed) as usize, requests / 2 - 1, "all but the first are reported");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reflector_relists_at_once_after_a_watch_with_progress() {
+    let source = Source::default();
+    let script = |version: usize| {
+        source.list(Page::new(&version.to_string(), &[]));
+        (version, source.watch())
+    };
+    let rounds: Vec<_> = (1..=6).map(|round| script(10 * round)).collect();
+    let informer = started(&source);
+    for (round, (version, watch)) in rounds.into_iter().take(5).enumerate() {
+        watch.send(added("a", &(version + 1).to_string())).unwrap();
+        seen(&informer, &(version + 1).to_string()).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let before = Instant::now();
+        watch.send(says(expired())).unwrap();
+        requests(&source, 2 * (round + 1) + 1).await;
+        assert!(before.elapsed() < Duration::from_millis(200), "{:?}", before.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reflector_lists_after_store_read_error_in_stream() {
+    let source = Source::default();
+    source.list(Page::new("5", &[("a", "3")]));
+    let watch = source.watch();
+    source.list(Page::new("9", &[("b", "8")]));
+    let informer = started(&source);
+    within(informer.wait_for_sync()).await.unwrap();
+    watch.send(says(Status::failure(StatusReason::StoreReadError, 500, "corrupt object"))).unwrap();
+    seen(&informer, "9").await;
+    assert_eq!(names(&informer), ["b"]);
+    assert_eq!(source.requests()[2], "list >=5 0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_list_falls_back_to_a_list_after_most_errors() {
+    for (code, reason) in [
+        (500, StatusReason::InternalError),
+        (503, StatusReason::ServiceUnavailable),
+        (404, StatusReason::NotFound),
+        (403, StatusReason::Forbidden),
+    ] {
+        for in_stream in [false, true] {
+            let source = Source::default();
+            if in_stream {
+                source.watch().send(says(Status::failure(reason.clone(), code, "no"))).unwrap();
+            } else {
+                source.watch_fails(failure(code, reason.clone()));
+            }
+            source.list(Page::new("5", &[("a", "3")]));
+            let informer = SharedInformer::builder(source.clone()).first_read(FirstRead::WatchList).build();
+            let before = Instant::now();
+            informer.start();
+            within(informer.wait_for_sync()).await.unwrap();
+            assert_eq!(before.elapsed(), Duration::ZERO, "the list is not delayed");
+            assert_eq!(requests(&source, 3).await, ["initial newest", "list any 500", "watch @5"], "{code}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_list_is_retried_after_429_and_refused_connection() {
+    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    let refused = Error::new(ErrorKind::Transport, "cannot connect").with_source(refused);
+    for error in [failure(429, StatusReason::TooManyRequests), refused] {
+        let source = Source::default();
+        source.watch_fails(error);
+        source.watch().send(bookmark("5", true)).unwrap();
+        let informer = SharedInformer::builder(source.clone()).first_read(FirstRead::WatchList).build();
+        informer.start();
+        within(informer.wait_for_sync()).await.unwrap();
+        assert_eq!(source.requests()[..2], ["initial newest", "initial newest"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -297,6 +404,21 @@ async fn reflector_ignores_duplicate_and_late_events() {
     }
     assert_eq!(super::next_n(&mut events, 3).await, ["*a", "~a 3>7", "+b"]);
     assert_eq!(names(&informer), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reflector_deletes_objects_with_versions_that_are_not_numbers() {
+    let source = Source::default();
+    source.list(Page::new("v-5", &[("a", "v-3")]));
+    let watch = source.watch();
+    let informer = started(&source);
+    within(informer.wait_for_sync()).await.unwrap();
+    let mut events = informer.events();
+    for sent in [modified("a", "v-6"), deleted("a", "v-7"), added("b", "v-8")] {
+        watch.send(sent).unwrap();
+    }
+    assert_eq!(super::next_n(&mut events, 4).await, ["*a", "~a v-3>v-6", "-a", "+b"]);
+    assert_eq!(names(&informer), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
