@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod chaos;
 mod ci;
 mod clients;
 mod codegen;
@@ -31,6 +32,8 @@ usage: cargo xtask <command>
   apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
   registry             write the embedded server's table of kinds from what the real one says
   record               record the real server's answers that the embedded one is compared with
+  chaos [OPTIONS]      worlds with random faults, and checks at the end of each; options are --worlds N, --real N (needs Go, once),
+                       --seed N, --replay N, --threaded, --verbose and --log
   guide                build the guide into target/guide
   publish              check the packages, their documents and README's program outside the workspace
   linked               check that a binary holds only the codecs that it uses
@@ -70,6 +73,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),
+        ["chaos", options @ ..] => chaos::run(&root, options),
         ["guide"] => guide::build(&root),
         ["publish"] => publish::check(&root),
         ["linked"] => linked::check(&root),

@@ -120,10 +120,13 @@ impl Mirror {
 }
 
 async fn reconcile(request: Request<ConfigMap>, context: Arc<Context>) -> Result<Outcome, BoxError> {
-    let (draw, pause) = {
+    let (draw, pause, work) = {
         let mut rng = context.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        (rng.range(0, 100), rng.millis(1, 4000))
+        (rng.range(0, 100), rng.millis(1, 4000), rng.millis(5, 50))
     };
+    // Work takes time. Otherwise a controller whose cache is old and a garbage collector, which delete and create
+    // the same object in turn, would stop a paused clock.
+    tokio::time::sleep(work).await;
     let draw = if *context.is_faulty.borrow() { draw } else { 100 };
     let object = request.cached();
     let version = object.as_ref().and_then(|object| object.resource_version().as_str().parse::<u64>().ok());

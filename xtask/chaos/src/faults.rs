@@ -51,8 +51,6 @@ pub(crate) enum Fault {
     DefinitionRemoved,
     /// Handlers are added and removed: fast, slow and panicking ones.
     HandlerChurn,
-    /// Handlers block their thread. Only in worlds with several threads.
-    BlockingHandlers,
     /// Bytes between client and server are cut, delayed and stopped below TLS. Only with the real server.
     Wire,
 }
@@ -143,7 +141,7 @@ impl Fault {
     /// if the server tells it when. A watch that works is opened again every 5 to 10 minutes.
     pub(crate) fn limit(self) -> Limit {
         match self {
-            Self::Quiet | Self::Poison | Self::HandlerChurn | Self::BlockingHandlers => Limit::new(16, 4, 4),
+            Self::Quiet | Self::Poison | Self::HandlerChurn => Limit::new(16, 4, 4),
             Self::ClockJump => Limit::new(16, 4, 12),
             Self::Cut | Self::Truncated | Self::Corrupted | Self::Trickle | Self::Wire => Limit::new(24, 40, 6),
             Self::HalfOpen | Self::Stalled => Limit::new(24, 20, 6),

@@ -13,6 +13,8 @@ mod embedded;
 mod faults;
 mod history;
 mod observers;
+mod proxy;
+mod real;
 mod report;
 mod rng;
 mod site;
@@ -37,6 +39,7 @@ use klient::metrics::Registry;
 
 use crate::{
     embedded::Embedded,
+    real::{Cluster, Real},
     report::{Report, WorldReport},
     rng::Rng,
     site::Site,
@@ -52,7 +55,8 @@ usage: cargo xtask chaos [OPTIONS]
   --seed N       the seed of the run; drawn and printed if absent
   --replay N     run only the world with this seed; with --threaded or --real 1, of that sort
   --threaded     with --replay: a world on several threads
-  --verbose      a line for each world";
+  --verbose      a line for each world
+  --log          klient's log on standard error, for replays";
 
 /// The payload of a panic that a world causes on purpose.
 pub(crate) struct ExpectedPanic;
@@ -65,6 +69,7 @@ struct Options {
     replay: Option<u64>,
     is_threaded: bool,
     is_verbose: bool,
+    logs: bool,
 }
 
 fn main() -> ExitCode {
@@ -81,6 +86,10 @@ fn main() -> ExitCode {
 fn run() -> Result<bool> {
     let options = Options::parse()?;
     silence_expected_panics();
+    if options.logs {
+        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(std::io::stderr);
+        log.without_time().with_ansi(false).init();
+    }
     let seed = options.seed.or(options.replay).unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         now.as_nanos() as u64 % 1_000_000_000
@@ -88,11 +97,15 @@ fn run() -> Result<bool> {
     println!("chaos, seed {seed}");
     let plans = options.plans(seed);
     let mut report = Report::new(seed, plans.len(), options.is_verbose);
+    let mut cluster = None;
     let watchdog = Watchdog::start();
     for (index, plan) in plans.into_iter().enumerate() {
         watchdog.begin(plan.seed);
+        if plan.mode == Mode::Real && cluster.is_none() {
+            cluster = Some(Cluster::start()?);
+        }
         let before = checks::live_bytes();
-        let mut world = run_world(plan)?;
+        let mut world = run_world(plan, cluster.as_ref())?;
         let grown = checks::live_bytes() - before;
         if index >= checks::WARM_UP && grown > checks::TOLERANCE {
             world.failures.push(format!("memory: {} KiB more than before the world", grown >> 10));
@@ -103,7 +116,7 @@ fn run() -> Result<bool> {
 }
 
 /// Runs one world on a runtime of its own, so that nothing of it is left.
-fn run_world(plan: Plan) -> Result<WorldReport> {
+fn run_world(plan: Plan, cluster: Option<&Cluster>) -> Result<WorldReport> {
     let runtime = match plan.mode {
         Mode::Embedded => tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?,
         Mode::Threaded | Mode::Real => {
@@ -120,7 +133,11 @@ fn run_world(plan: Plan) -> Result<WorldReport> {
                     let server = Embedded::start(Arc::clone(&weather), registry.clone(), plan.is_durable).await?;
                     Site::Embedded { server, is_quick: plan.mode == Mode::Threaded }
                 }
-                Mode::Real => bail!("not yet"),
+                Mode::Real => {
+                    let cluster = cluster.context("real server is not running")?.clone();
+                    let server = Real::start(cluster, Arc::clone(&weather), registry.clone(), plan.seed).await?;
+                    Site::Real(Box::new(server))
+                }
             };
             Ok(world::run(plan, site, weather, &registry).await)
         })
@@ -147,6 +164,7 @@ impl Options {
                 "--replay" => options.replay = Some(number()?),
                 "--threaded" => options.is_threaded = true,
                 "--verbose" => options.is_verbose = true,
+                "--log" => options.logs = true,
                 _ => bail!("no such option: {argument}\n{USAGE}"),
             }
         }

@@ -37,6 +37,7 @@ pub(crate) enum Sort {
     Dynamic,
     TypedWidgets,
     DecodedWidgets,
+    TransformedWidgets,
     MetadataOfWidgets,
 }
 
@@ -61,6 +62,7 @@ impl Sort {
         Self::Dynamic,
         Self::TypedWidgets,
         Self::DecodedWidgets,
+        Self::TransformedWidgets,
         Self::MetadataOfWidgets,
     ];
 
@@ -69,7 +71,11 @@ impl Sort {
             Self::Typed | Self::TypedJson | Self::Decoded | Self::Metadata | Self::Red | Self::OneName => {
                 Watched::ConfigMaps
             }
-            Self::Dynamic | Self::TypedWidgets | Self::DecodedWidgets | Self::MetadataOfWidgets => Watched::Widgets,
+            Self::Dynamic
+            | Self::TypedWidgets
+            | Self::DecodedWidgets
+            | Self::TransformedWidgets
+            | Self::MetadataOfWidgets => Watched::Widgets,
         }
     }
 
@@ -81,8 +87,9 @@ impl Sort {
         }
     }
 
+    /// Returns whether the cache cannot store objects that cannot be decoded. Without a transform, it stores their bytes.
     fn decodes(self) -> bool {
-        matches!(self, Self::Decoded | Self::DecodedWidgets)
+        self == Self::TransformedWidgets
     }
 }
 
@@ -117,7 +124,7 @@ impl Setup {
             }
             Sort::Metadata => self.observe(maps.metadata()),
             Sort::Dynamic => self.observe(Watched::Widgets.api(client, namespace)),
-            Sort::TypedWidgets | Sort::DecodedWidgets => self.observe(widgets),
+            Sort::TypedWidgets | Sort::DecodedWidgets | Sort::TransformedWidgets => self.observe(widgets),
             Sort::MetadataOfWidgets => self.observe(widgets.metadata()),
         }
     }
@@ -134,6 +141,7 @@ impl Setup {
             Sort::Red => builder.labels("color=red"),
             Sort::OneName => builder.fields(format!("metadata.name={ONE_NAME}")),
             Sort::Decoded | Sort::DecodedWidgets => builder.object_format(ObjectFormat::Decoded),
+            Sort::TransformedWidgets => builder.transform(|object: &mut K| object.metadata_mut().annotations = None),
             _ => builder,
         };
         let informer = builder.build();
@@ -208,7 +216,7 @@ struct Handler<K: Resource> {
 
 /// What keeps a handler registered.
 enum Guard<K: Resource> {
-    Registration(Registration<K>),
+    Registration(#[expect(dead_code, reason = "dropping it removes the handler")] Registration<K>),
     Task(JoinHandle<()>),
 }
 
@@ -319,6 +327,13 @@ impl<K: Observed> AnyObserver for Observer<K> {
                     }
                 }
                 Err(error) => problems.push(format!("cache: {} cannot be decoded: {error}", object.key())),
+            }
+        }
+        if expected.decodes {
+            let poison = expected.fresh.values().filter(|(_, state)| !state.is_readable).count();
+            let unreadable = self.informer.status().unreadable;
+            if unreadable as usize != poison {
+                problems.push(format!("status: {unreadable} unreadable objects, expected {poison}"));
             }
         }
         for handler in &self.handlers {

@@ -5,11 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use klient::Client;
 
-use crate::{embedded::Embedded, rng::Rng, weather::Role};
+use crate::{embedded::Embedded, real::Real, rng::Rng, weather::Role};
 
 /// A server.
 pub(crate) enum Site {
     Embedded { server: Embedded, is_quick: bool },
+    Real(Box<Real>),
 }
 
 impl Site {
@@ -17,6 +18,7 @@ impl Site {
     pub(crate) fn namespace(&self) -> &str {
         match self {
             Self::Embedded { .. } => "default",
+            Self::Real(server) => server.namespace(),
         }
     }
 
@@ -24,6 +26,7 @@ impl Site {
     pub(crate) fn client(&self, role: Role) -> Result<Client> {
         match self {
             Self::Embedded { server, .. } => server.client(role),
+            Self::Real(server) => server.client(role),
         }
     }
 
@@ -31,13 +34,15 @@ impl Site {
     pub(crate) fn direct(&self) -> Result<Client> {
         match self {
             Self::Embedded { server, .. } => Ok(server.direct()),
+            Self::Real(server) => server.direct(),
         }
     }
 
     /// Prepares the server for a world.
-    pub(crate) async fn prepare(&self, _direct: &Client) -> Result<()> {
+    pub(crate) async fn prepare(&self, direct: &Client) -> Result<()> {
         match self {
             Self::Embedded { .. } => Ok(()),
+            Self::Real(server) => server.prepare(direct).await,
         }
     }
 
@@ -45,13 +50,15 @@ impl Site {
     pub(crate) async fn restart(&mut self, rng: &mut Rng) -> Result<()> {
         match self {
             Self::Embedded { server, .. } => server.restart(rng).await,
+            Self::Real(server) => server.restart(rng).await,
         }
     }
 
     /// Drops the server's history.
-    pub(crate) async fn compact(&mut self, _direct: &Client) -> Result<()> {
+    pub(crate) async fn compact(&mut self, direct: &Client) -> Result<()> {
         match self {
             Self::Embedded { server, .. } => server.compact(),
+            Self::Real(server) => server.compact(direct).await?,
         }
         Ok(())
     }
@@ -60,6 +67,7 @@ impl Site {
     pub(crate) fn rotate_token(&mut self) -> Result<()> {
         match self {
             Self::Embedded { server, .. } => server.rotate_token(),
+            Self::Real(server) => server.rotate_token(),
         }
     }
 
@@ -67,6 +75,7 @@ impl Site {
     pub(crate) async fn rotate_certificate(&mut self) -> Result<()> {
         match self {
             Self::Embedded { .. } => Ok(()),
+            Self::Real(server) => server.rotate_certificate().await,
         }
     }
 
@@ -74,13 +83,15 @@ impl Site {
     pub(crate) async fn jump(&mut self, rng: &mut Rng) {
         match self {
             Self::Embedded { server, .. } => server.jump(rng).await,
+            Self::Real(_) => {}
         }
     }
 
     /// Disturbs the bytes between client and server.
-    pub(crate) fn disturb(&mut self, _rng: &mut Rng) {
+    pub(crate) fn disturb(&mut self, rng: &mut Rng) {
         match self {
             Self::Embedded { .. } => {}
+            Self::Real(server) => server.disturb(rng),
         }
     }
 
@@ -88,6 +99,7 @@ impl Site {
     pub(crate) fn calm(&mut self) {
         match self {
             Self::Embedded { .. } => {}
+            Self::Real(server) => server.calm(),
         }
     }
 
@@ -96,6 +108,7 @@ impl Site {
         match self {
             Self::Embedded { is_quick: false, .. } => (200, 8000),
             Self::Embedded { is_quick: true, .. } => (10, 100),
+            Self::Real(_) => (50, 1500),
         }
     }
 
@@ -104,6 +117,7 @@ impl Site {
         match self {
             Self::Embedded { is_quick: false, .. } => Duration::from_secs(3600),
             Self::Embedded { is_quick: true, .. } => Duration::from_secs(60),
+            Self::Real(_) => Duration::from_secs(120),
         }
     }
 
@@ -111,7 +125,7 @@ impl Site {
     pub(crate) fn longest_pause(&self) -> Duration {
         match self {
             Self::Embedded { is_quick: false, .. } => Duration::from_secs(30),
-            Self::Embedded { is_quick: true, .. } => Duration::from_millis(200),
+            Self::Embedded { is_quick: true, .. } | Self::Real(_) => Duration::from_millis(200),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     truth::{Fresh, Truth, Watched},
     weather::{Active, Role, Scope, Weather},
     widget,
-    writers::{Acks, Pace, Writer},
+    writers::{self, Acks, Pace, Writer},
 };
 
 /// The sorts of worlds.
@@ -164,7 +164,7 @@ async fn run_in(
         report.failures.extend(told.excess());
         report.phases.push(told);
     }
-    world.heal().await;
+    world.heal().await?;
     let fresh = world.converge(&mut report.failures).await?;
     world.check(&fresh, report);
     world.stop(report).await;
@@ -290,7 +290,7 @@ impl World {
     async fn strike(&mut self, fault: Fault) -> Result<u64> {
         let rng = &mut self.rng;
         match fault {
-            Fault::Quiet | Fault::Poison | Fault::BlockingHandlers => return Ok(0),
+            Fault::Quiet | Fault::Poison => return Ok(0),
             Fault::Refused
             | Fault::Cut
             | Fault::HalfOpen
@@ -347,7 +347,7 @@ impl World {
     }
 
     /// Ends all faults, and waits for the writers.
-    async fn heal(&mut self) {
+    async fn heal(&mut self) -> Result<()> {
         self.weather.set(Vec::new());
         self.site.calm();
         self.poison.send_replace(false);
@@ -356,6 +356,8 @@ impl World {
         for writer in self.writers.drain(..) {
             let _ = writer.await;
         }
+        writers::write_last(&self.direct, self.site.namespace()).await?;
+        Ok(())
     }
 
     /// Waits until everything agrees with the server, and returns the server's objects.

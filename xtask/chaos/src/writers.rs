@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
+    observers::ONE_NAME,
     rng::Rng,
     truth::{Fresh, Truth, Watched, version_of},
 };
@@ -68,7 +69,7 @@ impl Writer {
         match self.rng.range(0, 100) {
             0..65 => self.write_to(Watched::ConfigMaps, &name, count).await,
             65..92 => self.write_to(Watched::Widgets, &name, count).await,
-            _ => self.vandalise(&name).await,
+            _ => self.vandalise(&name, count).await,
         }
     }
 
@@ -134,15 +135,37 @@ impl Writer {
     }
 
     /// Changes or deletes an object of the controller, which has to restore it.
-    async fn vandalise(&mut self, name: &str) -> Result<(), Error> {
+    async fn vandalise(&mut self, name: &str, count: u64) -> Result<(), Error> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
         if self.rng.percent(50) {
             secrets.delete(name).await?;
         } else {
-            secrets.patch(name, Patch::merge(json!({"stringData": {"copy": "vandalised"}}))).await?;
+            let value = format!("vandalised-{}-{count}", self.id);
+            secrets.patch(name, Patch::merge(json!({"stringData": {"copy": value}}))).await?;
         }
         Ok(())
     }
+}
+
+/// Writes an object that every informer selects. An informer that has seen it has seen all writes before it.
+pub(crate) async fn write_last(client: &Client, namespace: &str) -> Result<(), Error> {
+    for watched in Watched::ALL {
+        let api = watched.api(client, namespace);
+        let content = match watched {
+            Watched::ConfigMaps => json!({"metadata": {"labels": {"color": "red"}}, "data": {"n": "last"}}),
+            Watched::Widgets => json!({"metadata": {"labels": {"color": "red"}}, "spec": {"n": "last", "size": 1}}),
+        };
+        match api.patch(ONE_NAME, Patch::merge(content.clone())).await {
+            Ok(_) => continue,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        let mut object = DynamicObject::new(ONE_NAME, api.resource()).within(namespace).data(content);
+        object.metadata.labels = Some([("color".to_owned(), "red".to_owned())].into());
+        object.data.as_object_mut().map(|data| data.remove("metadata"));
+        api.create(&object).await?;
+    }
+    Ok(())
 }
 
 impl Acks {
