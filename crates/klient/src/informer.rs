@@ -21,6 +21,7 @@ mod processor;
 mod reflector;
 mod registration;
 mod run;
+mod scope;
 pub(crate) mod shared_informer;
 mod store;
 mod trie;

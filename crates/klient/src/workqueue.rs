@@ -22,7 +22,6 @@ mod order;
 pub(crate) mod queue;
 mod rate_limit;
 mod state;
-mod table;
 #[cfg(test)]
 mod tests;
 mod waiters;

@@ -4,11 +4,12 @@
 //! Writes of tasks that the task spawned are not logged.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use klient_core::{GroupResource, ObjectKey, ResourceVersion};
+use klient_core::{GroupResource, ObjectKey, Resource, ResourceVersion};
 
 tokio::task_local! {
     static LOG: WriteLog;
@@ -31,10 +32,29 @@ pub(crate) struct Write {
 /// The effect of a write on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WriteEffect {
-    /// The object was stored with this version.
-    Stored(ResourceVersion),
+    /// The object was stored.
+    Stored(StoredState),
     /// The object was deleted; its UID, if it is known.
     Deleted { uid: Option<String> },
+}
+
+/// The state of an object after a write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StoredState {
+    pub(crate) version: ResourceVersion,
+    /// The labels, unless the response to the write did not have them: a `Scale` has those of no object.
+    pub(crate) labels: Option<BTreeMap<String, String>>,
+}
+
+impl StoredState {
+    /// Returns the state of an object of a resource, if the object has a version. `object` is the response to the write.
+    pub(crate) fn of<K: Resource>(object: &K, resource: &GroupResource) -> Option<Self> {
+        let metadata = object.metadata();
+        let version = metadata.resource_version.as_deref()?.into();
+        let is_whole = K::KIND.is_empty() || resource.group == K::GROUP;
+        let labels = is_whole.then(|| metadata.labels.clone().unwrap_or_default());
+        Some(Self { version, labels })
+    }
 }
 
 impl WriteLog {
@@ -43,16 +63,10 @@ impl WriteLog {
         LOG.scope(self.clone(), work).await
     }
 
-    /// Logs a write. Of several writes to one resource, the newest version is enough, except for deletions.
+    /// Logs a write. Of several writes to one object, the last one is enough.
     pub(crate) fn push(&self, write: Write) {
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let covers = |old: &Write| match (&old.effect, &write.effect) {
-            (WriteEffect::Stored(old_version), WriteEffect::Stored(version)) => {
-                old.resource == write.resource && version.is_newer_than(old_version)
-            }
-            _ => old.resource == write.resource && old.key == write.key,
-        };
-        writes.retain(|old| !covers(old));
+        writes.retain(|old| old.key != write.key || old.resource != write.resource);
         writes.push(write);
     }
 
@@ -80,18 +94,20 @@ mod tests {
     fn write(resource: &'static str, name: &str, version: &str) -> Write {
         let effect = match version {
             "" => WriteEffect::Deleted { uid: None },
-            version => WriteEffect::Stored(version.into()),
+            version => WriteEffect::Stored(StoredState { version: version.into(), labels: None }),
         };
         Write { resource: GroupResource::new("apps", resource), key: ObjectKey::namespaced("shop", name), effect }
     }
 
     #[test]
-    fn write_log_keeps_newest_version_of_each_resource() {
+    fn write_log_keeps_the_last_write_of_each_object() {
         let log = WriteLog::default();
         log.push(write("deployments", "a", "9"));
         log.push(write("deployments", "b", "10"));
         log.push(write("replicasets", "a", "4"));
-        assert_eq!(log.take(), [write("deployments", "b", "10"), write("replicasets", "a", "4")]);
+        log.push(write("deployments", "a", "x-11"));
+        let expected = [write("deployments", "b", "10"), write("replicasets", "a", "4"), write("deployments", "a", "x-11")];
+        assert_eq!(log.take(), expected);
         assert!(log.take().is_empty());
     }
 

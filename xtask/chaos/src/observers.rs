@@ -100,15 +100,18 @@ pub(crate) struct Setup {
     pub(crate) watch_list: bool,
     pub(crate) page_size: Option<u32>,
     pub(crate) consistent: bool,
+    /// The pauses of slow handlers, in milliseconds: mostly the first, at times the second.
+    pub(crate) slowness: (u64, u64),
 }
 
 impl Setup {
-    pub(crate) fn draw(rng: &mut Rng) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, slowness: (u64, u64)) -> Self {
         Self {
             sort: rng.pick(Sort::ALL),
             watch_list: rng.percent(50),
             page_size: rng.percent(30).then_some(3),
             consistent: rng.percent(30),
+            slowness,
         }
     }
 
@@ -254,7 +257,9 @@ impl<K: Observed> Observer<K> {
 
 impl<K: Observed> AnyObserver for Observer<K> {
     fn describe(&self) -> String {
-        format!("{:?}", self.setup)
+        let Setup { sort, watch_list, page_size, consistent, .. } = self.setup;
+        let start = if watch_list { "watch-list" } else { "list" };
+        format!("{sort:?} informer ({start}, pages of {page_size:?}, consistent {consistent})")
     }
 
     fn add_handler(&mut self, manner: Manner, rng: Rng) {
@@ -265,10 +270,11 @@ impl<K: Observed> AnyObserver for Observer<K> {
         let guard = match manner {
             Manner::Slow => {
                 let mut events = self.informer.events();
+                let (short, long) = self.setup.slowness;
                 Guard::Task(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
                         recorded.push(&event);
-                        tokio::time::sleep(Duration::from_millis(if draw(20) { 1500 } else { 30 })).await;
+                        tokio::time::sleep(Duration::from_millis(if draw(20) { long } else { short })).await;
                     }
                 }))
             }

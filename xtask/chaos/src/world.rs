@@ -65,7 +65,8 @@ impl Plan {
     pub(crate) fn new(seed: u64, mode: Mode) -> Self {
         let mut rng = Rng::new(seed);
         let is_quick = mode != Mode::Embedded;
-        let informers = (0..rng.range(2, 6)).map(|_| Setup::draw(&mut rng)).collect();
+        let slowness = if is_quick { (1, 40) } else { (30, 1500) };
+        let informers = (0..rng.range(2, 6)).map(|_| Setup::draw(&mut rng, slowness)).collect();
         let (writers, candidates) = (rng.range(1, 4), if rng.percent(60) { rng.range(2, 4) } else { 0 });
         let catalogue = match mode {
             Mode::Embedded => Fault::EMBEDDED,

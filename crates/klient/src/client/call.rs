@@ -13,7 +13,7 @@ use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 use crate::client::{Client, Deleted, ListStream, Watch, http::body::Body, http::response, http::response::Encoding};
 use crate::{
     Error, ErrorKind,
-    writes::{self, Write, WriteEffect},
+    writes::{self, StoredState, Write, WriteEffect},
 };
 
 /// A request that is ready to be sent, with the object that it is about.
@@ -257,8 +257,8 @@ impl Subject {
         writes::note(|| {
             let (resource, key) = self.object.clone()?;
             let key = if key.name().is_empty() { ObjectKey::of(object) } else { key };
-            let version = object.metadata().resource_version.as_deref()?;
-            Some(Write { resource, key, effect: WriteEffect::Stored(version.into()) })
+            let effect = WriteEffect::Stored(StoredState::of(object, &resource)?);
+            Some(Write { resource, key, effect })
         });
     }
 

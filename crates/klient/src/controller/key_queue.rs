@@ -13,7 +13,10 @@ use klient_core::ObjectKey;
 use tokio::time::{Duration, Instant};
 
 use super::reason::{Reason, ReasonKind, Reasons};
-use crate::workqueue::{AddOptions, WorkQueue};
+use crate::{
+    deadline,
+    workqueue::{AddOptions, WorkQueue},
+};
 
 /// A work queue of keys with reasons.
 pub(super) struct KeyQueue {
@@ -55,7 +58,7 @@ impl KeyQueue {
 
     /// Stores the reason of a key that the caller adds to the queue after a delay.
     pub(super) fn add_delayed_reason(&self, key: ObjectKey, reason: Reason, delay: Duration) {
-        let Some(due) = Instant::now().checked_add(delay) else { return };
+        let due = deadline::after(Instant::now(), delay);
         let mut pending = self.lock();
         let delayed = &mut pending.entry(key).or_default().delayed;
         // As in the queue, the earlier of two delays replaces the later one.

@@ -16,7 +16,7 @@ use klient_core::ObjectKey;
 use tokio::time::Instant;
 
 use super::source::AnySource;
-use crate::writes::Write;
+use crate::{deadline, writes::Write};
 
 pub(super) struct OwnWrites {
     pending: Mutex<Pending>,
@@ -50,7 +50,7 @@ impl OwnWrites {
     /// Waits until the caches show the writes of a key's last reconcile. Returns whether they did within the limit.
     pub(super) async fn wait(&self, key: &ObjectKey, sources: &[Box<dyn AnySource>], limit: Duration) -> bool {
         let Some(writes) = self.lock().by_key.remove(key) else { return true };
-        let deadline = Instant::now() + limit;
+        let deadline = deadline::after(Instant::now(), limit);
         for write in &writes {
             for source in sources_of(sources, write) {
                 match tokio::time::timeout_at(deadline, source.wait_for_write(write)).await {
@@ -69,9 +69,10 @@ impl OwnWrites {
 }
 
 /// Returns the sources that will show a write.
-fn sources_of<'a>(sources: &'a [Box<dyn AnySource>], write: &Write) -> impl Iterator<Item = &'a dyn AnySource> {
+fn sources_of<'a>(sources: &'a [Box<dyn AnySource>], write: &'a Write) -> impl Iterator<Item = &'a dyn AnySource> {
     let resource = write.resource.to_string();
-    sources.iter().map(|source| &**source).filter(move |source| source.resource() == resource)
+    let sources = sources.iter().map(|source| &**source);
+    sources.filter(move |source| source.resource() == resource && source.covers(&write.key))
 }
 
 fn is_shown(sources: &[Box<dyn AnySource>], write: &Write) -> bool {

@@ -8,7 +8,7 @@ use super::reason::Reasons;
 use crate::{
     BoxError, Error, ErrorKind,
     informer::{CachedObject, Lister},
-    writes::{Write, WriteEffect, WriteLog},
+    writes::{StoredState, Write, WriteEffect, WriteLog},
 };
 
 /// A function that brings the world to the state that an object describes.
@@ -276,8 +276,9 @@ impl<K: Resource> Request<K> {
     ///
     /// Writes through a [`Client`](crate::Client) are noted automatically, except those of tasks that the reconciler spawned.
     pub fn wrote<O: Resource<Scope: StaticScope>>(&self, object: &O) {
-        let version = object.metadata().resource_version.as_deref().unwrap_or_default();
-        self.note_write(object, WriteEffect::Stored(version.into()));
+        if let Some(state) = StoredState::of(object, &ApiResource::of::<O>().group_resource()) {
+            self.note_write(object, WriteEffect::Stored(state));
+        }
     }
 
     /// Notes a deletion of this reconcile, as [`wrote`](Self::wrote) notes a write.

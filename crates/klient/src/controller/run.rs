@@ -12,7 +12,10 @@ use std::{
 };
 
 use klient_core::{ObjectKey, Resource};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::timeout,
+};
 
 use super::{
     ControllerBuilder, Outcome, Permit, Reason, ReasonKind, Source,
@@ -163,9 +166,7 @@ impl<K: Resource> Controller<K> {
     /// is running, since a key must not be reconciled twice at once: use [`request`](Self::request) then.
     pub async fn reconcile_once(&self, key: ObjectKey) -> Result<Outcome, BoxError> {
         let _running = self.start_running("reconcile_once")?;
-        for source in &self.inner.sources {
-            source.start();
-        }
+        self.start_informers();
         for source in &self.inner.sources {
             source.wait_for_sync().await?;
         }
@@ -190,6 +191,11 @@ impl<K: Resource> Controller<K> {
     #[doc(alias = "Start")]
     pub async fn run_until(&self, signal: impl Future<Output = ()>) -> Result<(), Error> {
         self.run_permitted(signal, Permit::default()).await
+    }
+
+    /// Starts the informers, so that their caches are complete when the controller runs.
+    pub(crate) fn start_informers(&self) {
+        self.inner.sources.iter().for_each(|source| source.start());
     }
 
     /// Runs until the signal is ready, and polls no reconcile after the permit has expired.
@@ -231,9 +237,24 @@ impl<K: Resource> Controller<K> {
         for _ in 0..inner.options.workers {
             workers.spawn(worker::work(Arc::clone(inner), permit.clone()));
         }
-        signal.await;
+        loop {
+            tokio::select! {
+                () = &mut signal => break,
+                Some(Err(ended)) = workers.join_next(), if !workers.is_empty() => {
+                    self.replace_worker(ended, &mut workers, &permit);
+                }
+            }
+        }
         drop((listening, streams));
         self.drain(workers).await
+    }
+
+    /// Starts another worker for one that panicked outside of the reconciler.
+    fn replace_worker(&self, ended: JoinError, workers: &mut JoinSet<()>, permit: &Permit) {
+        let panic = ended.try_into_panic().map_or_else(|error| error.to_string(), |panic| worker::message_of(&*panic));
+        tracing::error!(controller = self.name(), panic, "worker panicked, starting another one");
+        self.inner.metrics.panics.increment();
+        workers.spawn(worker::work(Arc::clone(&self.inner), permit.clone()));
     }
 
     /// Shuts the queue down, and waits for the workers.

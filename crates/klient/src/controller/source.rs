@@ -16,7 +16,7 @@ use crate::{
     informer::{Event, HandlerOptions, InformerStatus, Registration, SharedInformer},
     metrics::Counter,
     workqueue::AddOptions,
-    writes::{Write, WriteEffect},
+    writes::{StoredState, Write, WriteEffect},
 };
 
 /// An informer, and which of its events a controller handles.
@@ -139,6 +139,9 @@ pub(super) trait AnySource: Send + Sync {
     /// Waits until the cache has its first list.
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// Returns whether the cache may have an object with this key.
+    fn covers(&self, key: &ObjectKey) -> bool;
+
     /// Waits until the cache shows a write.
     fn wait_for_write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>>;
 }
@@ -202,11 +205,19 @@ impl<K: Resource> AnySource for MappedSource<K> {
         Box::pin(self.source.informer.wait_for_sync())
     }
 
+    fn covers(&self, key: &ObjectKey) -> bool {
+        self.source.informer.scope().covers(key)
+    }
+
     fn wait_for_write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>> {
         let informer = &self.source.informer;
         Box::pin(async move {
             match &write.effect {
-                WriteEffect::Stored(version) => informer.wait_until_seen(version).await,
+                // The informer's selector does not match the object any more, if it ever did.
+                WriteEffect::Stored(StoredState { labels: Some(labels), .. }) if !informer.scope().selects(labels) => {
+                    informer.wait_until_deleted(&write.key, None).await
+                }
+                WriteEffect::Stored(state) => informer.wait_until_shown(&write.key, &state.version).await,
                 WriteEffect::Deleted { uid } => informer.wait_until_deleted(&write.key, uid.as_deref()).await,
             }
         })

@@ -23,12 +23,12 @@ use super::{
 };
 use crate::{
     BoxError, Error, ErrorKind,
-    workqueue::{WorkItem, WorkQueue},
+    workqueue::{AddOptions, WorkItem},
     writes::WriteLog,
 };
 
 /// A key in process.
-type Item<'q> = WorkItem<ObjectKey, &'q WorkQueue<ObjectKey>>;
+type Item = WorkItem<ObjectKey>;
 
 /// A reconciler of any type.
 pub(super) trait AnyReconciler<K: Resource>: Send + Sync {
@@ -57,6 +57,7 @@ enum TurnResult {
 pub(super) async fn work<K: Resource>(controller: Arc<ControllerInner<K>>, permit: Permit) {
     while let Some(item) = controller.keys.queue.get().await {
         let active = ActiveWorker::new(&controller);
+        let _retry = RetryIfPanicking { controller: &controller, key: item.key().clone() };
         let result = turn(&controller, item.key(), item.failures(), None, &permit).await;
         finish(&controller, item, result);
         drop(active);
@@ -151,7 +152,7 @@ async fn attempt<K: Resource>(controller: &ControllerInner<K>, request: Request<
 }
 
 /// Ends the turn of a key in the queue.
-fn finish<K: Resource>(controller: &ControllerInner<K>, item: Item<'_>, result: TurnResult) {
+fn finish<K: Resource>(controller: &ControllerInner<K>, item: Item, result: TurnResult) {
     let (metrics, name, key) = (&controller.metrics, &*controller.name, item.key().clone());
     match result {
         TurnResult::Succeeded(Outcome::Done) => {
@@ -218,14 +219,14 @@ fn decide<K: Resource>(
 }
 
 /// Removes the reason of a retry that the end of this turn cancels.
-fn succeed<K: Resource>(controller: &ControllerInner<K>, item: &Item<'_>) {
+fn succeed<K: Resource>(controller: &ControllerInner<K>, item: &Item) {
     if item.failures() > 0 {
         controller.keys.cancel_retry(item.key());
     }
 }
 
 /// Retries a key after `delay`, or after the rate limiter's delay. Returns the delay.
-fn retry<K: Resource>(controller: &ControllerInner<K>, item: Item<'_>, delay: Option<Duration>) -> Duration {
+fn retry<K: Resource>(controller: &ControllerInner<K>, item: Item, delay: Option<Duration>) -> Duration {
     controller.metrics.error.increment();
     let delay = delay.unwrap_or_else(|| item.limiter_delay());
     controller.keys.add_delayed_reason(item.key().clone(), Reason::new(ReasonKind::Retry), delay);
@@ -233,11 +234,30 @@ fn retry<K: Resource>(controller: &ControllerInner<K>, item: Item<'_>, delay: Op
     delay
 }
 
+/// Retries a key if its worker panics outside of the reconciler: in an error's `Display`, a rate limiter or `on_error`.
+struct RetryIfPanicking<'a, K: Resource> {
+    controller: &'a ControllerInner<K>,
+    key: ObjectKey,
+}
+
+impl<K: Resource> Drop for RetryIfPanicking<'_, K> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Without the rate limiter, which may be what panicked.
+            let options = AddOptions::default().after(PANIC_DELAY);
+            self.controller.keys.add(self.key.clone(), Reason::new(ReasonKind::Retry), options);
+        }
+    }
+}
+
 /// Returns the message of a panic, if it has one.
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
+
+/// The delay before a key is retried whose worker panicked outside of the reconciler.
+const PANIC_DELAY: Duration = Duration::from_secs(1);
 
 /// Counts a worker as active until it is dropped.
 struct ActiveWorker<'a, K: Resource>(&'a ControllerInner<K>);

@@ -11,6 +11,7 @@ use super::{
     processor::{Processor, Task, Transform},
     reflector::{Reflector, StatusBoard},
     run::{Lifecycle, run},
+    scope::Scope,
 };
 use crate::{Error, metrics::Registry};
 
@@ -166,7 +167,9 @@ impl<L: ListWatch> InformerBuilder<L> {
         let resource = self.source.describe();
         let metrics = self.metrics.map(|(registry, name)| InformerMetrics::new(&registry, &name, &resource));
         let board = Arc::new(StatusBoard::new(resource, metrics));
-        let (processor, tasks) = Processor::new(Arc::clone(&board), self.source.types(), self.format, self.transform);
+        let scope = Scope::new(&self.source, &self.options);
+        let (processor, tasks) =
+            Processor::new(Arc::clone(&board), scope, self.source.types(), self.format, self.transform);
         for (name, function) in self.indexers {
             if processor.store.add_index(name.as_str(), function).is_err() {
                 tracing::warn!(name, "duplicate index name, ignoring the second index");

@@ -34,6 +34,12 @@ pub trait ListWatch: Send + Sync + 'static {
     /// Returns the name of the resource for logs and metrics, such as `deployments.apps`.
     fn describe(&self) -> String;
 
+    /// Returns the namespace of the objects, or `None` for all of them. A controller does not wait for a write to another
+    /// namespace to appear in this cache.
+    fn namespace(&self) -> Option<String> {
+        None
+    }
+
     /// Returns kind and version of the objects, for a kind known only at run time: the items of a list do not contain them.
     fn types(&self) -> Option<Arc<TypeMeta>> {
         None
@@ -77,6 +83,8 @@ mod api {
         Arc, Error, ListEnd, ListItems, ListOptions, ListWatch, ManagedFields, RawObject, Resource, TypeMeta,
         WatchEvent, WatchEvents, WatchOptions,
     };
+    use klient_core::Target;
+
     use crate::client::{Api, ListStream, Watch};
 
     impl<K: Resource> ListWatch for Api<K> {
@@ -94,6 +102,13 @@ mod api {
 
         fn describe(&self) -> String {
             self.resource().group_resource().to_string()
+        }
+
+        fn namespace(&self) -> Option<String> {
+            match self.target() {
+                Target::Namespace(namespace) => Some(namespace.clone()),
+                _ => None,
+            }
         }
 
         fn types(&self) -> Option<Arc<TypeMeta>> {

@@ -25,6 +25,7 @@ use super::{
     handler::{Event, Listener},
     object::{CachedObject, encode},
     reflector::{InformerState, ReflectorStore, StatusBoard},
+    scope::Scope,
     store::ThreadSafeStore,
 };
 use crate::{Error, ErrorKind, deadline};
@@ -38,6 +39,7 @@ pub(super) struct Processor<K: Resource> {
     pub(super) store: ThreadSafeStore<CachedObject<K>>,
     handlers: Mutex<Handlers<K>>,
     pub(super) board: Arc<StatusBoard>,
+    pub(super) scope: Scope,
     pub(super) synced: watch::Sender<bool>,
     /// Notified after each change of the store, for callers that wait for a version.
     store_changed: Notify,
@@ -71,6 +73,7 @@ struct Resync {
 impl<K: Resource> Processor<K> {
     pub(super) fn new(
         board: Arc<StatusBoard>,
+        scope: Scope,
         types: Option<Arc<TypeMeta>>,
         format: ObjectFormat,
         transform: Option<Transform<K>>,
@@ -80,6 +83,7 @@ impl<K: Resource> Processor<K> {
             store: ThreadSafeStore::new(),
             handlers: Mutex::new(Handlers { registered: Vec::new(), next_id: 0, bytes: 0, closed: false }),
             board,
+            scope,
             synced: watch::Sender::new(false),
             store_changed: Notify::new(),
             handler_added: Notify::new(),

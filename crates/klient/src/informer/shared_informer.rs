@@ -9,7 +9,7 @@ use std::{
 
 use klient_core::{ObjectKey, Resource, ResourceVersion};
 
-use super::{handler::Listener, processor::Processor, run::Lifecycle, *};
+use super::{handler::Listener, processor::Processor, run::Lifecycle, scope::Scope, *};
 use crate::{Error, ErrorKind};
 
 /// A local copy of the objects of one kind, kept current by one watch for all of its users.
@@ -163,6 +163,22 @@ impl<K: Resource> SharedInformer<K> {
             is_another || object.deletion_timestamp().is_some()
         };
         self.unless_stopped(self.handle.processor.wait_until(deleted)).await
+    }
+
+    /// Waits until the cache shows a write to an object: this version or a newer one. Of versions that are not numbers, only the
+    /// same one is recognised.
+    pub(crate) async fn wait_until_shown(&self, key: &ObjectKey, version: &ResourceVersion) -> Result<(), Error> {
+        let is_reached = |shown: &ResourceVersion| shown == version || shown.is_newer_than(version);
+        let shown = |store: &ThreadSafeStore<CachedObject<K>>| {
+            is_reached(&store.resource_version())
+                || store.get(key).is_some_and(|object| is_reached(&object.resource_version()))
+        };
+        self.unless_stopped(self.handle.processor.wait_until(shown)).await
+    }
+
+    /// Returns the part of the resource that the cache covers.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.handle.processor.scope
     }
 
     async fn unless_stopped(&self, waiting: impl Future<Output = ()>) -> Result<(), Error> {

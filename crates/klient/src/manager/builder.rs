@@ -56,7 +56,8 @@ impl Default for ManagerBuilder {
 }
 
 impl ManagerBuilder {
-    /// Adds a controller. Its informers are started with it, if they are not running yet.
+    /// Adds a controller. Its informers start before leaders are elected, so that the caches of a standby are complete when it
+    /// begins to lead, and a standby can be ready.
     #[doc(alias = "Add")]
     #[must_use]
     pub fn controller<K: Resource>(mut self, controller: Controller<K>) -> Self {
@@ -101,7 +102,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Runs controllers only while this process leads.
+    /// Runs controllers only while this process leads. Informers run on a standby as well, and `/readyz?verbose` says whether this
+    /// process leads.
     #[must_use]
     #[doc(alias = "LeaderElection")]
     pub fn elected_by<L: LeaderLock + 'static>(mut self, elector: LeaderElector<L>) -> Self {
@@ -204,7 +206,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets how long tasks may take to stop; 30 s by default. Controllers have their own limits.
+    /// Sets how long tasks may take to stop, and then informers with the handlers that they call; 30 s each by default.
+    /// Controllers have their own limits.
     #[must_use]
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_for(mut self, limit: Duration) -> Self {
@@ -242,6 +245,8 @@ impl ManagerBuilder {
             self.liveness.extend(health::liveness(&part, self.limits));
         }
         if let Some(elector) = &self.elector {
+            let candidate = Arc::clone(elector);
+            self.readiness.push(Check::note("leader-election", move || candidate.standing()));
             let elector = Arc::clone(elector);
             self.liveness
                 .push(Check::new("leader-election", move || elector.check().map_err(|error| error.to_string())));

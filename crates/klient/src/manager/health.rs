@@ -8,10 +8,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::part::Part;
 use crate::informer::{InformerState, InformerStatus};
 
-/// A named check. Its error says what is wrong.
+/// A named check. Its error says what is wrong; its success may have a note.
 pub(super) struct Check {
     pub(super) name: String,
-    run: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    run: Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>,
 }
 
 /// The limits of the built-in checks.
@@ -27,13 +27,18 @@ pub(super) struct Limits {
 
 impl Check {
     pub(super) fn new(name: impl Into<String>, run: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), run: Arc::new(run) }
+        Self { name: name.into(), run: Arc::new(move || run().map(|()| None)) }
+    }
+
+    /// Creates a check that always succeeds, with a note about the current state.
+    pub(super) fn note(name: impl Into<String>, note: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), run: Arc::new(move || Ok(Some(note()))) }
     }
 }
 
 /// The results of checks, by name.
 pub(super) struct Report {
-    pub(super) lines: Vec<(String, Result<(), String>)>,
+    pub(super) lines: Vec<(String, Result<Option<String>, String>)>,
 }
 
 impl Report {
@@ -53,7 +58,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, outcome) in &self.lines {
             match outcome {
-                Ok(()) => writeln!(f, "[+]{name} ok")?,
+                Ok(None) => writeln!(f, "[+]{name} ok")?,
+                Ok(Some(note)) => writeln!(f, "[+]{name} ok: {note}")?,
                 Err(problem) => writeln!(f, "[-]{name} failed: {problem}")?,
             }
         }

@@ -45,6 +45,9 @@ pub(super) trait AnyInformer: Part {
 
 /// A controller.
 pub(super) trait AnyController: Part {
+    /// Starts the informers, so that their caches are complete when the controller runs.
+    fn start_informers(&self);
+
     fn run(self: Arc<Self>, stop: Stop, permit: Permit) -> BoxFuture<'static, Result<(), Error>>;
 }
 
@@ -53,6 +56,9 @@ pub(super) trait AnyElector: Send + Sync {
     fn check(&self) -> Result<(), Error>;
 
     fn leader_changes(&self) -> LeaderChanges;
+
+    /// Returns whether this process leads, in words.
+    fn standing(&self) -> String;
 
     /// Runs the work while this process leads.
     fn lead<'a>(
@@ -107,6 +113,10 @@ impl<K: Resource> Part for Controller<K> {
 }
 
 impl<K: Resource> AnyController for Controller<K> {
+    fn start_informers(&self) {
+        Controller::start_informers(self);
+    }
+
     fn run(self: Arc<Self>, stop: Stop, permit: Permit) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(async move { self.run_permitted(stop.requested(), permit).await })
     }
@@ -119,6 +129,14 @@ impl<L: LeaderLock> AnyElector for LeaderElector<L> {
 
     fn leader_changes(&self) -> LeaderChanges {
         LeaderElector::leader_changes(self)
+    }
+
+    fn standing(&self) -> String {
+        match self.leader() {
+            _ if self.is_leader() => "this process leads".to_owned(),
+            Some(leader) => format!("standby, {leader} leads"),
+            None => "standby, no process leads".to_owned(),
+        }
     }
 
     fn lead<'a>(

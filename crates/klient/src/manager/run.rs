@@ -117,6 +117,9 @@ impl Manager {
         for informer in &informers {
             informer.start();
         }
+        for controller in &controllers {
+            controller.start_informers();
+        }
         let (stopping, requested) = watch::channel(false);
         let mut running = JoinSet::new();
         for task in tasks {
@@ -148,8 +151,14 @@ impl Manager {
             merge(&mut outcome, Err(Error::new(ErrorKind::Timeout, message)));
             running.shutdown().await;
         }
-        for informer in &informers {
-            informer.stop().await;
+        let stopped = timeout(drain, async {
+            for informer in &informers {
+                informer.stop().await;
+            }
+        });
+        if stopped.await.is_err() {
+            let message = format!("informers did not stop within {drain:?}: a handler of theirs still runs");
+            merge(&mut outcome, Err(Error::new(ErrorKind::Timeout, message)));
         }
         servers.shutdown().await;
         outcome

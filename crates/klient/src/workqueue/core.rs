@@ -11,15 +11,15 @@ use std::{
 use tokio::time::{Duration, Instant};
 
 use super::{
-    state::{Added, Delay, Handed, QueueState, QueueStats},
+    state::{Added, Delay, DelayCause, Handed, QueueState, QueueStats},
     waiters::{Id, Waiters},
 };
-use crate::sync::{BriefGuard, BriefLock};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The state of a queue behind its lock.
 #[derive(Debug)]
 pub(super) struct Core<T> {
-    locked: BriefLock<Locked<T>>,
+    locked: Mutex<Locked<T>>,
     hasher: foldhash::fast::RandomState,
     clock: fn() -> Instant,
     /// Whether the queue measures how long keys are ready and in process.
@@ -56,13 +56,13 @@ impl<T> Core<T> {
             drainers: Waiters::default(),
             releases: 0,
         };
-        Self { locked: BriefLock::new(locked), hasher: foldhash::fast::RandomState::default(), clock, timed }
+        Self { locked: Mutex::new(locked), hasher: foldhash::fast::RandomState::default(), clock, timed }
     }
 
     #[inline]
-    fn lock(&self) -> BriefGuard<'_, Locked<T>> {
-        // A key's `Eq` or `Clone` may panic while the lock is held. It does so before any change, and the panic unlocks.
-        self.locked.lock()
+    fn lock(&self) -> MutexGuard<'_, Locked<T>> {
+        // A key's `Eq` or `Clone` may panic while the lock is held. It does so before any change.
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
@@ -80,19 +80,21 @@ impl<T> Core<T> {
         self.end_turn(slot, |_| false)
     }
 
-    /// Ends the turn of a slot and forgets its failures, in one step.
-    pub(super) fn done_and_forgive(&self, slot: u32) -> Option<Duration> {
+    /// Ends the turn of a slot as a success, in one step.
+    pub(super) fn done_and_succeed(&self, slot: u32) -> Option<Duration> {
         self.end_turn(slot, |state| {
-            state.forgive(slot);
+            state.succeed(slot);
             false
         })
     }
 
-    /// Ends the turn of a slot and delays its key, in one step. Forgets failures unless the delay is due to one.
+    /// Ends the turn of a slot and delays its key, in one step. The turn failed if the delay is that of a retry.
     pub(super) fn done_and_delay(&self, slot: u32, delay: Delay) -> Option<Duration> {
         self.end_turn(slot, |state| {
-            if !delay.backoff {
-                state.forgive(slot);
+            state.sweep();
+            match delay.cause {
+                DelayCause::Retry => state.fail(slot),
+                _ => state.succeed(slot),
             }
             !state.is_shutting_down() && state.delay(slot, delay)
         })
@@ -113,9 +115,10 @@ impl<T> Core<T> {
         took
     }
 
-    /// Counts a failure of a slot in process. Returns the number of failures before.
-    pub(super) fn fail(&self, slot: u32) -> u32 {
-        self.lock().state.fail(slot)
+    /// Returns the failures of a slot in process, and the time of a retry that is still to come.
+    pub(super) fn failures_in_process(&self, slot: u32) -> (u32, Option<Instant>) {
+        let locked = self.lock();
+        (locked.state.failures_of(slot), locked.state.pending_retry(slot))
     }
 
     /// Removes a waiter for a key. A wake-up that was meant for it is passed on.
@@ -244,7 +247,7 @@ impl<T: Eq + Hash> Core<T> {
         added != Added::Ignored
     }
 
-    /// Makes a key ready later. Counts a failure if the delay is due to one.
+    /// Makes a key ready later. Counts a failure if the rate limiter chose the delay.
     pub(super) fn delay(&self, key: T, group: Option<u64>, delay: Delay) {
         let hash = self.hasher.hash_one(&key);
         let mut locked = self.lock();
@@ -253,7 +256,7 @@ impl<T: Eq + Hash> Core<T> {
         }
         locked.state.sweep();
         let slot = locked.state.slot_for(key, hash, group);
-        if delay.backoff {
+        if delay.cause == DelayCause::RateLimit {
             locked.state.fail(slot);
         }
         let is_first = locked.state.delay(slot, delay);
@@ -270,6 +273,12 @@ impl<T: Eq + Hash> Core<T> {
     pub(super) fn forget(&self, key: &T) {
         let hash = self.hasher.hash_one(key);
         self.lock().state.forget(key, hash);
+    }
+
+    /// Returns the time of a retry that is still to come although the key is in process.
+    pub(super) fn pending_retry_of(&self, key: &T) -> Option<Instant> {
+        let hash = self.hasher.hash_one(key);
+        self.lock().state.pending_retry_of(key, hash)
     }
 
     pub(super) fn failures(&self, key: &T) -> u32 {
@@ -315,7 +324,7 @@ impl<T> Locked<T> {
 
 /// Unlocks, and wakes the next getter if a key is ready.
 #[inline]
-fn wake_next<T>(mut locked: BriefGuard<'_, Locked<T>>, is_ready: bool) {
+fn wake_next<T>(mut locked: MutexGuard<'_, Locked<T>>, is_ready: bool) {
     let waker = if is_ready { locked.getters.next() } else { None };
     drop(locked);
     if let Some(waker) = waker {
@@ -325,7 +334,7 @@ fn wake_next<T>(mut locked: BriefGuard<'_, Locked<T>>, is_ready: bool) {
 
 /// Unlocks, and wakes all waiters that have to see an earlier deadline or the end of the queue.
 #[cold]
-fn wake_many<T>(mut locked: BriefGuard<'_, Locked<T>>, is_ready: bool) {
+fn wake_many<T>(mut locked: MutexGuard<'_, Locked<T>>, is_ready: bool) {
     let getter = if is_ready { locked.getters.next() } else { None };
     let others = if locked.state.is_shutting_down() { locked.released() } else { locked.getters.all_wakers() };
     drop(locked);

@@ -1,8 +1,11 @@
 //! A key in process.
 
-use std::{borrow::Borrow, fmt, ops::Deref, time::Duration};
+use std::{fmt, ops::Deref, time::Duration};
 
-use super::{QueueInner, WorkQueue, state::Delay};
+use super::{
+    QueueInner, WorkQueue,
+    state::{Delay, DelayCause},
+};
 
 /// A key in process. The same key is not handed out again until the item is dropped.
 ///
@@ -33,12 +36,17 @@ use super::{QueueInner, WorkQueue, state::Delay};
 /// # }
 /// ```
 ///
-/// The item that [`get`](WorkQueue::get) returns borrows the queue. [`into_owned`](Self::into_owned) returns an item that can be
-/// moved to another task.
+/// # Backoff
+///
+/// A key that is added while it waits for a retry is handed out at once: the change may be the cure. If this turn fails as well,
+/// the failure is not counted and the retry stays where it was. So the delays of a failing key double with the retries, however
+/// many events arrive in between. In client-go, every failure counts, and the delay of a busy key grows to its maximum at once.
+/// If the turn succeeds, the retry is cancelled, unless [`add_after`](WorkQueue::add_after) or
+/// [`add_rate_limited`](WorkQueue::add_rate_limited) asked for a turn as well.
 #[must_use = "dropping an item ends its turn"]
 #[doc(alias = "Done")]
-pub struct WorkItem<T, Q: Borrow<WorkQueue<T>> = WorkQueue<T>> {
-    queue: Q,
+pub struct WorkItem<T> {
+    queue: WorkQueue<T>,
     key: T,
     /// [`ENDED`] once the turn has ended. With a separate flag, the compiler would store the tags of `Option` and `Poll` in that
     /// flag, and move the rest of an item in unaligned pieces around it.
@@ -51,9 +59,9 @@ pub struct WorkItem<T, Q: Borrow<WorkQueue<T>> = WorkQueue<T>> {
 /// The slot of an item whose turn has ended. No slot has this number: that many do not fit into memory.
 const ENDED: u32 = u32::MAX;
 
-impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
+impl<T> WorkItem<T> {
     #[inline]
-    pub(super) fn new(queue: Q, key: T, slot: u32, priority: i8, failures: u32) -> Self {
+    pub(super) fn new(queue: WorkQueue<T>, key: T, slot: u32, priority: i8, failures: u32) -> Self {
         Self { queue, key, slot, failures, priority: priority.into() }
     }
 
@@ -73,82 +81,57 @@ impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
         self.failures
     }
 
-    /// Returns the same item with its own handle to the queue.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let queue = klient::WorkQueue::new();
-    /// # queue.add("shop/web");
-    /// # queue.shut_down();
-    /// while let Some(item) = queue.get().await {
-    ///     let item = item.into_owned();
-    ///     tokio::spawn(async move {
-    ///         println!("{}", item.key());
-    ///         item.forget();
-    ///     });
-    /// }
-    /// # queue.shut_down_and_drain().await;
-    /// # }
-    /// ```
-    pub fn into_owned(mut self) -> WorkItem<T>
-    where
-        T: Clone,
-    {
-        let (queue, key) = (self.queue.borrow().clone(), self.key.clone());
-        let (failures, priority) = (self.failures, self.priority);
-        WorkItem { queue, key, slot: self.end(), failures, priority }
-    }
-
-    /// Ends the turn as a success: forgets the failures of the key, and cancels a pending retry.
+    /// Ends the turn as a success: forgets the failures of the key, and cancels the retry of an earlier turn.
     #[doc(alias = "Forget")]
     pub fn forget(mut self) {
         let slot = self.end();
-        self.queue().observe_work(self.queue().core.done_and_forgive(slot));
+        self.queue().observe_work(self.queue().core.done_and_succeed(slot));
     }
 
     /// Ends the turn as a failure. The key is handed out again after the rate limiter's delay, with the same priority.
     #[doc(alias = "AddRateLimited")]
     pub fn retry(self) {
-        let before = self.queue().core.fail(self.slot);
-        let delay = self.queue().limiter.delay(&self.key, before);
-        self.end_and_delay(delay, true, false);
+        let delay = self.limiter_delay();
+        self.end_and_delay(delay, DelayCause::Retry, false);
     }
 
-    /// Returns the rate limiter's delay for a failure of this turn. It counts as a failure for the limiter.
+    /// Returns the rate limiter's delay for a failure of this turn, for which the limiter may count the failure; or the rest of
+    /// the delay that is pending.
     pub(crate) fn limiter_delay(&self) -> Duration {
-        self.queue().limiter.delay(&self.key, self.failures)
+        match self.queue().core.failures_in_process(self.slot) {
+            (_, Some(deadline)) => deadline.saturating_duration_since(self.queue().core.now()),
+            (failures, None) => self.queue().limiter.delay(&self.key, failures),
+        }
     }
 
     /// Ends the turn as a failure. The key is handed out again after `delay`, with the same priority.
     pub fn retry_after(self, delay: Duration) {
-        self.queue().core.fail(self.slot);
-        self.end_and_delay(delay, true, false);
+        self.end_and_delay(delay, DelayCause::Retry, false);
     }
 
     /// Ends the turn as a success. The key is handed out again after `delay`, or earlier if it has an earlier delay.
     #[doc(alias = "RequeueAfter")]
     #[doc(alias = "AddAfter")]
     pub fn requeue_after(self, delay: Duration) {
-        self.end_and_delay(delay, false, false);
+        self.end_and_delay(delay, DelayCause::Timer, false);
     }
 
     /// Ends the turn as a success. The key is handed out again after `delay`, which replaces an earlier delay.
     pub fn reschedule(self, delay: Duration) {
-        self.end_and_delay(delay, false, true);
+        self.end_and_delay(delay, DelayCause::Timer, true);
     }
 
-    fn end_and_delay(mut self, delay: Duration, backoff: bool, replace: bool) {
+    fn end_and_delay(mut self, delay: Duration, cause: DelayCause, replace: bool) {
         let slot = self.end();
         self.queue().count_retry();
         let deadline = self.queue().deadline(delay);
-        let delay = Delay { deadline, priority: self.priority(), backoff, replace };
+        let delay = Delay { deadline, priority: self.priority(), cause, replace };
         self.queue().observe_work(self.queue().core.done_and_delay(slot, delay));
     }
 
     #[inline]
     fn queue(&self) -> &QueueInner<T> {
-        &self.queue.borrow().inner
+        &self.queue.inner
     }
 
     /// Marks the turn as ended, so that dropping the item does nothing. Returns the slot.
@@ -157,7 +140,7 @@ impl<T, Q: Borrow<WorkQueue<T>>> WorkItem<T, Q> {
     }
 }
 
-impl<T, Q: Borrow<WorkQueue<T>>> Drop for WorkItem<T, Q> {
+impl<T> Drop for WorkItem<T> {
     #[inline]
     fn drop(&mut self) {
         if self.slot != ENDED {
@@ -167,7 +150,7 @@ impl<T, Q: Borrow<WorkQueue<T>>> Drop for WorkItem<T, Q> {
     }
 }
 
-impl<T, Q: Borrow<WorkQueue<T>>> Deref for WorkItem<T, Q> {
+impl<T> Deref for WorkItem<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -175,7 +158,7 @@ impl<T, Q: Borrow<WorkQueue<T>>> Deref for WorkItem<T, Q> {
     }
 }
 
-impl<T: fmt::Debug, Q: Borrow<WorkQueue<T>>> fmt::Debug for WorkItem<T, Q> {
+impl<T: fmt::Debug> fmt::Debug for WorkItem<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkItem").field("key", &self.key).field("failures", &self.failures).finish()
     }

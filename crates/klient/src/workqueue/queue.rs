@@ -8,9 +8,10 @@ use super::{
     core::{Core, Getter},
     metrics::Metrics,
     options::GroupOf,
-    state::{Delay, Handed},
+    state::{Delay, DelayCause, Handed},
     *,
 };
+use crate::deadline;
 
 /// A rate-limited queue of keys. Clones are handles to the same queue.
 ///
@@ -89,6 +90,8 @@ impl<T: Eq + Hash> WorkQueue<T> {
 
     /// Counts a failure of a key, and adds the key after the rate limiter's delay. [`WorkItem::retry`] does the same and ends the
     /// turn.
+    ///
+    /// While the key is in process and still waits for an earlier retry, nothing changes: see [`WorkItem`].
     #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, key: T) {
         self.add_with(key, AddOptions::default().rate_limited());
@@ -118,7 +121,7 @@ impl<T: Eq + Hash> WorkQueue<T> {
             return self.add(key);
         }
         let group = inner.group.as_ref().map(|group| group(&key));
-        let delay = Delay { deadline: inner.deadline(delay), priority: 0, backoff: false, replace: true };
+        let delay = Delay { deadline: inner.deadline(delay), priority: 0, cause: DelayCause::Timer, replace: true };
         inner.core.delay(key, group, delay);
     }
 
@@ -127,7 +130,7 @@ impl<T: Eq + Hash> WorkQueue<T> {
         self.inner.core.cancel(key)
     }
 
-    /// Forgets the failures of a key, and cancels a delay that is due to one.
+    /// Forgets the failures of a key, so that its next retry comes after the shortest delay. A delay that is pending stays.
     #[doc(alias = "Forget")]
     pub fn forget(&self, key: &T) {
         self.inner.core.forget(key);
@@ -148,11 +151,14 @@ impl<T: Eq + Hash> WorkQueue<T> {
         let delay = match after.filter(|_| !rate_limited) {
             Some(delay) if delay.is_zero() => return self.add_with(key, AddOptions::default().priority(priority)),
             Some(delay) => delay,
+            // The retry that is pending is the answer to this failure as well.
+            None if inner.core.pending_retry_of(&key).is_some() => return,
             // The limiter is called without a lock: it is the user's code.
             None => inner.limiter.delay(&key, inner.core.failures(&key)),
         };
         let group = inner.group.as_ref().map(|group| group(&key));
-        let delay = Delay { deadline: inner.deadline(delay), priority, backoff: rate_limited, replace: false };
+        let cause = if rate_limited { DelayCause::RateLimit } else { DelayCause::Timer };
+        let delay = Delay { deadline: inner.deadline(delay), priority, cause, replace: false };
         inner.core.delay(key, group, delay);
     }
 }
@@ -166,7 +172,7 @@ impl<T: Clone> WorkQueue<T> {
     }
 
     /// Returns the next key, if one is ready.
-    pub fn try_get(&self) -> Option<WorkItem<T, &Self>> {
+    pub fn try_get(&self) -> Option<WorkItem<T>> {
         let hand_out = |item, promoted| self.hand_out(item, promoted);
         let core = &self.inner.core;
         match core.look(&mut Getter::default(), None, hand_out, |_, promoted| self.inner.count_adds(promoted)) {
@@ -176,13 +182,13 @@ impl<T: Clone> WorkQueue<T> {
     }
 
     #[inline]
-    pub(super) fn hand_out(&self, item: Handed<T>, promoted: usize) -> WorkItem<T, &Self> {
+    pub(super) fn hand_out(&self, item: Handed<T>, promoted: usize) -> WorkItem<T> {
         let Handed { key, slot, priority, failures, queued_for } = item;
         self.inner.count_adds(promoted);
         if let (Some(metrics), Some(queued_for)) = (&self.inner.metrics, queued_for) {
             metrics.handed_out(queued_for);
         }
-        WorkItem::new(self, key, slot, priority, failures)
+        WorkItem::new(self.clone(), key, slot, priority, failures)
     }
 
     /// Returns the delayed key that becomes ready first, and when.
@@ -272,10 +278,9 @@ impl<T> QueueInner<T> {
         }
     }
 
-    /// Returns the end of a delay from now. A delay too long to represent as an `Instant` becomes 30 years.
+    /// Returns the end of a delay from now.
     pub(super) fn deadline(&self, delay: Duration) -> Instant {
-        let now = self.core.now();
-        now.checked_add(delay).unwrap_or_else(|| now + THIRTY_YEARS)
+        deadline::after(self.core.now(), delay)
     }
 }
 
@@ -299,5 +304,3 @@ impl<T> fmt::Debug for WorkQueue<T> {
             .finish_non_exhaustive()
     }
 }
-
-const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

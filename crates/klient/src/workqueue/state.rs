@@ -7,21 +7,23 @@
 //! The functions on the path of add, get and done are always inlined: passing a key through memory from one function to
 //! the next costs more than the steps themselves.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
+use hashbrown::HashTable;
 use tokio::time::{Duration, Instant};
 
-use super::{
-    order::{self, Order},
-    table::Table,
-};
+use super::order::{self, Order};
 
 /// All keys of a queue, and their state.
 #[derive(Debug)]
 pub(super) struct QueueState<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    table: Table,
+    /// Slots by the hash of their key.
+    table: HashTable<u32>,
     order: Order,
     /// Delayed slots by deadline. Slots with the same deadline stay in the order in which they were delayed.
     delayed: BTreeSet<(Instant, u64, u32)>,
@@ -39,6 +41,7 @@ pub(super) struct QueueState<T> {
 struct Slot<T> {
     /// `None` while the slot is free.
     key: Option<T>,
+    hash: u64,
     group: Option<u64>,
     /// Increases with every turn, so that entries of earlier turns can be recognised as stale.
     stamp: u32,
@@ -60,8 +63,18 @@ struct ActiveDelay {
     deadline: Instant,
     sequence: u64,
     priority: i8,
-    /// Whether the delay is due to a failure.
-    backoff: bool,
+    cause: DelayCause,
+}
+
+/// The cause of a delay, in the order in which causes outrank each other: the delay of two causes has the higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DelayCause {
+    /// A turn failed. The next success makes the retry needless.
+    Retry,
+    /// The rate limiter delayed an add. It must be processed, whatever else succeeds.
+    RateLimit,
+    /// The caller asked for a turn at this time.
+    Timer,
 }
 
 /// A request to make a key ready later.
@@ -69,8 +82,7 @@ struct ActiveDelay {
 pub(super) struct Delay {
     pub(super) deadline: Instant,
     pub(super) priority: i8,
-    /// Whether the delay is due to a failure.
-    pub(super) backoff: bool,
+    pub(super) cause: DelayCause,
     /// Whether this deadline replaces an earlier one.
     pub(super) replace: bool,
 }
@@ -121,7 +133,7 @@ impl<T> QueueState<T> {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            table: Table::default(),
+            table: HashTable::new(),
             order: Order::default(),
             delayed: BTreeSet::new(),
             sequence: 0,
@@ -210,12 +222,15 @@ impl<T> QueueState<T> {
             deadline: delay.deadline,
             sequence: self.sequence,
             priority: delay.priority,
-            backoff: delay.backoff,
+            cause: delay.cause,
         };
         if let Some(old) = &mut slot.delay {
             new.priority = new.priority.max(old.priority);
+            if !delay.replace {
+                new.cause = new.cause.max(old.cause);
+            }
             if !delay.replace && old.deadline <= delay.deadline {
-                old.priority = new.priority;
+                (old.priority, old.cause) = (new.priority, new.cause);
                 return false;
             }
             self.delayed.remove(&(old.deadline, old.sequence, id));
@@ -264,22 +279,42 @@ impl<T> QueueState<T> {
         false
     }
 
-    /// Counts a failure. Returns the number of failures before.
-    pub(super) fn fail(&mut self, id: u32) -> u32 {
+    /// Counts a failure, unless the key is in process and still waits for an earlier retry.
+    pub(super) fn fail(&mut self, id: u32) {
+        if self.pending_retry(id).is_some() {
+            return;
+        }
         let slot = &mut self.slots[id as usize];
-        let before = slot.failures;
-        slot.failures = before.saturating_add(1);
-        before
-    }
-
-    /// Forgets failures, and cancels a delay that is due to one.
-    pub(super) fn forgive(&mut self, id: u32) {
-        let slot = &mut self.slots[id as usize];
-        slot.failures = 0;
-        if slot.delay.is_some_and(|delay| delay.backoff) {
+        slot.failures = slot.failures.saturating_add(1);
+        if slot.processing && slot.delay.is_some_and(|delay| delay.cause == DelayCause::Retry) {
+            // The turn took so long that it was the retry.
             self.cancel_delay(id);
         }
+    }
+
+    /// Returns the time of a retry that is still to come while the key is in process.
+    pub(super) fn pending_retry(&self, id: u32) -> Option<Instant> {
+        let slot = &self.slots[id as usize];
+        let delay = slot.delay.filter(|delay| slot.processing && delay.cause < DelayCause::Timer)?;
+        Some(delay.deadline).filter(|deadline| *deadline > (self.clock)())
+    }
+
+    pub(super) fn failures_of(&self, id: u32) -> u32 {
+        self.slots[id as usize].failures
+    }
+
+    /// Forgets failures.
+    pub(super) fn forgive(&mut self, id: u32) {
+        self.slots[id as usize].failures = 0;
         self.free_if_idle(id);
+    }
+
+    /// Forgets failures, and cancels the retry of an earlier turn.
+    pub(super) fn succeed(&mut self, id: u32) {
+        if self.slots[id as usize].delay.is_some_and(|delay| delay.cause == DelayCause::Retry) {
+            self.cancel_delay(id);
+        }
+        self.forgive(id);
     }
 
     /// Returns when processing of the slot's key began.
@@ -311,6 +346,7 @@ impl<T> QueueState<T> {
         }
         if slot.failures > 0 && !self.shutting_down {
             slot.since = Some((self.clock)());
+            self.sweep();
             return;
         }
         self.release(id);
@@ -320,7 +356,9 @@ impl<T> QueueState<T> {
     fn release(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
         (slot.key, slot.failures) = (None, 0);
-        self.table.remove(id);
+        if let Ok(entry) = self.table.find_entry(slot.hash, |other| *other == id) {
+            entry.remove();
+        }
         self.free.push(id);
         if self.table.is_empty() && self.slots.len() > KEPT_SLOTS {
             self.release_memory();
@@ -354,12 +392,21 @@ impl<T: Clone> QueueState<T> {
     pub(super) fn take(&mut self, now: Option<Instant>) -> Option<Handed<T>> {
         let slots = &self.slots;
         let entry = self.order.pop(|entry| is_live(slots, entry))?;
+        // The key's `Clone` may panic. The key must not be lost then.
+        let key = match catch_unwind(AssertUnwindSafe(|| slots[entry.slot as usize].key.clone())) {
+            Ok(key) => key?,
+            Err(panic) => {
+                let priority = slots[entry.slot as usize].priority;
+                self.push(entry.slot, priority);
+                resume_unwind(panic);
+            }
+        };
         let slot = &mut self.slots[entry.slot as usize];
         (slot.queued, slot.processing) = (false, true);
         let queued_for = now.and_then(|now| slot.note_started(now));
         self.processing += 1;
         let (priority, failures) = (slot.priority, slot.failures);
-        Some(Handed { key: slot.key.clone()?, slot: entry.slot, priority, failures, queued_for })
+        Some(Handed { key, slot: entry.slot, priority, failures, queued_for })
     }
 
     /// Returns the delayed key that becomes ready first, and when.
@@ -387,18 +434,19 @@ impl<T: Eq> QueueState<T> {
             return id;
         }
         let id = self.free.pop().unwrap_or(self.slots.len() as u32);
-        self.table.insert(hash, id);
         if id as usize == self.slots.len() {
             self.slots.push(Slot::empty());
         }
         let slot = &mut self.slots[id as usize];
-        (slot.key, slot.group) = (Some(key), group);
+        (slot.key, slot.hash, slot.group) = (Some(key), hash, group);
+        let slots = &self.slots;
+        self.table.insert_unique(hash, id, |id| slots[*id as usize].hash);
         id
     }
 
     #[inline]
     fn find(&self, key: &T, hash: u64) -> Option<u32> {
-        self.table.find(hash, |id| self.slots[id as usize].key.as_ref() == Some(key))
+        self.table.find(hash, |id| self.slots[*id as usize].key.as_ref() == Some(key)).copied()
     }
 
     /// Cancels a delay. Returns whether there was one.
@@ -413,6 +461,10 @@ impl<T: Eq> QueueState<T> {
         if let Some(id) = self.find(key, hash) {
             self.forgive(id);
         }
+    }
+
+    pub(super) fn pending_retry_of(&self, key: &T, hash: u64) -> Option<Instant> {
+        self.find(key, hash).and_then(|id| self.pending_retry(id))
     }
 
     pub(super) fn failures(&self, key: &T, hash: u64) -> u32 {
@@ -438,6 +490,7 @@ impl<T> Slot<T> {
     fn empty() -> Self {
         Self {
             key: None,
+            hash: 0,
             group: None,
             stamp: 0,
             failures: 0,

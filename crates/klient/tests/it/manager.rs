@@ -168,6 +168,62 @@ async fn only_the_leader_reconciles() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn standby_is_ready_with_warm_caches() {
+    let world = World::start().await;
+    world.create("a").await;
+    let mut managers = Vec::new();
+    for identity in ["anna", "berta"] {
+        let (controller, calls) = recorded(&world, identity);
+        let manager = Manager::builder()
+            .serve(([127, 0, 0, 1], 0))
+            .elected_by(elector(&world, identity))
+            .controller(controller.clone())
+            .build()
+            .await
+            .unwrap();
+        let address = manager.address().unwrap();
+        let (stop, stopped) = until();
+        let task = tokio::spawn(manager.run_until(stopped));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        managers.push((stop, task, calls, controller, address));
+    }
+    let (_stop, _task, mut calls, standby, address) = managers.pop().unwrap();
+    within(async {
+        while standby.lister().is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await;
+    assert!(calls.try_recv().is_err(), "a standby reconciles nothing");
+    // Sockets need real time.
+    tokio::time::resume();
+    let leader = managers[0].4;
+    assert_eq!(get(address, "/readyz").await, (200, "ok".to_owned()));
+    let (_, verbose) = get(address, "/readyz?verbose").await;
+    assert!(verbose.contains("[+]controller-berta ok\n[+]leader-election ok: standby, anna leads\n"), "{verbose}");
+    let (_, verbose) = get(leader, "/readyz?verbose").await;
+    assert!(verbose.contains("[+]leader-election ok: this process leads\n"), "{verbose}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn manager_stops_although_a_handler_does_not_return() {
+    let world = World::start().await;
+    world.create("a").await;
+    let informer = InformerFactory::new(world.client.clone()).core_v1().config_maps();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (entered, mut calls) = mpsc::unbounded_channel();
+    let _registration = informer.add_handler(move |_: &klient::informer::Event<ConfigMap>| {
+        entered.send(()).unwrap();
+        let _ = released.recv();
+    });
+    let manager = Manager::builder().informer(&informer).drain_for(Duration::from_millis(50)).build().await.unwrap();
+    let stopped = async { calls.recv().await.unwrap() };
+    let error = within(manager.run_until(stopped)).await.unwrap_err();
+    assert_eq!(error.to_string(), "informers did not stop within 50ms: a handler of theirs still runs");
+    drop(release);
+}
+
+#[tokio::test(start_paused = true)]
 async fn leader_stops_reconciling_before_another_can_lead() {
     let world = World::start().await;
     world.create("a").await;

@@ -14,22 +14,8 @@ use klient::{Error, ErrorKind, ObjectKey};
 /// The names of `klient`'s `sync` module, from shuttle.
 mod sync {
     use shuttle::sync::{Arc, RwLock};
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard, MutexGuard as BriefGuard};
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
-
-    /// A plain lock: shuttle has no clock to sleep by, and does not need one.
-    #[derive(Debug)]
-    pub(crate) struct BriefLock<T>(Mutex<T>);
-
-    impl<T> BriefLock<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(Mutex::new(value))
-        }
-
-        pub(crate) fn lock(&self) -> BriefGuard<'_, T> {
-            self.0.lock().unwrap()
-        }
-    }
 
     /// The pointer that readers follow. Shuttle has no atomic pointers to counted values, so a lock replaces it.
     pub(crate) struct Published<T>(RwLock<std::sync::Arc<T>>);
@@ -81,8 +67,6 @@ mod workqueue {
     pub(crate) mod order;
     #[path = "../../../src/workqueue/state.rs"]
     pub(crate) mod state;
-    #[path = "../../../src/workqueue/table.rs"]
-    mod table;
     #[path = "../../../src/workqueue/waiters.rs"]
     pub(crate) mod waiters;
 }

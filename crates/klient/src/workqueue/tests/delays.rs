@@ -130,7 +130,7 @@ async fn delayed_key_is_handed_out_if_a_waiter_is_busy() {
         tokio::spawn(async move {
             let item = queue.get().await;
             // Keeps its key, and does not poll the queue meanwhile.
-            item.map(|item| (*item, Instant::now(), item.into_owned()))
+            item.map(|item| (*item, Instant::now(), item))
         })
     };
     let (first, second) = (worker(), worker());

@@ -35,19 +35,140 @@ async fn forget_resets_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forget_cancels_a_pending_retry() {
+async fn success_cancels_the_retry_of_an_earlier_turn() {
     let queue = queue();
-    queue.add_rate_limited(1);
+    queue.add(1);
+    queue.try_get().unwrap().retry();
     queue.add(1);
     queue.try_get().unwrap().forget();
-    assert_eq!(queue.delayed(), 0);
+    assert_eq!((queue.delayed(), queue.failures(&1)), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn forget_clears_failures_and_keeps_delays() {
+    let queue = queue();
+    queue.add_rate_limited(1);
+    queue.forget(&1);
+    assert_eq!((queue.delayed(), queue.failures(&1)), (1, 0));
+    queue.add(1);
+    queue.try_get().unwrap().forget();
+    assert_eq!(queue.delayed(), 1, "a rate-limited add before the turn is processed");
 
     queue.add_after(2, secs(5));
     queue.add(2);
     queue.try_get().unwrap().forget();
-    assert_eq!(queue.delayed(), 1, "a requested delay was cancelled");
     queue.forget(&2);
-    assert_eq!(queue.delayed(), 1);
+    assert_eq!(queue.delayed(), 2, "a requested delay stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limited_add_during_a_turn_is_processed() {
+    let queue = queue();
+    queue.add(1);
+    let item = queue.get().await.unwrap();
+    // A handler, because the key changed. The worker may have read the state before.
+    queue.add_rate_limited(1);
+    queue.forget(&1);
+    item.forget();
+    let again = timeout(secs(1), queue.get()).await.expect("the change is never processed").unwrap();
+    assert_eq!(*again, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timer_survives_a_merge_with_a_retry() {
+    // In both orders, and with both ways to ask for a turn.
+    for timer_first in [true, false] {
+        let queue = queue();
+        queue.add(1);
+        let item = queue.get().await.unwrap();
+        if timer_first {
+            queue.add_after(1, secs(10));
+            item.retry();
+        } else {
+            item.retry();
+            queue.add_after(1, secs(10));
+        }
+        queue.add(1);
+        queue.try_get().unwrap().forget();
+        let again = timeout(secs(20), queue.get()).await.expect("the timer never fires").unwrap();
+        assert_eq!((*again, again.failures()), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_during_backoff_do_not_inflate_the_delay() {
+    let queue = queue();
+    queue.add(1);
+    queue.get().await.unwrap().retry();
+    let started = Instant::now();
+    let (mut turns, mut retries) = (0, Vec::new());
+    // An event per millisecond, and every turn fails: retries at 5, 15, 35, 75 ms and so on, however many events arrive.
+    while retries.len() < 5 {
+        let before = queue.failures(&1);
+        queue.add(1);
+        queue.get().await.unwrap().retry();
+        turns += 1;
+        if queue.failures(&1) > before {
+            retries.push(started.elapsed().as_millis());
+        }
+        advance(Duration::from_millis(1)).await;
+    }
+    assert_eq!(retries, [5, 15, 35, 75, 155]);
+    assert_eq!(turns, 156, "each event still runs the key at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limited_add_by_the_worker_counts_once_per_retry() {
+    let queue = queue();
+    queue.add_rate_limited(1);
+    assert_eq!(queue.failures(&1), 1);
+    queue.add(1);
+    let item = queue.get().await.unwrap();
+    queue.add_rate_limited(1);
+    drop(item);
+    assert_eq!((queue.failures(&1), queue.delayed()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_swept_when_only_items_are_used() {
+    let queue = queue();
+    for key in 0..100 {
+        queue.add(key);
+        queue.try_get().unwrap().retry();
+    }
+    advance(secs(1)).await;
+    for _ in 0..100 {
+        drop(queue.try_get().unwrap());
+    }
+    assert_eq!(queue.stats().failing, 100);
+    advance(FAILURES_KEPT + secs(1)).await;
+    for _ in 0..30 {
+        queue.add(1000);
+        queue.try_get().unwrap().retry();
+        advance(secs(2)).await;
+    }
+    assert!(queue.stats().failing <= 1, "{:?}", queue.stats());
+}
+
+#[tokio::test]
+async fn key_whose_clone_panics_stays_in_the_queue() {
+    static PANICS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+    #[derive(Debug, PartialEq, Eq, Hash)]
+    struct Key(u8);
+    impl Clone for Key {
+        fn clone(&self) -> Self {
+            assert!(!PANICS.load(std::sync::atomic::Ordering::SeqCst), "a clone that runs out of memory");
+            Self(self.0)
+        }
+    }
+    let queue = WorkQueue::new();
+    queue.add(Key(7));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| queue.try_get().is_some()));
+    assert!(panicked.is_err());
+    assert_eq!((queue.len(), queue.in_process()), (1, 0));
+    PANICS.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(queue.try_get().unwrap().key(), &Key(7));
+    assert!(queue.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{super::state::DelayCause, *};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -15,7 +15,9 @@ enum Step {
     Get,
     /// The number of one of the held items.
     Done(usize),
-    RetryAfter(usize, u64),
+    RequeueAfter(usize, u64),
+    Retry(usize),
+    Succeed(usize),
     Advance(u64),
     Fail(u8),
     Forget(u8),
@@ -29,7 +31,8 @@ struct Model {
     processing: HashSet<u8>,
     waiting: BTreeMap<(u64, u64), u8>,
     failures: HashMap<u8, u32>,
-    backoff: HashSet<u8>,
+    /// The cause of each delay.
+    causes: HashMap<u8, DelayCause>,
     now: u64,
     sequence: u64,
     over: bool,
@@ -45,23 +48,26 @@ impl Model {
     fn cancel(&mut self, key: u8) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|_, other| *other != key);
-        self.backoff.remove(&key);
+        self.causes.remove(&key);
         before != self.waiting.len()
     }
 
-    fn after(&mut self, key: u8, delay: u64, replace: bool, backoff: bool) {
+    fn deadline(&self, key: u8) -> Option<u64> {
+        self.waiting.iter().find(|(_, other)| **other == key).map(|(at, _)| at.0)
+    }
+
+    fn after(&mut self, key: u8, delay: u64, replace: bool, cause: DelayCause) {
         if self.over {
             return;
         }
         let deadline = self.now + delay;
-        let old = self.waiting.iter().find(|(_, other)| **other == key).map(|(at, _)| at.0);
-        if old.is_some_and(|old| !replace && old <= deadline) {
+        let cause = self.causes.get(&key).filter(|_| !replace).map_or(cause, |old| cause.max(*old));
+        if self.deadline(key).is_some_and(|old| !replace && old <= deadline) {
+            self.causes.insert(key, cause);
             return;
         }
         self.cancel(key);
-        if backoff {
-            self.backoff.insert(key);
-        }
+        self.causes.insert(key, cause);
         self.sequence += 1;
         self.waiting.insert((deadline, self.sequence), key);
     }
@@ -69,7 +75,7 @@ impl Model {
     fn promote(&mut self) {
         while let Some((&at, &key)) = self.waiting.first_key_value().filter(|(at, _)| at.0 <= self.now) {
             self.waiting.remove(&at);
-            self.backoff.remove(&key);
+            self.causes.remove(&key);
             self.add(key);
         }
     }
@@ -89,11 +95,29 @@ impl Model {
         }
     }
 
-    fn forget(&mut self, key: u8) {
+    fn succeed(&mut self, key: u8) {
         self.failures.remove(&key);
-        if self.backoff.contains(&key) {
+        if self.causes.get(&key) == Some(&DelayCause::Retry) {
             self.cancel(key);
         }
+    }
+
+    /// Counts a failure, and returns the limiter's delay; or the rest of a delay that is pending.
+    fn fail(&mut self, key: u8) -> u64 {
+        let pending = self.causes.get(&key).is_some_and(|cause| *cause < DelayCause::Timer);
+        if let Some(left) = self.deadline(key).and_then(|at| at.checked_sub(self.now))
+            && self.processing.contains(&key)
+            && pending
+            && left > 0
+        {
+            return left;
+        }
+        if self.processing.contains(&key) && self.causes.get(&key) == Some(&DelayCause::Retry) {
+            self.cancel(key);
+        }
+        let failures = self.failures.entry(key).or_default();
+        *failures += 1;
+        if *failures <= 2 { 3 } else { 8 }
     }
 }
 
@@ -106,7 +130,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => key.clone().prop_map(Step::Cancel),
         6 => Just(Step::Get),
         5 => (0usize..4).prop_map(Step::Done),
-        2 => (0usize..4, 1u64..20).prop_map(|(item, delay)| Step::RetryAfter(item, delay)),
+        2 => (0usize..4, 1u64..20).prop_map(|(item, delay)| Step::RequeueAfter(item, delay)),
+        3 => (0usize..4).prop_map(Step::Retry),
+        2 => (0usize..4).prop_map(Step::Succeed),
         3 => (0u64..15).prop_map(Step::Advance),
         2 => key.clone().prop_map(Step::Fail),
         1 => key.prop_map(Step::Forget),
@@ -137,15 +163,15 @@ impl Run {
             }
             Step::AddAfter(key, delay) => {
                 queue.add_after(key, Duration::from_millis(delay));
-                model.after(key, delay, false, false);
+                model.after(key, delay, false, DelayCause::Timer);
             }
             Step::Reschedule(key, delay) => {
                 queue.reschedule(key, Duration::from_millis(delay));
-                model.after(key, delay, true, false);
+                model.after(key, delay, true, DelayCause::Timer);
             }
             Step::Cancel(key) => assert_eq!(queue.cancel(&key), model.cancel(key)),
             Step::Get => {
-                let item = queue.try_get().map(WorkItem::into_owned);
+                let item = queue.try_get();
                 assert_eq!(item.as_deref().copied(), model.get());
                 held.extend(item);
             }
@@ -153,34 +179,47 @@ impl Run {
                 let item = held.swap_remove(item);
                 model.done(*item);
             }
-            Step::RetryAfter(item, delay) if item < held.len() => {
+            Step::RequeueAfter(item, delay) if item < held.len() => {
                 let item = held.swap_remove(item);
-                model.forget(*item);
-                model.after(*item, delay, false, false);
+                model.succeed(*item);
+                model.after(*item, delay, false, DelayCause::Timer);
                 model.done(*item);
                 item.requeue_after(Duration::from_millis(delay));
             }
-            Step::Done(_) | Step::RetryAfter(..) => {}
+            Step::Retry(item) if item < held.len() => {
+                let item = held.swap_remove(item);
+                let delay = model.fail(*item);
+                model.after(*item, delay, false, DelayCause::Retry);
+                model.done(*item);
+                item.retry();
+            }
+            Step::Succeed(item) if item < held.len() => {
+                let item = held.swap_remove(item);
+                model.succeed(*item);
+                model.done(*item);
+                item.forget();
+            }
+            Step::Done(_) | Step::RequeueAfter(..) | Step::Retry(_) | Step::Succeed(_) => {}
             Step::Advance(time) => {
                 tokio::time::advance(Duration::from_millis(time)).await;
                 model.now += time;
             }
             Step::Fail(key) => {
                 queue.add_rate_limited(key);
-                let before = *model.failures.get(&key).unwrap_or(&0);
                 if !model.over {
-                    *model.failures.entry(key).or_default() += 1;
+                    let delay = model.fail(key);
+                    model.after(key, delay, false, DelayCause::RateLimit);
                 }
-                model.after(key, if before < 2 { 3 } else { 8 }, false, true);
             }
             Step::Forget(key) => {
                 queue.forget(&key);
-                model.forget(key);
+                model.failures.remove(&key);
             }
             // Only near the end: nothing happens after a shutdown.
             Step::ShutDown if at * 4 > steps * 3 => {
                 queue.shut_down();
                 (model.over, model.waiting) = (true, BTreeMap::new());
+                model.causes.clear();
             }
             Step::ShutDown => {}
         }

@@ -177,7 +177,7 @@ async fn owned_item_outlives_its_queue_handle() {
     let queue = queue();
     queue.add_with(1, AddOptions::default().priority(3));
     let other = queue.clone();
-    let item = queue.get().await.unwrap().into_owned();
+    let item = queue.get().await.unwrap();
     drop(queue);
     other.add(1);
     assert!(other.try_get().is_none());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use klient::{
     Api, Controller, Patch, SharedInformer, WatchEvent,
@@ -122,4 +123,63 @@ async fn controller_fails_only_the_key_that_cannot_be_decoded() {
     assert_eq!(running.call().await.failures(), 1);
     events.send(Ok(WatchEvent::Modified(object("good", "7")))).unwrap();
     while running.call().await.name() != "good" {}
+}
+
+/// An error that panics when it is shown.
+#[derive(Debug)]
+struct Unprintable;
+
+impl std::fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("an error without words")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+/// A rate limiter that panics.
+struct Panicking;
+
+impl klient::workqueue::RateLimiter<klient::ObjectKey> for Panicking {
+    fn delay(&self, _: &klient::ObjectKey, _: u32) -> Duration {
+        panic!("a limiter with a bug")
+    }
+}
+
+/// Runs a controller with one worker, whose first reconcile of `a` fails. The worker panics outside of the reconciler.
+async fn survives_a_panic(
+    change: impl FnOnce(klient::controller::ControllerBuilder<ConfigMap>) -> klient::controller::ControllerBuilder<ConfigMap>,
+) {
+    // Errors are shown only if something listens.
+    let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let world = World::start().await;
+    world.create("a").await;
+    let failed = std::sync::atomic::AtomicBool::new(false);
+    let mut running = Running::start(change(builder(&world).workers(1)), move |request| {
+        let fails = request.name() == "a" && !failed.swap(true, std::sync::atomic::Ordering::SeqCst);
+        async move { if fails { Err(Unprintable.into()) } else { Ok(Outcome::Done) } }
+    });
+    running.call().await;
+    let again = running.call().await;
+    assert_eq!(again.name(), "a", "the key is retried");
+    world.create("b").await;
+    assert_eq!(running.call().await.name(), "b", "other keys are reconciled");
+    assert!(running.controller.status().panicked >= 1);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_is_replaced_after_a_panic_in_an_error() {
+    survives_a_panic(|builder| builder).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_is_replaced_after_a_panic_in_the_rate_limiter() {
+    survives_a_panic(|builder| builder.rate_limiter(Panicking)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_is_replaced_after_a_panic_in_on_error() {
+    survives_a_panic(|builder| builder.on_error(|_, _| panic!("a policy with a bug"))).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use klient::{
     Api, Controller, Patch, SharedInformer, WatchEvent,
     controller::{Outcome, Request},
@@ -152,4 +152,103 @@ async fn reconcile_sees_its_own_creates_and_deletes() {
     assert_eq!((status.failed, status.stale), (0, 0));
     drop(running);
     assert!(secrets.list().await.unwrap().items.len() < 2);
+}
+
+/// A controller of maps in the namespaces `a` and `b`, with one informer each. Every reconcile changes its map once more, at most
+/// three times.
+async fn time_of_chains(limit: Duration) -> Duration {
+    let world = World::start().await;
+    let client = world.client.clone();
+    let in_namespace = |namespace: &str| Api::<ConfigMap>::namespaced(client.clone(), namespace);
+    for namespace in ["a", "b"] {
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        Api::<Namespace>::cluster(client.clone()).create(&object).await.unwrap();
+        for number in 0..5 {
+            let map: ConfigMap =
+                serde_json::from_value(json!({"metadata": {"name": format!("m-{number}")}, "data": {"n": "0"}})).unwrap();
+            in_namespace(namespace).create(&map).await.unwrap();
+        }
+    }
+    let own_keys = |event: &klient::informer::Event<ConfigMap>, keys: &mut klient::controller::Keys<'_>| {
+        keys.add(event.key().clone());
+    };
+    let builder = Controller::builder("maps", in_namespace("a"))
+        .registry(Registry::new())
+        .watches(in_namespace("b"), own_keys)
+        .wait_for_own_writes(limit);
+    let writer = client.clone();
+    let mut running = Running::start(builder, move |request| {
+        let maps = Api::<ConfigMap>::namespaced(writer.clone(), request.namespace());
+        let name = request.name().to_owned();
+        async move {
+            let map = maps.get(&name).await?;
+            let turns: u32 = map.data.unwrap()["n"].parse()?;
+            if turns < 3 {
+                maps.patch(&name, Patch::merge(json!({"data": {"n": (turns + 1).to_string()}}))).await?;
+            }
+            Ok(Outcome::Done)
+        }
+    });
+    let began = Instant::now();
+    while running.controller.status().succeeded < 40 {
+        running.call().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(running.controller.status().stale, 0, "a reconcile gave up waiting");
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_waits_only_for_the_informer_of_its_namespace() {
+    let took = time_of_chains(Duration::from_secs(2)).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_accepts_the_longest_wait_for_own_writes() {
+    let took = time_of_chains(Duration::MAX).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_does_not_wait_for_objects_outside_the_selector() {
+    let world = World::start().await;
+    world.create_with("a", json!({"app": "web"})).await;
+    let informer = SharedInformer::builder(world.maps.clone()).labels("app=web").build();
+    let builder = Controller::builder("maps", informer).registry(Registry::new());
+    let maps = world.maps.clone();
+    let mut running = Running::start(builder.wait_for_own_writes(Duration::from_secs(3600)), move |_| {
+        let maps = maps.clone();
+        async move {
+            let other: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "other-"}}))?;
+            maps.create(&other).await?;
+            Ok(Outcome::RequeueAfter(Duration::from_millis(1)))
+        }
+    });
+    let began = Instant::now();
+    for _ in 0..5 {
+        running.call().await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_waits_for_a_version_that_is_not_a_number() {
+    let source = Scripted::default();
+    let events = source.list(Page::new("v-5", &[("a", "v-5")])).watch();
+    let informer = SharedInformer::new(source.clone());
+    let builder = Controller::builder("maps", informer).registry(Registry::new());
+    let mut running = Running::start(builder.wait_for_own_writes(Duration::from_secs(3600)), |request| {
+        let map: ConfigMap = serde_json::from_value(
+            json!({"metadata": {"name": request.name(), "namespace": "n", "resourceVersion": "v-9"}}),
+        )
+        .unwrap();
+        request.wrote(&map);
+        done()
+    });
+    let key = running.call().await.key().clone();
+    running.controller.request(key);
+    running.quiet_for(Duration::from_secs(20)).await;
+    events.send(Ok(WatchEvent::Modified(object("a", "v-9")))).unwrap();
+    assert_eq!(running.call().await.cached().unwrap().resource_version().as_str(), "v-9");
 }

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::{
     core::{Core, Drainer, Getter},
-    state::{Delay, Handed},
+    state::{Delay, DelayCause, Handed},
 };
 
 type Queue = Arc<Core<u8>>;
@@ -203,7 +203,7 @@ fn delayed_keys_are_handed_out_if_another_getter_is_dropped() {
     explore(|| {
         let queue = queue();
         // The key is due already, so that the getter that is woken finds it.
-        let late = Delay { deadline: no_time(), priority: 0, backoff: false, replace: false };
+        let late = Delay { deadline: no_time(), priority: 0, cause: DelayCause::Timer, replace: false };
         let fickle = thread::spawn({
             let queue = Arc::clone(&queue);
             move || glance(&queue).map(|item| queue.done(item.slot)).is_some()
@@ -232,8 +232,7 @@ fn a_retry_ends_the_turn_and_comes_back() {
             let queue = Arc::clone(&queue);
             move || {
                 let item = block_on(get(&queue)).unwrap();
-                queue.fail(item.slot);
-                let delay = Delay { deadline: no_time(), priority: 0, backoff: true, replace: false };
+                let delay = Delay { deadline: no_time(), priority: 0, cause: DelayCause::Retry, replace: false };
                 queue.done_and_delay(item.slot, delay);
             }
         });
