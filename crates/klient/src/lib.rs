@@ -64,9 +64,9 @@
 pub mod client;
 pub mod condition;
 pub mod controller;
+mod deadline;
 #[cfg(feature = "client")]
 pub mod election;
-mod deadline;
 mod error;
 #[cfg(feature = "client")]
 pub mod events;

@@ -106,7 +106,8 @@ mod tests {
         log.push(write("deployments", "b", "10"));
         log.push(write("replicasets", "a", "4"));
         log.push(write("deployments", "a", "x-11"));
-        let expected = [write("deployments", "b", "10"), write("replicasets", "a", "4"), write("deployments", "a", "x-11")];
+        let expected =
+            [write("deployments", "b", "10"), write("replicasets", "a", "4"), write("deployments", "a", "x-11")];
         assert_eq!(log.take(), expected);
         assert!(log.take().is_empty());
     }

@@ -1,7 +1,7 @@
 //! A controller that copies each config map to a secret, fails at random, and notes the states that it has reconciled.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -93,20 +93,32 @@ impl Mirror {
                 }
             }
         }
-        let secrets: Api<Secret> = Api::namespaced(direct.clone(), namespace);
-        match secrets.list().await {
-            Ok(list) => {
-                let copies: BTreeMap<ObjectKey, String> =
-                    list.iter().map(|secret| (ObjectKey::of(secret), copy(secret))).collect();
-                let wanted: BTreeMap<ObjectKey, String> =
-                    fresh.iter().map(|(key, (_, state))| (key.clone(), state.value.clone())).collect();
-                if copies != wanted {
-                    problems.push(format!("controller: secrets are {copies:?}, expected {wanted:?}"));
-                }
-            }
+        match self.wrong_copies(direct, namespace, fresh).await {
+            Ok(wrong) if wrong.is_empty() => {}
+            Ok(wrong) => problems.push(format!("controller: the secrets of {wrong:?} are wrong")),
             Err(error) => problems.push(format!("controller: cannot list secrets: {error}")),
         }
         problems
+    }
+
+    /// Returns the keys whose secrets differ from their config maps.
+    async fn wrong_copies(&self, direct: &Client, namespace: &str, fresh: &Fresh) -> Result<Vec<ObjectKey>, Error> {
+        let secrets: Api<Secret> = Api::namespaced(direct.clone(), namespace);
+        let list = secrets.list().await?;
+        let copies: BTreeMap<ObjectKey, String> =
+            list.iter().map(|secret| (ObjectKey::of(secret), copy(secret))).collect();
+        let keys: BTreeSet<&ObjectKey> = copies.keys().chain(fresh.keys()).collect();
+        let is_wrong = |key: &ObjectKey| copies.get(key) != fresh.get(key).map(|(_, state)| &state.value);
+        Ok(keys.into_iter().filter(|key| is_wrong(key)).cloned().collect())
+    }
+
+    /// Requests the keys whose secrets are wrong. Returns their number.
+    ///
+    /// A secret that was created and deleted between two lists of the informer leaves no event, so that no controller can
+    /// know. Controllers have a resync for that. Here it is the exception, so that it hides no lost change of a config map.
+    pub(crate) async fn resync(&self, direct: &Client, namespace: &str, fresh: &Fresh) -> usize {
+        let wrong = self.wrong_copies(direct, namespace, fresh).await.unwrap_or_default();
+        wrong.into_iter().map(|key| self.controller.request(key)).count()
     }
 
     /// Waits for the end of a controller that was told to stop.

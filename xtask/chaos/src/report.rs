@@ -45,6 +45,8 @@ pub(crate) struct WorldReport {
     pub(crate) reconciles: u64,
     pub(crate) terms: usize,
     pub(crate) relists: u64,
+    /// The number of keys that the world had to request from its controller; see `Mirror::resync`.
+    pub(crate) resyncs: usize,
     pub(crate) requests: u64,
     pub(crate) virtual_time: Duration,
     pub(crate) real_time: Duration,
@@ -62,6 +64,7 @@ impl WorldReport {
             reconciles: 0,
             terms: 0,
             relists: 0,
+            resyncs: 0,
             requests: 0,
             virtual_time: Duration::ZERO,
             real_time: Duration::ZERO,
@@ -76,7 +79,7 @@ pub(crate) struct Report {
     is_verbose: bool,
     started: Instant,
     worlds: BTreeMap<&'static str, usize>,
-    sums: [u64; 6],
+    sums: [u64; 7],
     virtual_time: Duration,
     slowest: Duration,
     faults: BTreeMap<Fault, FaultSum>,
@@ -100,7 +103,7 @@ impl Report {
             is_verbose,
             started: Instant::now(),
             worlds: BTreeMap::new(),
-            sums: [0; 6],
+            sums: [0; 7],
             virtual_time: Duration::ZERO,
             slowest: Duration::ZERO,
             faults: BTreeMap::new(),
@@ -118,6 +121,7 @@ impl Report {
             world.terms as u64,
             world.relists,
             world.requests,
+            world.resyncs as u64,
         ];
         for (sum, number) in self.sums.iter_mut().zip(numbers) {
             *sum += number;
@@ -183,7 +187,7 @@ impl Report {
 
     /// Prints the summary. Returns whether no world failed.
     pub(crate) fn finish(&self) -> bool {
-        let [writes, events, reconciles, terms, relists, requests] = self.sums;
+        let [writes, events, reconciles, terms, relists, requests, resyncs] = self.sums;
         println!("\n\n{:<22}{:>8}{:>9}{:>12}  requests of one informer", "fault", "phases", "strikes", "minutes");
         for (fault, sum) in &self.faults {
             let limit = fault.limit();
@@ -211,7 +215,7 @@ impl Report {
         println!("requests         {requests}");
         println!("handler events   {events}");
         println!("relists          {relists}");
-        println!("reconciles       {reconciles}");
+        println!("reconciles       {reconciles}, and {resyncs} keys that needed a resync");
         println!("leader terms     {terms}");
         println!("failed worlds    {}", self.failed.len());
         for (seed, mode, failures) in self.failed.iter().take(20) {

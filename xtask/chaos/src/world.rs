@@ -166,7 +166,7 @@ async fn run_in(
         report.phases.push(told);
     }
     world.heal().await?;
-    let fresh = world.converge(&mut report.failures).await?;
+    let fresh = world.converge(report).await?;
     world.check(&fresh, report);
     world.stop(report).await;
     Ok(())
@@ -362,10 +362,10 @@ impl World {
     }
 
     /// Waits until everything agrees with the server, and returns the server's objects.
-    async fn converge(&self, failures: &mut Vec<String>) -> Result<BTreeMap<Watched, Fresh>> {
+    async fn converge(&self, report: &mut WorldReport) -> Result<BTreeMap<Watched, Fresh>> {
         let started = Instant::now();
         let limit = self.site.patience();
-        let mut pause = Duration::from_millis(50);
+        let (mut pause, mut is_resynced) = (Duration::from_millis(50), false);
         loop {
             let mut fresh = BTreeMap::new();
             for watched in Watched::ALL {
@@ -374,8 +374,17 @@ impl World {
             }
             let problems = self.differences(&fresh).await;
             if problems.is_empty() || started.elapsed() > limit {
-                failures.extend(problems.into_iter().map(|problem| format!("after {limit:?}: {problem}")));
+                report.failures.extend(problems.into_iter().map(|problem| format!("after {limit:?}: {problem}")));
                 return Ok(fresh);
+            }
+            let is_late = started.elapsed() > limit / 2;
+            if is_late
+                && !is_resynced
+                && let Some(mirror) = &self.mirror
+            {
+                is_resynced = true;
+                let fresh = &fresh[&Watched::ConfigMaps];
+                report.resyncs += mirror.resync(&self.direct, self.site.namespace(), fresh).await;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(self.site.longest_pause());

@@ -148,7 +148,9 @@ impl klient::workqueue::RateLimiter<klient::ObjectKey> for Panicking {
 
 /// Runs a controller with one worker, whose first reconcile of `a` fails. The worker panics outside of the reconciler.
 async fn survives_a_panic(
-    change: impl FnOnce(klient::controller::ControllerBuilder<ConfigMap>) -> klient::controller::ControllerBuilder<ConfigMap>,
+    change: impl FnOnce(
+        klient::controller::ControllerBuilder<ConfigMap>,
+    ) -> klient::controller::ControllerBuilder<ConfigMap>,
 ) {
     // Errors are shown only if something listens.
     let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();

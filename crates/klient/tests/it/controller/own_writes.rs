@@ -165,7 +165,8 @@ async fn time_of_chains(limit: Duration) -> Duration {
         Api::<Namespace>::cluster(client.clone()).create(&object).await.unwrap();
         for number in 0..5 {
             let map: ConfigMap =
-                serde_json::from_value(json!({"metadata": {"name": format!("m-{number}")}, "data": {"n": "0"}})).unwrap();
+                serde_json::from_value(json!({"metadata": {"name": format!("m-{number}")}, "data": {"n": "0"}}))
+                    .unwrap();
             in_namespace(namespace).create(&map).await.unwrap();
         }
     }

@@ -37,9 +37,8 @@ fn delays_behind_blocking_handlers(blocking: usize, sent: usize, call: Duration)
             }
         });
         // Added last, so that the runtime prefers them to the tasks that they must not delay.
-        let blocked: Vec<_> = (0..blocking)
-            .map(|_| informer.add_handler(move |_: &Event<ConfigMap>| std::thread::sleep(call)))
-            .collect();
+        let blocked: Vec<_> =
+            (0..blocking).map(|_| informer.add_handler(move |_: &Event<ConfigMap>| std::thread::sleep(call))).collect();
         informer.start();
         informer.wait_for_sync().await.unwrap();
         let started = std::time::Instant::now();
