@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use http::{HeaderMap, header::AUTHORIZATION};
 use klient_core::Status;
+use subtle::ConstantTimeEq as _;
 
 use crate::Result;
 
@@ -15,14 +16,14 @@ pub(crate) struct Authentication {
     pub(crate) tokens: HashMap<String, String>,
 }
 
-/// Marks a request of a connection whose client certificate was verified.
+/// Marks a request whose credentials were verified when it arrived on a socket.
 #[derive(Clone, Debug)]
-pub(crate) struct Certified;
+pub(crate) struct Authenticated;
 
 impl Authentication {
     /// Refuses requests without known credentials.
-    pub(crate) fn check(&self, headers: &HeaderMap, certified: bool) -> Result<()> {
-        if self.off || certified {
+    pub(crate) fn check(&self, headers: &HeaderMap, is_authenticated: bool) -> Result<()> {
+        if self.off || is_authenticated {
             return Ok(());
         }
         match bearer(headers).and_then(|token| self.user_of(token)) {
@@ -33,7 +34,9 @@ impl Authentication {
 
     /// Returns the user of a token.
     pub(crate) fn user_of(&self, token: &str) -> Option<&str> {
-        self.tokens.get(token.trim()).map(String::as_str)
+        // All tokens are compared, so that the time does not tell how many there are before the right one.
+        let known = self.tokens.iter().filter(|(known, _)| is_same_token(token, known));
+        known.fold(None, |_, (_, user)| Some(user.as_str()))
     }
 
     /// Returns the user of an authenticated request. Without a token it is the user of the server's own client certificate.
@@ -42,9 +45,14 @@ impl Authentication {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
 /// The user of the client certificate in the server's own kubeconfig.
 pub(crate) const ADMINISTRATOR: &str = "kubernetes-admin";
+
+/// Compares a given token with a known one, in a time that depends on their lengths only.
+pub(crate) fn is_same_token(given: &str, known: &str) -> bool {
+    given.trim().as_bytes().ct_eq(known.as_bytes()).into()
+}

@@ -6,7 +6,7 @@ use klient_core::{GroupKind, Status, StatusCause};
 
 use crate::{
     Result,
-    auth::Certified,
+    auth::Authenticated,
     decode::FieldValidation,
     negotiate::{ALL, Include, Offered, Projection, ResponseFormat},
     registry::Resource,
@@ -18,8 +18,8 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Whether the connection has a verified client certificate.
-    pub(crate) certified: bool,
+    /// Whether the credentials were verified when the request arrived on a socket.
+    pub(crate) is_authenticated: bool,
     query: Vec<(String, String)>,
 }
 
@@ -37,7 +37,7 @@ impl Call {
         Self {
             method: parts.method,
             path: parts.uri.path().to_owned(),
-            certified: parts.extensions.get::<Certified>().is_some(),
+            is_authenticated: parts.extensions.get::<Authenticated>().is_some(),
             headers: parts.headers,
             body,
             query: query.into_owned().collect(),

@@ -197,8 +197,7 @@ impl Faults {
 
     /// Counts a request, and returns the effect of the first fault that applies.
     pub(crate) async fn meet(&self, call: &Call) -> Option<Encounter> {
-        let request = (call.method.to_string(), call.path.clone());
-        *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(request).or_default() += 1;
+        self.count((call.method.to_string(), call.path.clone()));
         match self.next(call)? {
             Action::Delay(by) => {
                 tokio::time::sleep(by).await;
@@ -209,6 +208,14 @@ impl Faults {
             Action::Damage(damage) => Some(Encounter::Damage(damage)),
             Action::NoBookmarks => Some(Encounter::NoBookmarks),
         }
+    }
+
+    fn count(&self, mut request: (String, String)) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.len() >= MAX_PATHS && !requests.contains_key(&request) {
+            "other".clone_into(&mut request.1);
+        }
+        *requests.entry(request).or_default() += 1;
     }
 
     fn next(&self, call: &Call) -> Option<Action> {
@@ -253,3 +260,6 @@ impl fmt::Debug for Fault {
             .finish_non_exhaustive()
     }
 }
+
+/// The number of methods and paths that are counted each.
+const MAX_PATHS: usize = 10_000;

@@ -83,7 +83,7 @@ pub use self::{
     body::ResponseBody,
     clock::{Clock, ManualClock, SystemClock},
     faults::Fault,
-    serve::{Listening, ServeError},
+    serve::{Listen, Listening, ServeError},
     server::{ApiServer, ApiServerBuilder, ResponseFuture, StartError},
 };
 

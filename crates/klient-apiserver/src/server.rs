@@ -127,6 +127,9 @@ impl ApiServer {
     pub async fn handle(&self, request: Request<Bytes>) -> Response<ResponseBody> {
         let core = &self.inner.core;
         let mut call = Call::new(request);
+        if let Err(status) = core.authentication.check(&call.headers, call.is_authenticated) {
+            return response::failure(&status, ResponseFormat::JSON);
+        }
         let mut injured = None;
         match core.faults.meet(&call).await {
             None => {}
@@ -154,9 +157,6 @@ impl ApiServer {
 
     async fn answer(&self, call: &Call) -> Response<ResponseBody> {
         let core = &self.inner.core;
-        if let Err(status) = core.authentication.check(&call.headers, call.certified) {
-            return response::failure(&status, ResponseFormat::JSON);
-        }
         if call.body.len() > MAX_BODY {
             let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
             return response::failure(&status, ResponseFormat::JSON);
@@ -179,6 +179,16 @@ impl ApiServer {
         response
     }
 
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.inner.core
+    }
+
+    /// Returns whether a token is one of the server's.
+    pub(crate) fn knows_token(&self, token: &str) -> bool {
+        self.inner.core.authentication.user_of(token).is_some()
+    }
+
     /// Injects a fault.
     pub fn inject(&self, fault: Fault) {
         self.inner.core.faults.add(fault);
@@ -189,7 +199,8 @@ impl ApiServer {
         self.inner.core.faults.clear();
     }
 
-    /// Returns the number of requests for each method and path since the start.
+    /// Returns the number of authenticated requests for each method and path since the start. After 10,000 different paths, the
+    /// requests to others are counted together, with the path `other`.
     pub fn requests(&self) -> BTreeMap<(String, String), u64> {
         self.inner.core.faults.requests()
     }

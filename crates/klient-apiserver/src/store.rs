@@ -53,6 +53,8 @@ struct Table {
     log: VecDeque<Arc<Change>>,
     /// The revision up to which changes are no longer in the log.
     log_start: u64,
+    /// The revision of the last change that was removed from the log.
+    removed: u64,
     changed: watch::Sender<u64>,
 }
 
@@ -201,7 +203,8 @@ impl Store {
     fn changes(&self, table: &str, after: u64) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
         let contents = self.read();
         let Some(table) = contents.tables.get(table) else { return Ok((Vec::new(), contents.revision)) };
-        if after < table.log_start {
+        // A watch that has sent all changes before the log begins has missed nothing.
+        if after < table.removed {
             return Err(Compacted { oldest: table.log_start });
         }
         let from = table.log.partition_point(|change| change.revision <= after);
@@ -285,7 +288,8 @@ impl Contents {
         }
         table.log.push_back(Arc::clone(change));
         while table.log.len() > history {
-            table.log_start = table.log.pop_front().map_or(table.log_start, |change| change.revision);
+            table.removed = table.log.pop_front().map_or(table.removed, |change| change.revision);
+            table.log_start = table.log_start.max(table.removed);
         }
         table.changed.send_replace(change.revision);
     }
@@ -294,7 +298,7 @@ impl Contents {
 impl Table {
     fn new(revision: u64) -> Self {
         let changed = watch::Sender::new(revision);
-        Self { objects: BTreeMap::new(), log: VecDeque::new(), log_start: revision, changed }
+        Self { objects: BTreeMap::new(), log: VecDeque::new(), log_start: revision, removed: 0, changed }
     }
 
     fn range(&self, prefix: &str) -> impl Iterator<Item = (&String, &Arc<Stored>)> {
@@ -308,8 +312,8 @@ impl Table {
     }
 
     fn forget_until(&mut self, revision: u64) {
-        while self.log.front().is_some_and(|change| change.revision <= revision) {
-            self.log.pop_front();
+        while let Some(change) = self.log.pop_front_if(|change| change.revision <= revision) {
+            self.removed = change.revision;
         }
         self.log_start = self.log_start.max(revision);
     }

@@ -48,7 +48,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         tracing_subscriber::registry().with(Stages::new(palette)).with(LevelFilter::TRACE).init();
     }
     let server = ApiServer::start().await?;
-    let listening = server.listen_tls(0).await?;
+    let listening = server.listen(0).await?;
     let client = client_of(&listening)?;
     install(&client).await?;
     story.title("klient demo")?;

@@ -16,8 +16,11 @@ pub(crate) struct Arguments {
     /// The port on 127.0.0.1; 0 chooses a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Serve plain HTTP, without certificates
+    /// Accept requests without credentials, from every user and program of this machine
     #[arg(long)]
+    anonymous: bool,
+    /// Serve plain HTTP, without certificates; clients send no credentials over it, so --anonymous is required
+    #[arg(long, requires = "anonymous")]
     http: bool,
     /// The folder to store objects in [default: in memory]
     #[arg(long, value_name = "FOLDER")]
@@ -34,8 +37,14 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         builder = builder.folder(folder);
     }
     let server = builder.start().await?;
-    let listening =
-        if arguments.http { server.listen(arguments.port).await? } else { server.listen_tls(arguments.port).await? };
+    let mut listen = server.listen(arguments.port);
+    if arguments.http {
+        listen = listen.http();
+    }
+    if arguments.anonymous {
+        listen = listen.anonymous();
+    }
+    let listening = listen.await?;
     let path = std::path::absolute(&arguments.kubeconfig)?;
     let mut interrupted = pin!(klient::shutdown::signal());
     // Signals are handled before the address is printed: a program that reads the address may send a signal at once.

@@ -53,7 +53,7 @@ async fn program_without_flags_runs_on_embedded_server() {
 async fn criterion_1_program_runs_on_cluster_until_signal() {
     let folder = tempfile::tempdir().unwrap();
     let server = ApiServer::start().await.unwrap();
-    let listening = server.listen_tls(0).await.unwrap();
+    let listening = server.listen(0).await.unwrap();
     let embedded = listening.write_kubeconfig(folder.path().join("kubeconfig"), None).unwrap();
     for kubeconfig in [Some(embedded), real_kubeconfig()].into_iter().flatten() {
         runs_until_terminated(&kubeconfig).await;
@@ -106,7 +106,8 @@ async fn criterion_1_second_signal_ends_program_at_once() {
 #[tokio::test]
 async fn criterion_1_master_selects_server() {
     let server = ApiServer::start().await.unwrap();
-    let listening = server.listen(0).await.unwrap();
+    // An address alone carries no credentials.
+    let listening = server.listen(0).http().anonymous().await.unwrap();
     let client = crate::world::client_of(&server);
     install(&client).await.unwrap();
     let mut child = start(&["--master", &listening.url(), "--kubeconfig", "/dev/null"]);

@@ -3,6 +3,8 @@
 //! The collector learns owners from committed changes. Its jobs run one after another in its own task.
 
 mod ownership;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::{

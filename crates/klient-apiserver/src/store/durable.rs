@@ -18,6 +18,7 @@ use super::{Change, ChangeKind, CommitError, Expected, StoreInner, Stored, Write
 
 const OBJECTS: TableDefinition<'_, (&str, &str), (u64, &[u8])> = TableDefinition::new("objects");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const FILE: &str = "objects.redb";
 const REVISION: &str = "revision";
 /// The maximum number of writes in a transaction.
 const MAX_BATCH: usize = 512;
@@ -56,9 +57,9 @@ pub(crate) struct OpenError {
 impl Durable {
     pub(super) fn open(folder: &Path) -> Result<(Self, Loaded), OpenError> {
         let wrong = |error: &dyn fmt::Display| OpenError { message: format!("{}: {error}", folder.display()) };
-        fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
+        create_private(folder).map_err(|error| wrong(&error))?;
         // The database panics on some kinds of damage.
-        let opened = panic::catch_unwind(|| open_database(&folder.join("objects.redb")));
+        let opened = panic::catch_unwind(|| open_database(&folder.join(FILE)));
         let opened = opened.unwrap_or_else(|_| Err("objects.redb is damaged".into()));
         let (database, loaded) = opened.map_err(|error| wrong(&error))?;
         let (sender, requests) = mpsc::channel();
@@ -106,6 +107,26 @@ impl Drop for Durable {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Creates a folder that only its owner can read, and the file of the database likewise. A folder that exists keeps its mode.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut folders = fs::DirBuilder::new();
+    let mut files = fs::OpenOptions::new();
+    folders.recursive(true);
+    files.create(true).append(true);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut files, 0o600);
+    }
+    folders.create(folder)?;
+    let file = files.open(folder.join(FILE))?;
+    // The mode above applies to a new file only.
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    drop(file);
+    Ok(())
 }
 
 /// Checks the database, and loads its objects.

@@ -196,3 +196,20 @@ async fn protobuf_is_cached_until_next_write() {
     assert_eq!(newer.protobuf(codec).unwrap(), klient_proto::from_value(&newer.value(), codec).unwrap());
     assert_ne!(newer.protobuf(codec).unwrap(), message);
 }
+
+#[tokio::test]
+async fn idle_cursor_survives_compaction_of_other_tables() {
+    let store = Store::in_memory(0, 100);
+    put(&store, "a", Expected::Absent, 1).await;
+    let (mut idle, mut late) = (store.follow(&pods(), 1).unwrap(), store.follow(&pods(), 0).unwrap());
+    assert!(idle.ready().unwrap().0.is_empty());
+    let services: Arc<str> = Arc::from("services");
+    for number in 0..5 {
+        let key = format!("s-{number}");
+        store.commit(&services, &key, Expected::Absent, Write::Put(object(&key, 1))).await.unwrap();
+    }
+    store.compact(store.revision());
+    put(&store, "b", Expected::Absent, 1).await;
+    assert_eq!(idle.ready().unwrap().0.len(), 1, "it has missed nothing");
+    assert!(late.ready().is_err(), "it has missed the first change");
+}

@@ -25,7 +25,7 @@ impl Endpoint {
         let folder = tempfile::tempdir().unwrap();
         let (server, listening) = runtime.block_on(async {
             let server = ApiServer::start().await.unwrap();
-            let listening = server.listen_tls(0).await.unwrap();
+            let listening = server.listen(0).await.unwrap();
             (server, listening)
         });
         listening.write_kubeconfig(folder.path().join("kubeconfig"), None).unwrap();

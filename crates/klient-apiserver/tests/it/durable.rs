@@ -286,3 +286,18 @@ async fn damaged_folder_is_an_error_and_never_a_panic() {
 
 /// Longer than any step takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn folder_and_database_are_readable_by_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("a/b");
+    for _ in 0..2 {
+        drop(ApiServer::builder().folder(&folder).start().await.unwrap());
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&folder.join("objects.redb")), 0o600);
+        // An older version left it readable.
+        fs::set_permissions(folder.join("objects.redb"), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+}

@@ -7,10 +7,7 @@
 //! The functions on the path of add, get and done are always inlined: passing a key through memory from one function to
 //! the next costs more than the steps themselves.
 
-use std::{
-    collections::BTreeSet,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-};
+use std::collections::BTreeSet;
 
 use hashbrown::HashTable;
 use tokio::time::{Duration, Instant};
@@ -392,15 +389,9 @@ impl<T: Clone> QueueState<T> {
     pub(super) fn take(&mut self, now: Option<Instant>) -> Option<Handed<T>> {
         let slots = &self.slots;
         let entry = self.order.pop(|entry| is_live(slots, entry))?;
-        // The key's `Clone` may panic. The key must not be lost then.
-        let key = match catch_unwind(AssertUnwindSafe(|| slots[entry.slot as usize].key.clone())) {
-            Ok(key) => key?,
-            Err(panic) => {
-                let priority = slots[entry.slot as usize].priority;
-                self.push(entry.slot, priority);
-                resume_unwind(panic);
-            }
-        };
+        let popped = Popped { state: self, slot: entry.slot };
+        let key = popped.state.slots[entry.slot as usize].key.clone()?;
+        std::mem::forget(popped);
         let slot = &mut self.slots[entry.slot as usize];
         (slot.queued, slot.processing) = (false, true);
         let queued_for = now.and_then(|now| slot.note_started(now));
@@ -469,6 +460,19 @@ impl<T: Eq> QueueState<T> {
 
     pub(super) fn failures(&self, key: &T, hash: u64) -> u32 {
         self.find(key, hash).map_or(0, |id| self.slots[id as usize].failures)
+    }
+}
+
+/// A key that left the order, and returns to it if its `Clone` panics.
+struct Popped<'a, T> {
+    state: &'a mut QueueState<T>,
+    slot: u32,
+}
+
+impl<T> Drop for Popped<'_, T> {
+    fn drop(&mut self) {
+        let priority = self.state.slots[self.slot as usize].priority;
+        self.state.push(self.slot, priority);
     }
 }
 

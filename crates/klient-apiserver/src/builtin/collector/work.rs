@@ -1,6 +1,6 @@
 //! The jobs of the garbage collector.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     metadata,
     registry::Resource,
     server::Core,
-    store::{Expected, Stored, Write},
+    store::{CommitError, Expected, Stored, Write},
     verbs::{DeleteOptions, Target, Verb},
 };
 
@@ -56,18 +56,32 @@ async fn dependent(core: &Arc<Core>, id: &ObjectId) {
 /// Returns whether an owner exists, with the same UID and in the dependent's namespace.
 fn is_present(core: &Core, owner: &Value, namespace: &str) -> bool {
     let uid = owner["uid"].as_str().unwrap_or_default();
-    let Some((table, key)) = core.collector.place_of(uid) else { return false };
+    // The change that created the owner may be committed but not recorded yet.
+    let place = core.collector.place_of(uid).or_else(|| named_place(core, owner, namespace));
+    let Some((table, key)) = place else { return false };
     let Some(stored) = core.store.get(&table, &key) else { return false };
     let same = stored.raw().uid().as_deref() == Some(uid);
     let reachable = stored.raw().namespace().is_none_or(|owner| owner == namespace);
     same && reachable
 }
 
+/// Returns where an owner is stored, by the kind and name in its reference.
+fn named_place(core: &Core, owner: &Value, namespace: &str) -> Option<ObjectId> {
+    let resource = kind_of(core, owner)?;
+    let namespace = if resource.namespaced { namespace } else { "" };
+    let key = resource.key(namespace, owner["name"].as_str()?);
+    Some((Arc::clone(&resource.table), key))
+}
+
 fn is_namespaced_kind(core: &Core, owner: &Value) -> bool {
+    kind_of(core, owner).is_some_and(|resource| resource.namespaced)
+}
+
+fn kind_of(core: &Core, owner: &Value) -> Option<Arc<Resource>> {
     let version = owner["apiVersion"].as_str().unwrap_or_default();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let kind = owner["kind"].as_str().unwrap_or_default();
-    core.registry.groups().of_kind(group, version, kind).is_some_and(|resource| resource.namespaced)
+    core.registry.groups().of_kind(group, version, kind)
 }
 
 /// Continues the deletion of an owner that waits for the collector.
@@ -211,8 +225,16 @@ async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, n
     match core.store.commit(&resource.table, &key, Expected::Revision(stored.revision), write).await {
         // Boxed, because a change can cause another change.
         Ok(change) => Box::pin(core.after_change(resource, &change)).await,
-        // Another write came first. Its change queues this job again.
-        Err(_) => core.collector.push(Job::Owner((Arc::clone(&resource.table), key))),
+        // Another write came first. The job sees its state.
+        Err(CommitError::Changed(_)) => core.collector.push(Job::Owner((Arc::clone(&resource.table), key))),
+        Err(CommitError::Invalid(reason)) => {
+            tracing::error!(table = &*resource.table, key, reason, "collector cannot write object, giving up");
+        }
+        Err(CommitError::Disk(reason)) => {
+            tracing::error!(table = &*resource.table, key, reason, "collector cannot write to disk, retrying");
+            tokio::time::sleep(DISK_PAUSE).await;
+            core.collector.push(Job::Owner((Arc::clone(&resource.table), key)));
+        }
     }
 }
 
@@ -230,3 +252,6 @@ fn target(resource: &Arc<Resource>, stored: &Stored) -> Target {
         subresource: None,
     }
 }
+
+/// The pause before a write is retried that the disk refused.
+const DISK_PAUSE: Duration = Duration::from_secs(1);
