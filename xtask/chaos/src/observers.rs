@@ -194,6 +194,8 @@ pub(crate) trait AnyObserver: Send {
     /// Removes one handler, if there are several.
     fn remove_handler(&mut self, rng: &mut Rng);
     fn status(&self) -> InformerStatus;
+    /// Returns whether the cache has an object with this value or does not store values.
+    fn has_value(&self, key: &ObjectKey, value: &str) -> bool;
     /// Returns how cache and handlers differ from the server's objects.
     fn differences(&self, truth: &Truth, fresh: &BTreeMap<Watched, Fresh>) -> Vec<String>;
     /// Returns what is impossible about the handlers' histories.
@@ -307,6 +309,11 @@ impl<K: Observed> AnyObserver for Observer<K> {
 
     fn status(&self) -> InformerStatus {
         self.informer.status()
+    }
+
+    fn has_value(&self, key: &ObjectKey, value: &str) -> bool {
+        let decoded = self.informer.lister().get(key).and_then(|object| object.decode().ok());
+        decoded.is_some_and(|object| object.value().is_none_or(|found| found == value))
     }
 
     fn differences(&self, truth: &Truth, fresh: &BTreeMap<Watched, Fresh>) -> Vec<String> {

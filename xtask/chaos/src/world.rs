@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use klient::{Client, metrics::Registry};
+use klient::{Client, ObjectKey, metrics::Registry};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     controllers::Mirror,
     electors::{Acts, Candidate},
     faults::Fault,
-    observers::{AnyObserver, Manner, Setup},
+    observers::{AnyObserver, Manner, ONE_NAME, Setup},
     report::{PhaseReport, WorldReport},
     rng::Rng,
     site::Site,
@@ -168,6 +168,9 @@ async fn run_in(
     world.heal().await?;
     let fresh = world.converge(report).await?;
     world.check(&fresh, report);
+    if world.plan.mode == Mode::Threaded {
+        report.failures.extend(world.stalled_by_handler().await?);
+    }
     world.stop(report).await;
     Ok(())
 }
@@ -233,6 +236,9 @@ impl World {
             for _ in 0..rng.range(1, 4) {
                 observer.add_handler(self.manner(rng), rng.fork());
             }
+            if id == 0 && self.plan.mode == Mode::Threaded {
+                observer.add_handler(Manner::Blocking, rng.fork());
+            }
             self.observers.push(observer);
         }
         if self.plan.has_controller {
@@ -256,7 +262,7 @@ impl World {
 
     fn manner(&self, rng: &mut Rng) -> Manner {
         match self.plan.mode {
-            Mode::Threaded => rng.pick(&[Manner::Fast, Manner::Panicking, Manner::Blocking]),
+            Mode::Threaded => rng.pick(&[Manner::Fast, Manner::Panicking]),
             _ => rng.pick(&[Manner::Fast, Manner::Fast, Manner::Resynced, Manner::Panicking, Manner::Slow]),
         }
     }
@@ -357,7 +363,7 @@ impl World {
         for writer in self.writers.drain(..) {
             let _ = writer.await;
         }
-        writers::write_last(&self.direct, self.site.namespace()).await?;
+        writers::write_last(&self.direct, self.site.namespace(), "last").await?;
         Ok(())
     }
 
@@ -430,6 +436,26 @@ impl World {
         }
     }
 
+    /// Returns the informers whose cache waited for the handler that blocks its thread.
+    async fn stalled_by_handler(&self) -> Result<Vec<String>> {
+        let (namespace, key) = (self.site.namespace(), ObjectKey::namespaced(self.site.namespace(), ONE_NAME));
+        let mut value = String::new();
+        // The handler needs seconds for these.
+        for number in 0..BUSY_WRITES {
+            value = format!("busy-{number}");
+            writers::write_last(&self.direct, namespace, &value).await?;
+        }
+        let written = Instant::now();
+        let late = || self.observers.iter().filter(|observer| !observer.has_value(&key, &value));
+        while late().next().is_some() && written.elapsed() < BUSY_LIMIT {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let describe = |observer: &Box<dyn AnyObserver>| {
+            format!("{}: cache is {BUSY_LIMIT:?} behind a handler that blocks", observer.describe())
+        };
+        Ok(late().map(describe).collect())
+    }
+
     /// Stops everything, and checks that no task is left.
     async fn stop(mut self, report: &mut WorldReport) {
         self.stop.send_replace(true);
@@ -451,3 +477,8 @@ impl World {
         report.failures.extend(checks::tasks_left().await);
     }
 }
+
+/// The number of writes for which a handler that blocks for 20 ms needs 4 s.
+const BUSY_WRITES: u64 = 200;
+/// The time within which caches must have these writes.
+const BUSY_LIMIT: Duration = Duration::from_secs(2);

@@ -148,12 +148,12 @@ impl Writer {
 }
 
 /// Writes an object that every informer selects. An informer that has seen it has seen all writes before it.
-pub(crate) async fn write_last(client: &Client, namespace: &str) -> Result<(), Error> {
+pub(crate) async fn write_last(client: &Client, namespace: &str, value: &str) -> Result<(), Error> {
     for watched in Watched::ALL {
         let api = watched.api(client, namespace);
         let content = match watched {
-            Watched::ConfigMaps => json!({"metadata": {"labels": {"color": "red"}}, "data": {"n": "last"}}),
-            Watched::Widgets => json!({"metadata": {"labels": {"color": "red"}}, "spec": {"n": "last", "size": 1}}),
+            Watched::ConfigMaps => json!({"metadata": {"labels": {"color": "red"}}, "data": {"n": value}}),
+            Watched::Widgets => json!({"metadata": {"labels": {"color": "red"}}, "spec": {"n": value, "size": 1}}),
         };
         match api.patch(ONE_NAME, Patch::merge(content.clone())).await {
             Ok(_) => continue,
