@@ -4,7 +4,7 @@ use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result};
 
-use crate::{bench, chaos, clients, codegen, e2e, fuzz, guide, linked, publish, run::run};
+use crate::{api, bench, chaos, clients, codegen, e2e, fuzz, guide, linked, publish, run::run, supply};
 
 struct Step {
     name: &'static str,
@@ -42,6 +42,8 @@ const STEPS: &[Step] = &[
             test(root, &["-p", "klient", "--no-default-features", "--lib", "--tests"])
         },
     },
+    Step { name: "supply", does: "licences, versions and sources of dependencies", run: supply::check },
+    Step { name: "api", does: "the lists of public items are up to date", run: |root| api::run_api(root, true) },
     Step { name: "codegen", does: "generated code is up to date", run: |root| codegen::run(root, true) },
     Step { name: "oldest", does: "the oldest Kubernetes version", run: oldest },
     Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 10, Some(1)) },

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod api;
 mod bench;
 mod chaos;
 mod ci;
@@ -13,6 +14,7 @@ mod guide;
 mod linked;
 mod publish;
 mod run;
+mod supply;
 #[cfg(test)]
 mod tidy;
 
@@ -36,6 +38,8 @@ usage: cargo xtask <command>
                        --seed N, --replay N, --threaded, --verbose and --log
   guide                build the guide into target/guide
   publish              check the packages, their documents and README's program outside the workspace
+  api [--check]        write the lists of public items in docs/api, or fail if they are out of date
+  supply               check licences, versions and sources of dependencies, and the lock files
   linked               check that a binary holds only the codecs that it uses
   bench [OPTIONS]      compare klient with client-go and kube-rs on the real server and a replayed one (needs Go); options are
                        --job NAME, --size N, --sizes N,N..., --count N, --repetitions N, --json FILE, --report FILE,
@@ -76,6 +80,9 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["chaos", options @ ..] => chaos::run(&root, options),
         ["guide"] => guide::build(&root),
         ["publish"] => publish::check(&root),
+        ["api"] => api::run_api(&root, false),
+        ["api", "--check"] => api::run_api(&root, true),
+        ["supply"] => supply::check(&root),
         ["linked"] => linked::check(&root),
         ["bench", options @ ..] => bench::compare(&root, options),
         ["bench-server"] => bench::servers(&root),

@@ -85,10 +85,12 @@ impl WatchSplitter {
     ///
     /// Returns an error if the body ends inside an event.
     pub fn finish(self) -> Result<()> {
-        match self.format {
-            Format::Json(None) | Format::Protobuf(None) if self.carry.is_empty() => Ok(()),
-            _ => Err(DecodeError::new(Problem::Truncated, self.offset)),
-        }
+        if self.is_between_events() { Ok(()) } else { Err(DecodeError::new(Problem::Truncated, self.offset)) }
+    }
+
+    /// Returns whether all bytes so far belong to complete events.
+    pub fn is_between_events(&self) -> bool {
+        matches!(self.format, Format::Json(None) | Format::Protobuf(None)) && self.carry.is_empty()
     }
 
     fn push_json(&mut self, mut input: &[u8], sink: &mut impl FnMut(Result<WatchEvent<RawObject>>)) -> Result<()> {

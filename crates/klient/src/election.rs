@@ -5,6 +5,7 @@
 //! the work has ended, while it is renewed until then. In client-go: `tools/leaderelection`.
 
 mod candidate;
+mod clock;
 mod leader_changes;
 mod leadership;
 mod lease_lock;
@@ -22,12 +23,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::watch, time::sleep};
 
-use self::{candidate::Candidate, leadership::Term};
+use self::{
+    candidate::Candidate,
+    clock::{Clock, Moment},
+    leadership::Term,
+};
 pub use self::{
     leader_changes::LeaderChanges,
     leadership::{FencingToken, Leadership},
@@ -70,8 +72,8 @@ pub struct LeaderElector<L> {
 /// The state of an election as this process last observed it.
 struct Observed {
     leader: watch::Sender<Option<String>>,
-    /// The time at which this process's lease expires, while it leads.
-    expires: Mutex<Option<Instant>>,
+    /// When the lease was last acquired or renewed, while this process leads.
+    renewed: Mutex<Option<Moment>>,
     is_leader: Gauge,
     slow_path: Counter,
 }
@@ -92,7 +94,7 @@ impl<L: LeaderLock> LeaderElector<L> {
         let labels = &[("name", name.as_str())];
         let observed = Observed {
             leader: watch::Sender::new(None),
-            expires: Mutex::default(),
+            renewed: Mutex::default(),
             is_leader: registry.gauge("leader_election_master_status", "1 if this process is the leader.", labels),
             slow_path: registry.counter(
                 "leader_election_slowpath_total",
@@ -127,7 +129,8 @@ impl<L: LeaderLock> LeaderElector<L> {
     /// Returns `None` if this process never led.
     ///
     /// If leadership is lost, `work` may run until half-way between the renew deadline and the end of the lease. Then it is
-    /// dropped. It is not polled after that moment, even if the process was suspended in between.
+    /// dropped. It is not polled after that moment, even if the process was suspended in between; about suspended
+    /// machines, see [`Leadership`].
     ///
     /// # Errors
     ///
@@ -159,7 +162,9 @@ impl<L: LeaderLock> LeaderElector<L> {
         };
         self.observed.is_leader.set(1);
         let (terms, receiver) = watch::channel(term);
-        let mut work = pin!(guarded(work(Leadership::new(token, receiver.clone())), receiver));
+        let clock = &self.options.clock;
+        let leadership = Leadership::new(token, receiver.clone(), clock.clone());
+        let mut work = pin!(guarded(work(leadership), receiver, clock));
         let output = {
             let mut renewing = pin!(candidate.renew(term, |term| {
                 terms.send_modify(|old| *old = Term { ended: old.ended, ..term });
@@ -185,11 +190,11 @@ impl<L: LeaderLock> LeaderElector<L> {
             }
             Err(error) => {
                 terms.send_modify(|term| term.ended = true);
-                let last_moment = terms.borrow().last_moment;
+                let left = terms.borrow().until_last_moment(clock);
                 // The work may finish in an orderly way as long as no other process can lead.
                 tokio::select! {
                     biased;
-                    () = sleep_until(last_moment) => {}
+                    () = sleep(left) => {}
                     _ = work => {}
                 }
                 Err(error.context(format!("leadership of {} was lost", self.lock.name())))
@@ -231,7 +236,7 @@ impl<L> LeaderElector<L> {
     /// Returns whether this process leads.
     #[doc(alias = "IsLeader")]
     pub fn is_leader(&self) -> bool {
-        self.observed.expires.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.observed.renewed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Checks the health of a leader: its lease must not have expired more than `tolerance` ago.
@@ -241,9 +246,10 @@ impl<L> LeaderElector<L> {
     /// Returns an error if the lease expired and this process has not noticed. The process should be restarted.
     #[doc(alias = "HealthzAdaptor")]
     pub fn check(&self, tolerance: Duration) -> Result<(), Error> {
-        let expires = *self.observed.expires.lock().unwrap_or_else(PoisonError::into_inner);
-        match expires {
-            Some(expires) if Instant::now() > expires + tolerance => Err(Error::new(
+        let renewed = *self.observed.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = self.options.lease_duration.saturating_add(tolerance);
+        match renewed {
+            Some(renewed) if self.options.clock.since(renewed) > limit => Err(Error::new(
                 ErrorKind::Timeout,
                 "lease expired, and the leader has not noticed: restart the process",
             )),
@@ -263,8 +269,8 @@ impl Observed {
         });
     }
 
-    fn set_expiry(&self, expires: Option<Instant>) {
-        *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = expires;
+    fn set_renewed(&self, renewed: Option<Moment>) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
     }
 }
 
@@ -274,15 +280,15 @@ struct ResetOnDrop<'a>(&'a Observed);
 impl Drop for ResetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.is_leader.set(0);
-        self.0.set_expiry(None);
+        self.0.set_renewed(None);
     }
 }
 
 /// Runs work, but never polls it after the last moment of its term. Returns `None` then.
-async fn guarded<F: Future>(work: F, terms: watch::Receiver<Term>) -> Option<F::Output> {
+async fn guarded<F: Future>(work: F, terms: watch::Receiver<Term>, clock: &Clock) -> Option<F::Output> {
     let mut work = pin!(work);
     poll_fn(|context| {
-        if Instant::now() >= terms.borrow().last_moment {
+        if terms.borrow().until_last_moment(clock).is_zero() {
             return Poll::Ready(None);
         }
         work.as_mut().poll(context).map(Some)
@@ -291,7 +297,7 @@ async fn guarded<F: Future>(work: F, terms: watch::Receiver<Term>) -> Option<F::
 }
 
 fn expired_while_suspended() -> Error {
-    Error::new(ErrorKind::Timeout, "lease expired while the process was suspended")
+    Error::new(ErrorKind::Timeout, "lease expired while the process or its machine was suspended")
 }
 
 impl<L: LeaderLock> fmt::Debug for LeaderElector<L> {

@@ -16,6 +16,8 @@ use klient_core::{
 };
 use klient_proto::DecodeError;
 
+use crate::retry::MAX_RETRY_AFTER;
+
 /// The result of klient's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -45,6 +47,8 @@ struct Inner {
     kind: ErrorKind,
     what: What,
     retry_after: Option<Duration>,
+    /// Text after the message, in parentheses.
+    note: Option<Box<str>>,
     source: Option<BoxError>,
 }
 
@@ -99,13 +103,20 @@ impl Error {
     }
 
     fn from_parts(kind: ErrorKind, what: What, source: Option<BoxError>) -> Self {
-        Self { inner: Box::new(Inner { kind, what, retry_after: None, source }) }
+        Self { inner: Box::new(Inner { kind, what, retry_after: None, note: None, source }) }
     }
 
     /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.inner.source = Some(source.into());
+        self
+    }
+
+    /// Adds text after the message, in parentheses.
+    #[cfg(feature = "client")]
+    pub(crate) fn with_note(mut self, note: String) -> Self {
+        self.inner.note = Some(note.into());
         self
     }
 
@@ -135,13 +146,15 @@ impl Error {
         }
     }
 
-    /// Returns how long the server requests to wait before a retry.
+    /// Returns how long the server requests to wait before a retry, at most
+    /// [`MAX_RETRY_AFTER`](crate::retry::MAX_RETRY_AFTER).
     pub fn retry_after(&self) -> Option<Duration> {
         let here = match &self.inner.what {
             What::Status(status) => status.retry_after(),
             What::Message(_) => None,
         };
-        self.inner.retry_after.or(here).or_else(|| self.below()?.retry_after())
+        let requested = self.inner.retry_after.or(here).or_else(|| self.below()?.retry_after())?;
+        Some(requested.min(MAX_RETRY_AFTER))
     }
 
     fn below(&self) -> Option<&Self> {
@@ -283,6 +296,9 @@ impl fmt::Display for Error {
         match &self.inner.what {
             What::Status(status) => write!(f, "{status}")?,
             What::Message(message) => f.write_str(message)?,
+        }
+        if let Some(note) = &self.inner.note {
+            write!(f, " ({note})")?;
         }
         if f.alternate() {
             let mut cause = std::error::Error::source(self);

@@ -2,7 +2,7 @@
 //!
 //! Recording never waits: events that do not fit into a bounded queue are dropped and counted. One future, which the program
 //! owns, sends the recorded events; at the end it sends the remaining ones, up to a deadline. Repeated events become a series,
-//! and the number of events about one object is limited. In client-go: `tools/events` and `tools/record`.
+//! and the number of `v1` events about one object is limited. In client-go: `tools/events` and `tools/record`.
 
 mod correlate;
 mod sink;
@@ -38,6 +38,7 @@ use crate::{
 pub struct EventRecorder {
     queue: mpsc::Sender<Recorded>,
     dropped: Counter,
+    filtered: Counter,
 }
 
 /// An event to record: what happened to an object, and why.
@@ -118,11 +119,16 @@ impl EventRecorder {
         let labels = &[("controller", options.controller.as_str())];
         let dropped = registry.counter(
             "klient_events_dropped_total",
-            "Events that were dropped: the queue was full, or there were too many about one object.",
+            "Events that were dropped: the queue was full, they could not be sent, or the spam filter dropped them.",
             labels,
         );
-        let recorder = Self { queue, dropped: dropped.clone() };
-        (recorder, EventSink::new(client, options, recorded, dropped))
+        let filtered = registry.counter(
+            "klient_events_filtered_total",
+            "Events that the spam filter dropped: there were too many about one object.",
+            labels,
+        );
+        let recorder = Self { queue, dropped: dropped.clone(), filtered: filtered.clone() };
+        (recorder, EventSink::new(client, options, recorded, (dropped, filtered)))
     }
 
     /// Records an event about an object. Never waits.
@@ -140,9 +146,18 @@ impl EventRecorder {
         }
     }
 
-    /// Returns the number of events that were dropped.
+    /// Returns the number of events that were dropped, for whatever reason.
     pub fn dropped(&self) -> u64 {
         self.dropped.value()
+    }
+
+    /// Returns the number of events that the spam filter dropped: those about one object beyond a burst of 25 and one
+    /// in five minutes. Only [`EventApi::Core`] has the filter.
+    ///
+    /// A dropped repetition is included in the count of its event when that is written the next time.
+    #[doc(alias = "EventSourceObjectSpamFilter")]
+    pub fn filtered(&self) -> u64 {
+        self.filtered.value()
     }
 }
 

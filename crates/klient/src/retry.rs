@@ -5,12 +5,19 @@
 
 mod backoff;
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 pub(crate) use backoff::random;
 pub use backoff::{Backoff, Delays};
 
 use crate::Error;
+
+/// The longest delay that a server can request: one minute.
+///
+/// A `Retry-After` header or a `retryAfterSeconds` field that asks for more, such as the header of a proxy's
+/// maintenance page that asks for a day, counts as this. It limits everything that honours the delay: retried requests,
+/// informers, `RetryWatch`, and what [`Error::retry_after`] returns.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Runs `attempt` again while it fails with a conflict. Any other error is returned at once.
 ///

@@ -234,6 +234,6 @@ impl Watchdog {
 }
 
 /// One of this number of worlds runs on several threads in real time.
-const THREADED_EACH: usize = 40;
+const THREADED_EACH: usize = 50;
 /// A world that takes longer than this never ends.
 const WORLD_LIMIT: Duration = Duration::from_secs(240);

@@ -73,9 +73,8 @@ impl Plan {
             Mode::Threaded => Fault::THREADED,
             Mode::Real => Fault::REAL,
         };
-        let longest = if mode == Mode::Real { 300 } else { 2000 };
         let pace = if is_quick {
-            Pace { shortest: 1, longest: rng.range(5, longest / 5) }
+            Pace { shortest: 1, longest: rng.range(5, 60) }
         } else {
             Pace { shortest: 5, longest: rng.range(100, 3000) }
         };
@@ -478,7 +477,7 @@ impl World {
     }
 }
 
-/// The number of writes for which a handler that blocks for 20 ms needs 4 s.
-const BUSY_WRITES: u64 = 200;
+/// The number of writes for which a handler that blocks for 20 ms needs 2 s.
+const BUSY_WRITES: u64 = 100;
 /// The time within which caches must have these writes.
-const BUSY_LIMIT: Duration = Duration::from_secs(2);
+const BUSY_LIMIT: Duration = Duration::from_secs(1);

@@ -169,8 +169,8 @@ impl Call {
 
     /// Sends the request and returns the objects of a list as they arrive.
     pub(in crate::client) async fn list_stream<K: Resource>(self, split: SplitOptions) -> Result<ListStream<K>, Error> {
-        let (silence, types) = (self.client.timeout(), self.items.clone());
-        Ok(ListStream::new(self.head().await?, split, silence)?.items(types))
+        let (time_limit, types) = (self.client.timeout(), self.items.clone());
+        Ok(ListStream::new(self.head().await?, split, time_limit)?.items(types))
     }
 
     /// Sends the request and returns a watch.
@@ -181,7 +181,8 @@ impl Call {
 
     /// Sends the request and returns a watch that prepares the bytes of each object as `split` says.
     pub(in crate::client) async fn watch_with<K: Resource>(self, split: SplitOptions) -> Result<Watch<K>, Error> {
-        Watch::new(self.head().await?, split)
+        let time_limit = self.client.timeout();
+        Watch::new(self.head().await?, split, time_limit)
     }
 
     /// Sends the request and returns the head of the response, with its body still to be read.

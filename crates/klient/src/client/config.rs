@@ -11,6 +11,7 @@ mod exec_plugin;
 mod in_cluster;
 pub(super) mod kubeconfig;
 pub(in crate::client) mod pem;
+mod plugin_policy;
 mod proxy;
 mod resolve;
 pub(super) mod secret;
@@ -28,6 +29,7 @@ pub use self::{
         AuthInfo, AuthProviderConfig, Cluster, Context, Entries, ExecConfig, ExecEnvVar, Extension, Kubeconfig,
         KubeconfigEdit, KubeconfigFiles, Overrides,
     },
+    plugin_policy::PluginPolicy,
     proxy::Proxy,
     secret::{EmbeddedData, Secret},
     tls::{ClientCertificate, Pem, Tls, Trust},
@@ -70,6 +72,10 @@ pub struct Config {
     pub disable_compression: bool,
     /// The `User-Agent` header.
     pub user_agent: String,
+    /// The credential plugins that may run.
+    pub plugin_policy: PluginPolicy,
+    /// Whether OIDC tokens may be refreshed at an issuer without TLS. Tokens are readable on the network then.
+    pub allow_http_issuer: bool,
 }
 
 impl Config {
@@ -112,6 +118,8 @@ impl Config {
             connect_timeout: CONNECT_TIMEOUT,
             disable_compression: false,
             user_agent: default_user_agent(),
+            plugin_policy: PluginPolicy::default(),
+            allow_http_issuer: false,
         }
     }
 
@@ -273,6 +281,28 @@ impl Config {
         self
     }
 
+    /// Sets the credential plugins that may run.
+    ///
+    /// ```
+    /// use klient::client::config::{Config, PluginPolicy};
+    ///
+    /// let config = Config::new("https://host:6443")?.plugin_policy(PluginPolicy::allowlist(["aws", "/opt/bin/kubelogin"]));
+    /// # Ok::<(), klient::Error>(())
+    /// ```
+    #[doc(alias = "credentialPluginPolicy")]
+    #[must_use]
+    pub fn plugin_policy(mut self, policy: PluginPolicy) -> Self {
+        self.plugin_policy = policy;
+        self
+    }
+
+    /// Sets whether OIDC tokens may be refreshed at an issuer without TLS.
+    #[must_use]
+    pub fn allow_http_issuer(mut self, allow: bool) -> Self {
+        self.allow_http_issuer = allow;
+        self
+    }
+
     /// Returns a copy of this configuration without credentials.
     #[doc(alias = "AnonymousClientConfig")]
     #[must_use]
@@ -321,6 +351,8 @@ impl fmt::Debug for Config {
             .field("connect_timeout", &self.connect_timeout)
             .field("disable_compression", &self.disable_compression)
             .field("user_agent", &self.user_agent)
+            .field("plugin_policy", &self.plugin_policy)
+            .field("allow_http_issuer", &self.allow_http_issuer)
             .finish()
     }
 }

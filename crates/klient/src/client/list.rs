@@ -15,9 +15,8 @@ use futures_core::Stream;
 use http::StatusCode;
 use klient_core::{DynamicObject, Resource, TypeMeta};
 use klient_proto::{ListEnd, ListSplitter, RawObject, SplitOptions};
-use tokio::time::{Instant, Sleep};
 
-use crate::client::{http::body::Body, http::response, http::response::Encoding};
+use crate::client::{http::body::Body, http::minimum_rate::MinimumRate, http::response, http::response::Encoding};
 use crate::{Error, ErrorKind};
 
 /// The objects of one list, as they arrive. Neither the body nor the list is ever in memory as a whole.
@@ -35,18 +34,16 @@ pub struct ListStream<K> {
     first: Option<Bytes>,
     code: StatusCode,
     encoding: Encoding,
-    silence: Duration,
-    /// The end of the wait for more data.
-    deadline: Pin<Box<Sleep>>,
+    rate: MinimumRate,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource> ListStream<K> {
-    /// Splits the body of a response. A server that sends nothing for this long is an error.
+    /// Splits the body of a response. A server that sends next to nothing for this long is an error.
     pub(in crate::client) fn new(
         response: http::Response<Body>,
         options: SplitOptions,
-        silence: Duration,
+        time_limit: Duration,
     ) -> Result<Self, Error> {
         let (code, encoding) = (response.status(), Encoding::of(&response));
         let splitter = match encoding {
@@ -65,8 +62,7 @@ impl<K: Resource> ListStream<K> {
             first: None,
             code,
             encoding,
-            silence,
-            deadline: Box::pin(tokio::time::sleep(silence)),
+            rate: MinimumRate::new(time_limit),
             kind: PhantomData,
         })
     }
@@ -82,7 +78,7 @@ impl<K: Resource> ListStream<K> {
     /// # Errors
     ///
     /// Returns an error if an object cannot be decoded; the next call then continues with the next object. A broken
-    /// connection, a malformed list or a server that stops sending is an error after which there are no more objects
+    /// connection, a malformed list or a server that stops sending, or only trickles, is an error after which there are no more objects
     /// and no [`end`](Self::end).
     ///
     /// # Cancel safety
@@ -132,15 +128,11 @@ impl<K: Resource> ListStream<K> {
             let Some(splitter) = self.splitter.as_mut() else { return Poll::Ready(None) };
             let chunk = match self.body.poll_chunk(context) {
                 Poll::Ready(chunk) => chunk,
-                Poll::Pending => {
-                    ready!(self.deadline.as_mut().poll(context));
-                    let what = format!("the server sent no data of a list for {} s", self.silence.as_secs_f32());
-                    Err(Error::new(ErrorKind::Timeout, what))
-                }
+                Poll::Pending => Err(ready!(self.rate.poll_too_slow("a list", context))),
             };
             match chunk {
                 Ok(Some(chunk)) => {
-                    self.deadline.as_mut().reset(Instant::now() + self.silence);
+                    self.rate.received(chunk.len());
                     let (ready, first) = (&mut self.ready, &mut self.first);
                     first.get_or_insert_with(|| chunk.clone());
                     let pushed = splitter.push(&chunk, |item| ready.push_back(item.map_err(Error::from)));

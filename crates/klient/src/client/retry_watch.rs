@@ -1,7 +1,8 @@
 //! A watch over many connections: it resumes by itself after the last version that it returned.
 //!
 //! No event is returned twice and none is lost. If that cannot be guaranteed, the watch ends with an error, never
-//! silently. Connections start at least a second apart, and further apart while they return no events.
+//! silently. Connections start at least a second apart, and further apart while they return no events. A connection is
+//! replaced if an event does not arrive in full, or if it outlives the timeout of the request.
 //! In client-go: `RetryWatcher`.
 
 use std::{
@@ -69,7 +70,11 @@ enum Connection<K> {
         sleep: Option<Pin<Box<Sleep>>>,
     },
     Connecting(Pin<Box<dyn Future<Output = Result<Watch<K>, Error>> + Send>>),
-    Open(Box<Watch<K>>),
+    Open {
+        watch: Box<Watch<K>>,
+        /// The end of the connection, if the server does not end it before.
+        end: Pin<Box<Sleep>>,
+    },
     Ended,
 }
 
@@ -155,7 +160,8 @@ impl<K: Resource> RetryWatch<K> {
                 Connection::Connecting(connecting) => match ready!(connecting.as_mut().poll(context)) {
                     Ok(watch) => {
                         self.last_error = None;
-                        self.connection = Connection::Open(Box::new(watch));
+                        let end = Box::pin(tokio::time::sleep(self.max_age()));
+                        self.connection = Connection::Open { watch: Box::new(watch), end };
                     }
                     Err(error) => {
                         if let Some(error) = self.resume_after(error) {
@@ -163,10 +169,17 @@ impl<K: Resource> RetryWatch<K> {
                         }
                     }
                 },
-                Connection::Open(watch) => {
+                Connection::Open { watch, end } => {
                     let event = match self.ahead.take() {
                         Some(event) => Some(event),
-                        None => ready!(watch.poll_raw(context)),
+                        None => match watch.poll_raw(context) {
+                            Poll::Ready(event) => event,
+                            Poll::Pending => {
+                                ready!(end.as_mut().poll(context));
+                                tracing::debug!(version = %self.version, "watch did not end in time, restarting it");
+                                None
+                            }
+                        },
                     };
                     if let Some(outcome) = self.take(event) {
                         return Poll::Ready(Some(outcome));
@@ -174,6 +187,11 @@ impl<K: Resource> RetryWatch<K> {
                 }
             }
         }
+    }
+
+    /// Returns how long a connection may be open: a little longer than the server keeps a watch open.
+    fn max_age(&self) -> Duration {
+        self.options.timeout.map_or(MAX_AGE, |timeout| timeout.saturating_add(GRACE))
     }
 
     fn connect(&mut self) {
@@ -220,7 +238,7 @@ impl<K: Resource> RetryWatch<K> {
 
     /// Handles an event that cannot be decoded, or the last one of a connection that broke inside it.
     fn unreadable(&mut self, error: Error) -> Option<Error> {
-        let Connection::Open(watch) = &mut self.connection else { return Some(error) };
+        let Connection::Open { watch, .. } = &mut self.connection else { return Some(error) };
         match watch.poll_raw(&mut Context::from_waker(Waker::noop())) {
             // The connection ended with this event, so the server sends it again.
             Poll::Ready(None) => self.resume_after(error),
@@ -265,7 +283,7 @@ impl<K> fmt::Debug for RetryWatch<K> {
         let state = match &self.connection {
             Connection::Waiting { .. } => "waiting",
             Connection::Connecting(_) => "connecting",
-            Connection::Open(_) => "open",
+            Connection::Open { .. } => "open",
             Connection::Ended => "ended",
         };
         f.debug_struct("RetryWatch").field("version", &self.version).field("state", &state).finish_non_exhaustive()
@@ -302,7 +320,7 @@ impl ConnectionSchedule {
         if now - self.started >= MAX_DELAY {
             self.progressed();
         }
-        let start = (self.started + self.apart).max(now + asked.unwrap_or_default().min(MAX_REQUESTED_DELAY));
+        let start = (self.started + self.apart).max(now + asked.unwrap_or_default());
         self.apart = self.delays.next().unwrap_or(MAX_DELAY);
         start
     }
@@ -336,7 +354,9 @@ fn decode<K: Resource>(event: WatchEvent<RawObject>) -> Result<WatchEvent<K>, Er
 
 /// The maximum time between the starts of connections.
 const MAX_DELAY: Duration = Duration::from_secs(30);
-/// The maximum delay that a server can request.
-const MAX_REQUESTED_DELAY: Duration = Duration::from_secs(300);
+/// How long a server may take to end a watch whose timeout has passed.
+const GRACE: Duration = Duration::from_secs(30);
+/// The maximum age of a connection without a timeout. Kubernetes ends such watches after an hour at the latest.
+const MAX_AGE: Duration = Duration::from_secs(65 * 60);
 /// The maximum number of consecutive connections that cannot be decoded.
 const MAX_UNREADABLE: u32 = 4;

@@ -6,16 +6,25 @@ use std::{
     marker::PhantomData,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_core::Stream;
 use klient_core::{Resource, WatchEvent};
 use klient_proto::{RawObject, SplitOptions, WatchSplitter};
 
-use crate::client::{http::body::Body, http::response, http::response::Encoding};
+use crate::client::http::{
+    body::Body,
+    minimum_rate::MinimumRate,
+    response::{self, Encoding},
+    rotation::{Rotation, RotationCheck},
+};
 use crate::{Error, ErrorKind};
 
 /// The events of one watch request, until the server ends it.
+///
+/// It also ends, between two events, when the client's certificate or the trusted authorities have been replaced: watch
+/// again after the last version, as after any other end.
 ///
 /// It is a stream of events with decoded objects; [`next_raw`](Self::next_raw) returns them in wire format. Dropping it
 /// cancels the request.
@@ -24,11 +33,19 @@ pub struct Watch<K> {
     body: Body,
     splitter: Option<WatchSplitter>,
     ready: VecDeque<Result<WatchEvent<RawObject>, Error>>,
+    /// The rate of an event that has begun. Between events, the server may be silent.
+    rate: MinimumRate,
+    rotation: Option<RotationCheck>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource> Watch<K> {
-    pub(in crate::client) fn new(response: http::Response<Body>, options: SplitOptions) -> Result<Self, Error> {
+    /// Splits the body of a response. A server that sends next to nothing of an event for this long is an error.
+    pub(in crate::client) fn new(
+        response: http::Response<Body>,
+        options: SplitOptions,
+        time_limit: Duration,
+    ) -> Result<Self, Error> {
         let splitter = match Encoding::of(&response) {
             Encoding::Protobuf => WatchSplitter::protobuf(options),
             Encoding::Json => WatchSplitter::json(options),
@@ -36,7 +53,15 @@ impl<K: Resource> Watch<K> {
                 return Err(Error::new(ErrorKind::Decode, "cannot decode response: expected protobuf or JSON"));
             }
         };
-        Ok(Self { body: response.into_body(), splitter: Some(splitter), ready: VecDeque::new(), kind: PhantomData })
+        let rotation = response.extensions().get::<Rotation>().cloned().map(RotationCheck::new);
+        Ok(Self {
+            body: response.into_body(),
+            splitter: Some(splitter),
+            ready: VecDeque::new(),
+            rate: MinimumRate::new(time_limit),
+            rotation,
+            kind: PhantomData,
+        })
     }
 
     /// Returns the next event with its object decoded, or `None` when the server has ended the watch.
@@ -44,7 +69,8 @@ impl<K: Resource> Watch<K> {
     /// # Errors
     ///
     /// Returns an error if an event cannot be decoded; the next call then continues with the next event. A broken
-    /// connection or a malformed stream is an error after which there are no more events.
+    /// connection, a malformed stream, or a server that does not complete an event that it began, is an error after which
+    /// there are no more events.
     ///
     /// # Cancel safety
     ///
@@ -69,13 +95,27 @@ impl<K: Resource> Watch<K> {
                 return Poll::Ready(Some(event));
             }
             let Some(splitter) = self.splitter.as_mut() else { return Poll::Ready(None) };
-            match ready!(self.body.poll_chunk(context)) {
+            let chunk = match self.body.poll_chunk(context) {
+                Poll::Ready(chunk) => chunk,
+                Poll::Pending if splitter.is_between_events() => {
+                    let Some(rotation) = &mut self.rotation else { return Poll::Pending };
+                    ready!(rotation.poll_outdated(context));
+                    tracing::debug!("certificates changed, ending watch");
+                    self.splitter = None;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => Err(ready!(self.rate.poll_too_slow("an event", context))),
+            };
+            match chunk {
                 Ok(Some(chunk)) => {
+                    self.rate.received(chunk.len());
                     let ready = &mut self.ready;
                     let pushed = splitter.push(&chunk, |event| ready.push_back(event.map_err(Error::from)));
                     if let Err(error) = pushed {
                         self.splitter = None;
                         ready.push_back(Err(error.into()));
+                    } else if !ready.is_empty() {
+                        self.rate.restart();
                     }
                 }
                 Ok(None) => {

@@ -4,15 +4,19 @@
 //!
 //! - Other candidates' leases are judged by how long this process has seen no change, never by the times written in them.
 //! - A lease that was deleted counts as unchanged: its leader may not know yet.
-//! - This process's own term counts from when the renewing request was sent: other candidates see that change later.
+//! - This process's own term counts from when the renewing request was sent: other candidates see that change later. The
+//!   clock counts time in which the machine is suspended, if the platform has such a clock.
+//! - A write without a response may still reach the server. A candidate that gives up makes sure that it cannot.
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::{ElectionOptions, FencingToken, LeaderLock, LeaderRecord, Observed, VersionedRecord, leadership::Term};
+use super::{
+    ElectionOptions, FencingToken, LeaderLock, LeaderRecord, Observed, VersionedRecord, clock::Moment, leadership::Term,
+};
 use crate::{Error, ErrorKind};
 
 /// A candidate, while it waits, leads or releases its lease.
@@ -22,8 +26,14 @@ pub(super) struct Candidate<'a, L> {
     options: &'a ElectionOptions,
     observed: &'a Observed,
     last: Option<LastChange>,
-    /// Whether a write of this candidate may have been stored that `last` does not show.
-    write_pending: bool,
+    /// A write of this candidate that may have been stored without `last` showing it, or may still be.
+    pending: Option<PendingWrite>,
+}
+
+/// A write without a response.
+struct PendingWrite {
+    /// The version of the record that it replaces, or `None` if it creates the record.
+    over: Option<String>,
 }
 
 /// The last change of the record, and when this process noticed it.
@@ -35,14 +45,14 @@ struct LastChange {
 /// The outcome of an attempt to acquire or renew the lease.
 enum Attempt {
     /// This process leads, since the request was sent at this time.
-    Leads(Instant),
+    Leads(Moment),
     /// Another candidate's lease has not expired.
     HeldByOther,
 }
 
 impl<'a, L: LeaderLock> Candidate<'a, L> {
     pub(super) fn new(lock: &'a L, identity: &'a str, options: &'a ElectionOptions, observed: &'a Observed) -> Self {
-        Self { lock, identity, options, observed, last: None, write_pending: false }
+        Self { lock, identity, options, observed, last: None, pending: None }
     }
 
     /// Waits until this process leads.
@@ -50,31 +60,35 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
         loop {
             let attempt = timeout(self.options.request_timeout(), self.attempt()).await;
             match attempt.unwrap_or_else(|_| Err(timed_out())) {
-                Ok(Attempt::Leads(since)) => {
-                    info!(lock = self.lock.name(), identity = self.identity, "acquired lease");
-                    return (self.token(), self.term(since));
-                }
+                Ok(Attempt::Leads(since)) => match self.token() {
+                    Ok(token) => {
+                        info!(lock = self.lock.name(), identity = self.identity, %token, "acquired lease");
+                        return (token, self.term(since));
+                    }
+                    Err(error) => warn!(lock = self.lock.name(), %error, "cannot lead with this lock, retrying"),
+                },
                 Ok(Attempt::HeldByOther) => {}
                 Err(error) => warn!(lock = self.lock.name(), %error, "failed to acquire lease, retrying"),
             }
-            let next = Instant::now() + self.options.pause();
+            let pause = self.options.pause();
             // The lease cannot be acquired before it expires, and should be acquired as soon as it does.
-            let expiry = self.last.as_ref().map(LastChange::expires).filter(|expiry| *expiry > Instant::now());
-            sleep_until(expiry.map_or(next, |expiry| expiry.min(next))).await;
+            let left = self.last.as_ref().map(LastChange::time_left).filter(|left| !left.is_zero());
+            sleep(left.map_or(pause, |left| left.min(pause))).await;
         }
     }
 
     /// Renews the lease until that fails. Calls `renewed` after each renewal, and returns the reason of the failure.
     pub(super) async fn renew(&mut self, mut term: Term, renewed: impl Fn(Term)) -> Error {
+        let clock = &self.options.clock;
         loop {
-            let next = Instant::now() + self.options.retry_period;
-            sleep_until(next.min(term.deadline)).await;
-            if Instant::now() >= term.deadline {
+            sleep(self.options.retry_period.min(term.until_deadline(clock))).await;
+            let left = term.until_deadline(clock);
+            if left.is_zero() {
                 return Error::new(ErrorKind::Timeout, "lease was not renewed before the renew deadline");
             }
-            let limit = term.deadline.min(Instant::now() + self.options.request_timeout());
-            match timeout_at(limit, self.attempt()).await.unwrap_or_else(|_| Err(timed_out())) {
-                Ok(Attempt::Leads(since)) if Instant::now() < term.deadline => {
+            let limit = left.min(self.options.request_timeout());
+            match timeout(limit, self.attempt()).await.unwrap_or_else(|_| Err(timed_out())) {
+                Ok(Attempt::Leads(since)) if !term.until_deadline(clock).is_zero() => {
                     term = self.term(since);
                     renewed(term);
                 }
@@ -92,10 +106,10 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
     /// expires by itself.
     pub(super) async fn release(&mut self) {
         let holds = self.last.as_ref().is_some_and(|last| last.lease.record.holder == self.identity);
-        if !holds && !self.write_pending {
+        if !holds && self.pending.is_none() {
             return;
         }
-        if self.write_pending {
+        if self.pending.is_some() {
             // A write may have succeeded without a response: only the server knows who holds the lease.
             self.last = None;
         }
@@ -111,21 +125,32 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
                 Some(last) => Some(last.lease),
                 None => self.lock.get().await?,
             };
-            let Some(lease) = lease.filter(|lease| lease.record.holder == self.identity) else { return Ok(()) };
+            let version = lease.as_ref().map(|lease| lease.version.as_str());
+            let is_mine = lease.as_ref().is_some_and(|lease| lease.record.holder == self.identity);
+            // The server may still receive a write that was canceled. It is rejected once the version has changed. The lease
+            // was free or had expired when that write was sent, and has not changed since.
+            let may_become_mine = self.pending.as_ref().is_some_and(|pending| pending.over.as_deref() == version);
+            if !is_mine && !may_become_mine {
+                return Ok(());
+            }
             let now = Timestamp::now();
             let record = LeaderRecord {
                 holder: String::new(),
                 lease_duration: Duration::from_secs(1),
                 acquired: now,
                 renewed: now,
-                ..lease.record
+                transitions: lease.as_ref().map_or(0, |lease| lease.record.transitions),
             };
-            match self.lock.update(&lease.version, &record).await {
+            let written = match version {
+                Some(version) => self.lock.update(version, &record).await,
+                None => self.lock.create(&record).await,
+            };
+            match written {
                 Ok(_) => {
                     self.observed.set_leader("");
                     return Ok(());
                 }
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() || error.is_already_exists() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -137,7 +162,7 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
         let mine = self.last.as_ref().filter(|last| last.lease.record.holder == self.identity);
         if let Some(LastChange { lease, .. }) = mine {
             let lease = lease.clone();
-            let since = Instant::now();
+            let since = self.options.clock.now();
             match self.write(Some(&lease)).await {
                 Ok(()) => return Ok(Attempt::Leads(since)),
                 Err(error) => debug!(lock = self.lock.name(), %error, "failed to renew lease, reading it"),
@@ -150,10 +175,10 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
         }
         let holder = self.last.as_ref().map(|last| last.lease.record.holder.as_str()).unwrap_or_default();
         let is_free = holder.is_empty() || holder == self.identity;
-        if !is_free && self.last.as_ref().is_some_and(|last| last.expires() > Instant::now()) {
+        if !is_free && self.last.as_ref().is_some_and(|last| !last.time_left().is_zero()) {
             return Ok(Attempt::HeldByOther);
         }
-        let since = Instant::now();
+        let since = self.options.clock.now();
         self.write(current.as_ref()).await?;
         Ok(Attempt::Leads(since))
     }
@@ -161,7 +186,7 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
     /// Writes this candidate as the holder over the given record, or into a new one.
     async fn write(&mut self, current: Option<&VersionedRecord>) -> Result<(), Error> {
         // Until a response says otherwise: this future may be dropped at the await.
-        self.write_pending = true;
+        self.pending = Some(PendingWrite { over: current.map(|lease| lease.version.clone()) });
         let written = match current {
             Some(lease) => self.lock.update(&lease.version, &self.record(Some(&lease.record))).await,
             None => self.lock.create(&self.record(self.last.as_ref().map(|last| &last.lease.record))).await,
@@ -169,14 +194,16 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
         match written {
             Ok(lease) => {
                 self.observe(lease);
-                self.write_pending = false;
+                self.pending = None;
                 Ok(())
             }
             Err(error) => {
                 // After any other error the server has refused, and nothing was written.
                 let outcome_unknown =
                     [ErrorKind::Timeout, ErrorKind::Unavailable, ErrorKind::Transport, ErrorKind::Decode];
-                self.write_pending = outcome_unknown.contains(&error.kind());
+                if !outcome_unknown.contains(&error.kind()) {
+                    self.pending = None;
+                }
                 Err(error)
             }
         }
@@ -209,25 +236,26 @@ impl<'a, L: LeaderLock> Candidate<'a, L> {
         }
     }
 
-    fn token(&self) -> FencingToken {
-        let lease = self.last.as_ref().map(|last| &last.lease);
-        FencingToken {
-            transitions: lease.map_or(0, |lease| lease.record.transitions),
-            version: lease.map(|lease| lease.version.clone()).unwrap_or_default(),
-        }
+    fn token(&self) -> Result<FencingToken, Error> {
+        let version = self.last.as_ref().map(|last| last.lease.version.as_str()).unwrap_or_default();
+        version.parse().map(FencingToken::new).map_err(|_| {
+            let what =
+                format!("the record of the lock has version {version:?}: expected a number that every write raises");
+            Error::new(ErrorKind::Decode, what)
+        })
     }
 
-    fn term(&self, since: Instant) -> Term {
-        let deadline = since + self.options.renew_deadline;
-        self.observed.set_expiry(Some(since + self.options.lease_duration));
-        Term { deadline, last_moment: since + self.options.last_moment(), ended: false }
+    fn term(&self, since: Moment) -> Term {
+        self.observed.set_renewed(Some(since));
+        let (deadline, last_moment) = (self.options.renew_deadline, self.options.last_moment());
+        Term { since, deadline, last_moment, ended: false }
     }
 }
 
 impl LastChange {
-    /// Returns the time from which the holder cannot lead any more.
-    fn expires(&self) -> Instant {
-        self.at + self.lease.record.lease_duration
+    /// Returns the time after which the holder cannot lead any more.
+    fn time_left(&self) -> Duration {
+        self.lease.record.lease_duration.saturating_sub(self.at.elapsed())
     }
 }
 

@@ -36,7 +36,8 @@ pub trait LeaderLock: Send + Sync {
 pub struct VersionedRecord {
     /// The record.
     pub record: LeaderRecord,
-    /// The version of the record: it changes with every write.
+    /// The version of the record: a decimal number that every write raises, also if the record was deleted before.
+    /// [`FencingToken`](super::FencingToken)s are such numbers.
     pub version: String,
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use super::clock::Clock;
 use crate::{Error, ErrorKind, metrics::Registry, retry::random};
 
 /// The options of a leader election. The default timings are client-go's.
@@ -28,6 +29,7 @@ pub struct ElectionOptions {
     /// The registry for metrics; the global registry by default.
     pub registry: Option<Registry>,
     pub(super) random: Arc<dyn Fn() -> f64 + Send + Sync>,
+    pub(super) clock: Clock,
 }
 
 impl ElectionOptions {
@@ -114,6 +116,7 @@ impl Default for ElectionOptions {
             release: true,
             registry: None,
             random: Arc::new(random),
+            clock: Clock::default(),
         }
     }
 }

@@ -6,6 +6,8 @@ mod world;
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::*;
 
 const fn secs(seconds: u64) -> Duration {

@@ -28,7 +28,7 @@ struct Object {
     uid: Option<String>,
 }
 
-/// The common part of events that differ only in their notes.
+/// The common part of events that differ only in their notes and in the parts of the object that they are about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Similar {
     regarding: Object,
@@ -42,6 +42,9 @@ pub(super) struct Similar {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Series {
     similar: Similar,
+    /// The part of the object that the event is about, such as a container, unless events are combined.
+    field_path: Option<String>,
+    related_field_path: Option<String>,
     /// The note, if it distinguishes series: only in `v1`.
     note: Option<String>,
 }
@@ -53,7 +56,7 @@ struct Tokens {
 
 struct Notes {
     seen: Vec<String>,
-    since: Instant,
+    last: Instant,
 }
 
 /// An event that was written to the server.
@@ -90,16 +93,12 @@ impl Correlator {
     pub(super) fn judge(&mut self, recorded: &mut Recorded) -> Verdict {
         let now = Instant::now();
         let similar = Similar::of(recorded);
-        if self.api == EventApi::Core && !self.take_token(&similar.regarding, now) {
-            return Verdict::Drop;
-        }
-        if self.api == EventApi::Core && self.is_combined(&similar, &recorded.event.note, now) {
+        let is_core = self.api == EventApi::Core;
+        let combined = is_core && self.is_combined(&similar, &recorded.event.note, now);
+        if combined {
             recorded.event.note = format!("{COMBINED}{}", recorded.event.note);
         }
-        let combined = recorded.event.note.starts_with(COMBINED);
-        let note = (self.api == EventApi::Core && !combined).then(|| recorded.event.note.clone());
-        let series = Series { similar, note };
-        let is_core = self.api == EventApi::Core;
+        let series = Series::of(recorded, similar, is_core, combined);
         let going_on = |stored: &&mut StoredEvent| is_core || now - stored.last_seen <= SERIES_IDLE;
         if let Some(stored) = self.series.get(&series, now).filter(going_on) {
             stored.count = stored.count.saturating_add(1);
@@ -107,10 +106,19 @@ impl Correlator {
             if !is_core && stored.count != 2 && now - stored.written < SERIES_REFRESH {
                 return Verdict::Defer;
             }
-            (stored.written, stored.written_count) = (now, stored.count);
-            return Verdict::Repeat(series, stored.clone());
         }
-        if is_core || self.take_token(&series.similar.regarding, now) { Verdict::Create(series) } else { Verdict::Drop }
+        // As in client-go, a filtered event counts in its series, and `events.k8s.io` has no filter.
+        if is_core && !self.take_token(&series.similar.regarding, now) {
+            return Verdict::Drop;
+        }
+        match self.series.get(&series, now).filter(going_on) {
+            Some(stored) => {
+                (stored.written, stored.written_count) = (now, stored.count);
+                let stored = stored.clone();
+                Verdict::Repeat(series, stored)
+            }
+            None => Verdict::Create(series),
+        }
     }
 
     /// Stores that an event was written.
@@ -126,8 +134,12 @@ impl Correlator {
         self.series.entries.remove(series);
     }
 
-    /// Returns when the next deferred count has to be written.
+    /// Returns when the next deferred count has to be written. Counts of `v1` events wait for the next event instead,
+    /// because only the filter defers them.
     pub(super) fn next_due(&self) -> Option<Instant> {
+        if self.api == EventApi::Core {
+            return None;
+        }
         let unwritten = self.series.entries.values().filter(|(stored, _)| stored.count > stored.written_count);
         unwritten.map(|(stored, _)| stored.due()).min()
     }
@@ -136,6 +148,9 @@ impl Correlator {
     pub(super) fn due(&mut self, at_end: bool) -> Vec<StoredEvent> {
         let now = Instant::now();
         let mut due = Vec::new();
+        if self.api == EventApi::Core {
+            return due;
+        }
         for (stored, _) in self.series.entries.values_mut() {
             if stored.count > stored.written_count && (at_end || stored.due() <= now) {
                 (stored.written, stored.written_count) = (now, stored.count);
@@ -159,11 +174,12 @@ impl Correlator {
 
     /// Returns whether there were so many different notes lately that they are combined into one event.
     fn is_combined(&mut self, similar: &Similar, note: &str, now: Instant) -> bool {
-        let is_old = |notes: &Notes| now - notes.since > SIMILAR_WITHIN;
+        let is_old = |notes: &Notes| now - notes.last > SIMILAR_WITHIN;
         if self.similar.get(similar, now).is_none_or(|notes| is_old(notes)) {
-            self.similar.insert(similar.clone(), Notes { seen: Vec::new(), since: now }, now);
+            self.similar.insert(similar.clone(), Notes { seen: Vec::new(), last: now }, now);
         }
         let Some(notes) = self.similar.get(similar, now) else { return false };
+        notes.last = now;
         if !notes.seen.iter().any(|seen| seen == note) && notes.seen.len() < SIMILAR_NOTES {
             notes.seen.push(note.to_owned());
         }
@@ -187,6 +203,18 @@ impl Similar {
             kind: event.kind,
             reason: event.reason.clone(),
             action: event.action.clone(),
+        }
+    }
+}
+
+impl Series {
+    fn of(recorded: &Recorded, similar: Similar, is_core: bool, combined: bool) -> Self {
+        let field_path = |object: &ObjectReference| object.field_path.clone().filter(|_| !combined);
+        Self {
+            similar,
+            field_path: field_path(&recorded.regarding),
+            related_field_path: recorded.event.related.as_ref().and_then(field_path),
+            note: (is_core && !combined).then(|| recorded.event.note.clone()),
         }
     }
 }
@@ -230,7 +258,7 @@ impl<K, V> Default for Bounded<K, V> {
 /// The burst of events about one object, and the time after which one more is allowed.
 const SPAM_BURST: f64 = 25.0;
 const SPAM_REFILL: Duration = Duration::from_secs(5 * 60);
-/// This number of different notes within this time is combined into one event.
+/// This number of different notes, each within this time after the one before, is combined into one event.
 const SIMILAR_NOTES: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_secs(10 * 60);
 const COMBINED: &str = "(combined from similar events): ";

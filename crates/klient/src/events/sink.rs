@@ -22,6 +22,7 @@ pub struct EventSink {
     options: EventOptions,
     recorded: mpsc::Receiver<Recorded>,
     dropped: Counter,
+    filtered: Counter,
     correlator: Correlator,
     /// The event that is being sent: a shutdown must not lose it.
     current: Option<(Recorded, Verdict)>,
@@ -32,10 +33,10 @@ impl EventSink {
         client: Client,
         options: EventOptions,
         recorded: mpsc::Receiver<Recorded>,
-        dropped: Counter,
+        (dropped, filtered): (Counter, Counter),
     ) -> Self {
         let correlator = Correlator::new(options.api);
-        Self { client, options, recorded, dropped, correlator, current: None }
+        Self { client, options, recorded, dropped, filtered, correlator, current: None }
     }
 
     /// Sends events until all recorders are dropped, and then the remaining ones.
@@ -114,7 +115,10 @@ impl EventSink {
                 }
             }
             Verdict::Defer => {}
-            Verdict::Drop => self.dropped.increment(),
+            Verdict::Drop => {
+                self.dropped.increment();
+                self.filtered.increment();
+            }
         }
         self.current = None;
     }

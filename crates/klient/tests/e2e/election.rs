@@ -26,10 +26,9 @@ async fn next_candidate_leads_after_the_leader_is_done() {
     let work = async |leadership: Leadership| {
         let renewals = tokio::time::timeout(Duration::from_secs(11), leadership.ended()).await;
         assert!(renewals.is_err(), "leadership was renewed past its deadline");
-        leadership.token().clone()
+        leadership.token()
     };
     let (first, second) = tokio::join!(anna.run(work), berta.run(work));
     let (first, second) = (first.unwrap(), second.unwrap());
-    assert_eq!((first.transitions - second.transitions).abs(), 1);
-    assert_ne!(first.version, second.version);
+    assert_ne!(first, second);
 }

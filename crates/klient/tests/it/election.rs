@@ -31,7 +31,7 @@ async fn candidates_lead_one_after_the_other() {
         let began = Instant::now();
         sleep(Duration::from_secs(60)).await;
         assert!(leadership.is_valid());
-        (began, Instant::now(), leadership.token().transitions)
+        (began, Instant::now(), leadership.token())
     };
     let (first, second) = tokio::join!(anna.run(work), berta.run(work));
     let mut terms = [first.unwrap(), second.unwrap()];

@@ -1,9 +1,9 @@
 //! Events on the embedded server.
 
-use std::{future::pending, time::Duration};
+use std::{collections::BTreeSet, future::pending, time::Duration};
 
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Event as CoreEvent},
+    core::v1::{ConfigMap, Event as CoreEvent, ObjectReference},
     events::v1::Event as NewEvent,
 };
 use klient::{
@@ -41,6 +41,18 @@ fn options() -> EventOptions {
 impl Fixture {
     fn record(&self, note: &str) {
         self.recorder.record(&self.object, Event::warning("Broken", "Repair", note));
+    }
+
+    fn reference(&self) -> ObjectReference {
+        let metadata = &self.object.metadata;
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("ConfigMap".to_owned()),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            ..ObjectReference::default()
+        }
     }
 
     async fn events(&self) -> Vec<NewEvent> {
@@ -123,16 +135,70 @@ async fn core_events_are_counted_and_combined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_drops_and_counts_too_many_events_about_one_object() {
-    for api in [EventApi::Events, EventApi::Core] {
+async fn spam_filter_applies_to_core_events_only() {
+    for (api, sent) in [(EventApi::Events, 40), (EventApi::Core, 25)] {
         let (fixture, sink) = fixture(options().api(api)).await;
         for turn in 0..40 {
             fixture.recorder.record(&fixture.object, Event::normal(format!("Reason{turn}"), "Act", "note"));
         }
         send(sink).await;
-        assert_eq!(fixture.core_events().await.len(), 25);
-        assert_eq!(fixture.recorder.dropped(), 15);
+        assert_eq!(fixture.core_events().await.len(), sent, "{api:?}");
+        assert_eq!(fixture.recorder.filtered(), 40 - sent as u64);
+        assert_eq!(fixture.recorder.dropped(), 40 - sent as u64);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn filtered_repetitions_are_in_the_next_count() {
+    let (fixture, sink) = fixture(options().api(EventApi::Core)).await;
+    let recording = async {
+        for _ in 0..40 {
+            fixture.record("the same");
+        }
+        // One more event is allowed after five minutes.
+        tokio::time::sleep(Duration::from_secs(5 * 60 + 1)).await;
+        fixture.record("the same");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    sink.run_until(recording).await;
+    let [event] = fixture.core_events().await.try_into().unwrap();
+    assert_eq!(event.count, Some(41));
+    assert_eq!(fixture.recorder.filtered(), 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn field_path_distinguishes_events() {
+    for api in [EventApi::Events, EventApi::Core] {
+        let (fixture, sink) = fixture(options().api(api)).await;
+        for container in ["web", "proxy", "web"] {
+            let mut reference = fixture.reference();
+            reference.field_path = Some(format!("spec.containers{{{container}}}"));
+            fixture.recorder.record_ref(reference, Event::warning("Failed", "Pull", "no such image"));
+        }
+        send(sink).await;
+        let events = fixture.core_events().await;
+        let paths: BTreeSet<_> = events.iter().map(|event| event.involved_object.field_path.as_deref()).collect();
+        assert_eq!(paths, [Some("spec.containers{proxy}"), Some("spec.containers{web}")].into(), "{api:?}");
+        assert_eq!(events.len(), 2, "{api:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn window_of_similar_core_events_slides() {
+    let (fixture, sink) = fixture(options().api(EventApi::Core)).await;
+    let recording = async {
+        // Each is recorded within ten minutes after the one before, but not all of them within ten minutes.
+        for turn in 0..12 {
+            fixture.record(&format!("turn {turn}"));
+            tokio::time::sleep(Duration::from_secs(9 * 60)).await;
+        }
+    };
+    sink.run_until(recording).await;
+    let events = fixture.core_events().await;
+    let combined = |event: &&CoreEvent| event.message.as_deref().is_some_and(|text| text.starts_with("(combined"));
+    let counts: Vec<_> = events.iter().filter(combined).map(|event| event.count).collect();
+    assert_eq!(counts, [Some(3)], "notes 10 to 12 are combined");
+    assert_eq!(events.len(), 10);
 }
 
 #[tokio::test(start_paused = true)]

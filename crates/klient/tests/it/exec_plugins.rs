@@ -10,7 +10,7 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, Error, ErrorKind,
-    client::config::{Config, Credentials, Kubeconfig, Overrides},
+    client::config::{Config, Credentials, ExecEnvVar, Kubeconfig, Overrides, PluginPolicy},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -100,6 +100,65 @@ fn answer(status: &str) -> String {
 
 fn token(token: &str) -> String {
     answer(&format!("{{\"token\": \"{token}\"}}"))
+}
+
+#[tokio::test]
+async fn plugin_runs_only_if_the_policy_allows_it() {
+    let setup = Setup::new(|_| true).await;
+    let config = setup.config(&token("one"), "");
+    let by_name = setup.config_of("sh", "");
+    // A program of the same name elsewhere.
+    let copy = setup.path("sh");
+    fs::copy("/bin/sh", &copy).unwrap();
+    let elsewhere = setup.config_of(copy.to_str().unwrap(), "");
+    let folders = std::env::var_os("PATH").unwrap();
+    let sh = std::env::split_paths(&folders).map(|folder| folder.join("sh")).find(|path| path.exists()).unwrap();
+    for (config, policy, expected) in [
+        (&config, PluginPolicy::AllowAll, None),
+        (&config, PluginPolicy::DenyAll, Some("denies all plugins")),
+        (&config, PluginPolicy::allowlist(["aws", "/bin/sh"]), None),
+        (&config, PluginPolicy::allowlist(["aws", "/bin/missing"]), Some("not in the allowlist")),
+        (&by_name, PluginPolicy::allowlist(["sh"]), None),
+        (&by_name, PluginPolicy::allowlist([sh]), None),
+        (&elsewhere, PluginPolicy::allowlist(["sh"]), Some("not in the allowlist")),
+        (&elsewhere, PluginPolicy::allowlist([copy.clone()]), None),
+    ] {
+        let before = setup.runs();
+        let outcome = get(&maps(&config.clone().plugin_policy(policy.clone()))).await;
+        match expected {
+            None => assert!(outcome.is_ok() && setup.runs() == before + 1, "{policy:?}: {outcome:?}"),
+            Some(why) => {
+                let error = outcome.unwrap_err();
+                assert_eq!((error.kind(), setup.runs()), (ErrorKind::Auth, before), "{policy:?}");
+                assert!(error.to_string().contains(why), "{policy:?}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn plugin_cannot_escape_the_allowlist_with_its_own_path() {
+    let setup = Setup::new(|_| true).await;
+    let config = setup.config(&token("one"), "");
+    // The variables of the plugin would make the system find this program first.
+    let wrong = setup.path("sh");
+    fs::write(&wrong, "#!/bin/sh\necho escaped > \"$DIR/escaped\"\nexit 1\n").unwrap();
+    fs::set_permissions(&wrong, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut config = config.plugin_policy(PluginPolicy::allowlist(["sh"]));
+    let Credentials::Exec(plugin) = &mut config.credentials else { panic!("no plugin") };
+    plugin.command = "sh".into();
+    plugin.env.push(ExecEnvVar::new("PATH", setup.folder.path().to_str().unwrap()));
+    get(&maps(&config)).await.unwrap();
+    assert!(!setup.path("escaped").exists());
+}
+
+#[tokio::test]
+async fn empty_allowlist_of_plugins_is_refused() {
+    let setup = Setup::new(|_| true).await;
+    for list in [vec![], vec![""]] {
+        let config = setup.config(&token("one"), "").plugin_policy(PluginPolicy::allowlist(list));
+        assert_eq!(Client::from_config(&config).unwrap_err().kind(), ErrorKind::Config);
+    }
 }
 
 /// Waits for an effect of another process.

@@ -25,6 +25,7 @@ mod responses;
 mod rest;
 mod retries;
 mod retry_watch;
+mod rotation;
 mod sendable;
 mod sockets;
 mod streams;

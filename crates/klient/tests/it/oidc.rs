@@ -204,6 +204,66 @@ async fn oidc_tokens_refreshed_by_another_program_are_used() {
     assert_eq!(setup.stored("refresh-token"), "refresh-9");
 }
 
+/// Refreshes an expired token while another program holds the kubeconfig's lock, and writes to it meanwhile.
+async fn refresh_while_another_program_writes(tokens: &str) -> Setup {
+    let setup = Setup::new(refreshed).await;
+    let maps = setup.maps(&format!("id-token: {}, refresh-token: refresh-1", jwt("old", -5)));
+    let lock = setup.kubeconfig().with_extension("lock");
+    fs::write(&lock, "").unwrap();
+    let request = tokio::spawn(async move { get(&maps).await });
+    while setup.refreshes() == 0 {
+        tokio::task::yield_now().await;
+    }
+    setup.write(tokens);
+    fs::remove_file(&lock).unwrap();
+    request.await.unwrap().unwrap();
+    assert_eq!(setup.refreshes(), 1);
+    setup
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn oidc_refresh_does_not_overwrite_newer_tokens() {
+    let newer = jwt("other", 7200);
+    let tokens = format!("id-token: {newer}, refresh-token: refresh-9");
+    let setup = refresh_while_another_program_writes(&tokens).await;
+    assert_eq!((setup.stored("id-token"), setup.stored("refresh-token")), (newer, "refresh-9".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn oidc_refresh_keeps_other_settings_of_the_file() {
+    let tokens = format!("id-token: {}, refresh-token: refresh-9, client-secret: changed", jwt("other", 60));
+    let setup = refresh_while_another_program_writes(&tokens).await;
+    assert_eq!(setup.stored("refresh-token"), "refresh-2");
+    assert_eq!(setup.stored("client-secret"), "changed");
+}
+
+#[tokio::test]
+async fn oidc_issuer_without_tls_gets_no_token_unless_allowed() {
+    let setup = Setup::new(refreshed).await;
+    *setup.accepted.lock().unwrap() = jwt("new", 0);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let endpoint = format!("{url}/token");
+    let issuer = Served::on(listener, None, move |asked| match asked.request.uri().path() {
+        "/token" => refreshed(asked),
+        _ => json_response(200, &json!({"token_endpoint": endpoint})),
+    });
+    setup.write("refresh-token: refresh-1");
+    let text = fs::read_to_string(setup.kubeconfig()).unwrap();
+    let secure = format!("https://localhost:{}/realm/", setup.issuer.port());
+    fs::write(setup.kubeconfig(), text.replace(&secure, &url)).unwrap();
+    let kubeconfig = Kubeconfig::from_file(setup.kubeconfig()).unwrap();
+    let config = Config::from_kubeconfig(&kubeconfig, &Overrides::default()).unwrap();
+    let maps = |config: &Config| {
+        Api::<ConfigMap>::namespaced(Client::builder_from_config(config).unwrap().json_only().build(), "default")
+    };
+    let error = get(&maps(&config)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("is not encrypted"), "{error}");
+    assert_eq!(issuer.accepted(), 0);
+    get(&maps(&config.allow_http_issuer(true))).await.unwrap();
+}
+
 #[tokio::test]
 async fn rejected_oidc_token_is_refreshed() {
     let setup = Setup::new(refreshed).await;

@@ -20,14 +20,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, Error, ErrorKind,
     client::{
-        config::{Config, Pem, Tls, Trust},
+        config::{Config, Tls, Trust},
         http::{Body, HttpSettings, HttpTransport},
     },
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Notify, Semaphore, mpsc},
+    sync::{Notify, Semaphore},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
@@ -36,18 +36,18 @@ use crate::{
     support::served::{Authority, Served, json_response},
 };
 
-fn maps(settings: HttpSettings) -> Api<ConfigMap> {
+pub(crate) fn maps(settings: HttpSettings) -> Api<ConfigMap> {
     let client = Client::builder(HttpTransport::new(settings).unwrap()).json_only();
     Api::namespaced(client.timeout(Duration::from_secs(30)).build(), "default")
 }
 
-fn settings(port: u16, tls: Tls) -> HttpSettings {
+pub(crate) fn settings(port: u16, tls: Tls) -> HttpSettings {
     let mut settings = HttpSettings::new(format!("https://127.0.0.1:{port}").parse().unwrap());
     settings.tls = tls;
     settings
 }
 
-async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
+pub(crate) async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
     maps.get("web").await
 }
 
@@ -55,7 +55,7 @@ async fn create(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
     maps.create(&map("web")).await
 }
 
-async fn in_time<T>(work: impl IntoFuture<Output = T>) -> T {
+pub(crate) async fn in_time<T>(work: impl IntoFuture<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(25), work).await.expect("the operation hangs")
 }
 
@@ -71,7 +71,7 @@ where
 }
 
 /// Accepts TLS connections with the identity that the server has at that time.
-async fn accept_as<F>(
+pub(crate) async fn accept_as<F>(
     acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
     serve: impl Fn(TlsStream<TcpStream>, usize) -> F + Send + 'static,
 ) -> (u16, Arc<AtomicUsize>)
@@ -366,7 +366,7 @@ async fn watch_detects_a_half_open_connection() {
 }
 
 /// A client body as a server's body.
-struct Feed(Body);
+pub(crate) struct Feed(pub(crate) Body);
 
 impl http_body::Body for Feed {
     type Data = Bytes;
@@ -425,106 +425,6 @@ async fn http2_can_be_disabled() {
         get(&Api::namespaced(client, "default")).await.unwrap();
         assert_eq!(server.asked.lock().await.pop().unwrap().request.version(), version);
     }
-}
-
-/// A server whose watches send the events that they are fed, and whose other responses are normal.
-async fn watched(
-    acceptor: impl Fn() -> TlsAcceptor + Send + 'static,
-) -> (u16, mpsc::UnboundedReceiver<(Vec<u8>, Feeder)>, Shown) {
-    let (sender, watches) = mpsc::unbounded_channel();
-    let shown = Shown::default();
-    let seen = Arc::clone(&shown);
-    let (port, _) = accept_as(acceptor, move |stream, _| {
-        let (sender, seen) = (sender.clone(), Arc::clone(&seen));
-        async move {
-            let certificate = stream.get_ref().1.peer_certificates().map(|shown| shown[0].to_vec()).unwrap_or_default();
-            let service = service_fn(move |request: http::Request<Incoming>| {
-                let (sender, seen, certificate) = (sender.clone(), Arc::clone(&seen), certificate.clone());
-                async move {
-                    let body = if request.uri().query().is_some_and(|query| query.contains("watch=")) {
-                        let (feeder, body) = fed();
-                        sender.send((certificate, feeder)).unwrap();
-                        body
-                    } else {
-                        seen.lock().unwrap().push(certificate);
-                        Body::from_bytes(map_json("web").to_string())
-                    };
-                    let response = http::Response::builder().header("content-type", "application/json");
-                    Ok::<_, Error>(response.body(Feed(body)).unwrap())
-                }
-            });
-            let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
-        }
-    })
-    .await;
-    (port, watches, shown)
-}
-
-/// Returns the watch event of a new object.
-fn added() -> Bytes {
-    format!("{}\n", serde_json::json!({"type": "ADDED", "object": map_json("web")})).into()
-}
-
-type Feeder = mpsc::UnboundedSender<Result<Bytes, klient::BoxError>>;
-type Shown = Arc<std::sync::Mutex<Vec<Vec<u8>>>>;
-
-#[tokio::test]
-async fn certificate_is_replaced_while_a_watch_runs() {
-    let authority = Authority::new();
-    let folder = tempfile::tempdir().unwrap();
-    let (cert, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
-    let put = |name: &str| {
-        let pair = authority.sign(name);
-        std::fs::write(&key, &pair.key).unwrap();
-        std::fs::write(&cert, &pair.certificate).unwrap();
-        pair.der
-    };
-    let first = put("first");
-    let acceptor = authority.acceptor(&["h2"]);
-    let (port, mut watches, shown) = watched(move || acceptor.clone()).await;
-    let tls = authority.trusted().client_certificate(Pem::File(cert.clone()), Pem::File(key.clone()));
-    let mut settings = settings(port, tls);
-    settings.file_check = Duration::ZERO;
-    let maps = maps(settings);
-    let mut watch = in_time(maps.watch()).await.unwrap();
-    let (shown_by_watch, feeder) = watches.recv().await.unwrap();
-    assert_eq!(shown_by_watch, first);
-    get(&maps).await.unwrap();
-    // The length differs, too, in case the file system's clock is coarse.
-    let second = put("second-with-a-longer-name");
-    get(&maps).await.unwrap();
-    assert_eq!(*shown.lock().unwrap(), [first, second.clone()]);
-    // The watch continues on its connection; the next one uses the new certificate.
-    feeder.send(Ok(added())).unwrap();
-    assert!(in_time(watch.next()).await.unwrap().is_ok());
-    in_time(maps.watch()).await.unwrap();
-    assert_eq!(watches.recv().await.unwrap().0, second);
-}
-
-#[tokio::test]
-async fn authority_is_replaced_while_a_watch_runs() {
-    let (old, new) = (Authority::new(), Authority::new());
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), old.pem()).unwrap();
-    let server = Arc::new(std::sync::Mutex::new(old.acceptor(&["h2"])));
-    let now = Arc::clone(&server);
-    let (port, mut watches, shown) = watched(move || now.lock().unwrap().clone()).await;
-    let tls = Tls::default().trust(Trust::Authority(Pem::File(file.path().to_owned()))).server_name("localhost");
-    let mut settings = settings(port, tls);
-    settings.file_check = Duration::ZERO;
-    let maps = maps(settings);
-    let mut watch = in_time(maps.watch()).await.unwrap();
-    let (_, feeder) = watches.recv().await.unwrap();
-    get(&maps).await.unwrap();
-
-    *server.lock().unwrap() = new.acceptor(&["h2"]);
-    // One line longer, in case the file system's clock is coarse.
-    std::fs::write(file.path(), format!("# the new one\n{}", new.pem())).unwrap();
-    get(&maps).await.unwrap();
-    assert_eq!(shown.lock().unwrap().len(), 2);
-    feeder.send(Ok(added())).unwrap();
-    assert!(in_time(watch.next()).await.unwrap().is_ok());
-    in_time(maps.watch()).await.unwrap();
 }
 
 #[tokio::test]

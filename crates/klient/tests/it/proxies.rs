@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{Api, Client, Error, ErrorKind, client::config::Config};
+use klient::{
+    Api, Client, Error, ErrorKind,
+    client::config::{Config, Pem, Tls, Trust},
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -206,6 +209,25 @@ async fn tls_proxy_is_verified_like_the_server() {
     let error = get(&server.config(&authority).proxy(url("127.0.0.1"))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
     assert!(error.to_string().starts_with("proxy https://127.0.0.1:"), "{error}");
+}
+
+#[tokio::test]
+async fn tls_proxy_is_verified_even_if_the_server_is_not() {
+    let authority = Authority::new();
+    let server = server(Some(authority.acceptor(&["h2"]))).await;
+    let proxy = Proxy::start(Behavior::Http, Some(authority.acceptor(&["http/1.1"]))).await;
+    let insecure = Tls::default().trust(Trust::Anyone);
+    let config = |tls: Tls| {
+        let url = format!("https://joe:s3cret@localhost:{}", proxy.port);
+        server.config(&authority).tls(tls).proxy(url.parse().unwrap())
+    };
+    let error = get(&config(insecure.clone())).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Untrusted, "{error}");
+    assert_eq!(proxy.seen().await.len(), 0, "an unknown proxy received the password");
+    for trust in [Trust::Anyone, Trust::Authority(Pem::Data(authority.pem().into()))] {
+        get(&config(insecure.clone().proxy_trust(trust))).await.unwrap();
+    }
+    assert_eq!(proxy.seen().await.len(), 2);
 }
 
 #[tokio::test]

@@ -2,13 +2,18 @@
 
 use std::{fs, time::Duration};
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Error, ErrorKind, Patch,
+    Api, Error, ErrorKind, Patch, SharedInformer,
     client::{auth::TokenFileAuth, http::Body},
     request::media_type,
+    retry::MAX_RETRY_AFTER,
+    status::Status,
 };
+use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;
 
+use crate::support::embedded;
 use crate::support::scripted::{
     Script, Seen, Step, answer, fed, json_answer, map, map_answer, map_json, streamed, with,
 };
@@ -62,6 +67,27 @@ async fn request_is_sent_at_most_ten_times() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn informer_does_not_sleep_for_a_retry_after_of_a_day() {
+    let server = ApiServer::start().await.unwrap();
+    // More than the attempts of one request, so that the informer itself waits, too.
+    server.inject(Fault::too_many_requests(86_400).times(12));
+    let maps: Api<ConfigMap> = Api::namespaced(embedded::client(&server), "default");
+    let informer = SharedInformer::new(maps);
+    informer.start();
+    let synced = tokio::time::timeout(Duration::from_secs(60 * 14), informer.wait_for_sync()).await;
+    synced.expect("the informer waits for as long as the server requests").unwrap();
+}
+
+#[test]
+fn error_limits_the_delay_that_a_server_requests() {
+    let status = Error::from(Status::too_many_requests("maintenance", 86_400));
+    assert_eq!(status.retry_after(), Some(MAX_RETRY_AFTER));
+    assert_eq!(status.context("cannot list").retry_after(), Some(MAX_RETRY_AFTER));
+    let header = Error::new(ErrorKind::Unavailable, "maintenance").with_retry_after(Duration::MAX);
+    assert_eq!(header.retry_after(), Some(MAX_RETRY_AFTER));
+}
+
+#[tokio::test(start_paused = true)]
 async fn read_is_retried_after_a_broken_connection() {
     let script = Script::new([Step::Broken, Step::Broken, map_answer("web").into()]);
     script.maps().get("web").await.unwrap();
@@ -80,7 +106,7 @@ async fn read_is_retried_after_a_broken_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn write_or_watch_is_not_retried_after_a_broken_connection() {
-    async fn check<T>(call: impl AsyncFnOnce(Api<k8s_openapi::api::core::v1::ConfigMap>) -> Result<T, Error>) {
+    async fn check<T>(call: impl AsyncFnOnce(Api<ConfigMap>) -> Result<T, Error>) {
         let script = Script::new([Step::Broken]);
         assert_eq!(call(script.maps()).await.err().unwrap().kind(), ErrorKind::Transport);
         script.played();
@@ -95,6 +121,55 @@ async fn write_or_watch_is_not_retried_after_a_broken_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn write_is_not_retried_after_503() {
+    async fn check<T>(call: impl AsyncFnOnce(Api<ConfigMap>) -> Result<T, Error>) {
+        // A proxy that lost the connection to the server responds like this, too.
+        let script = Script::new([busy(503, Some("1"))]);
+        assert!(call(script.maps()).await.err().unwrap().is_unavailable());
+        assert_eq!(script.played().len(), 1);
+    }
+    check(async |maps| maps.create(&map("web")).await).await;
+    check(async |maps| maps.update(&map("web")).await).await;
+    check(async |maps| maps.patch("web", Patch::merge(json!({}))).await).await;
+    check(async |maps| maps.delete("web").await).await;
+    check(async |maps| maps.delete_collection().await).await;
+    let post = http::Request::post("/api/v1/namespaces").body(Vec::new()).unwrap();
+    check(async move |maps| maps.client().send(post).await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_or_watch_is_retried_after_503() {
+    let events = json!({"type": "ADDED", "object": map_json("web")}).to_string();
+    let script = Script::new([busy(503, Some("1")), answer(200, media_type::JSON, events)]);
+    script.maps().watch().await.unwrap();
+    script.played();
+    let script = Script::new([busy(503, Some("1")), answer(200, "text/plain", "ok")]);
+    script.client().send(http::Request::get("/readyz").body(Vec::new()).unwrap()).await.unwrap();
+    script.played();
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_error_names_the_earlier_ones() {
+    let gone = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "no web"});
+    let script = Script::new([busy(503, Some("1")).into(), Step::Broken, json_answer(404, &gone).into()]);
+    let error = script.maps().get("web").await.unwrap_err();
+    assert!(error.is_not_found() && error.status().is_some());
+    let expected = "no web (attempt 3; before: 503 Service Unavailable, the scripted connection broke)";
+    assert_eq!(error.to_string(), expected);
+    script.played();
+
+    let script = Script::new([Step::Broken, Step::Broken, Step::Broken]);
+    let error = script.maps().get("web").await.unwrap_err();
+    let expected = "the scripted connection broke (attempt 3; before: the scripted connection broke, 2 times)";
+    assert_eq!(error.to_string(), expected);
+    script.played();
+
+    let script = Script::new([json_answer(404, &gone)]);
+    assert_eq!(script.maps().get("web").await.unwrap_err().to_string(), "no web");
+    script.played();
+}
+
+#[tokio::test(start_paused = true)]
 async fn rejected_token_is_reread_and_retried_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
@@ -103,7 +178,7 @@ async fn rejected_token_is_reread_and_retried_once() {
     let client = script.builder().auth(TokenFileAuth::new(&path, None).unwrap()).build();
     client.send(http::Request::get("/readyz").body(Vec::new()).unwrap()).await.unwrap();
     fs::write(&path, "two").unwrap();
-    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(client, "default");
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     maps.create(&map("web")).await.unwrap();
     let seen = script.played();
     let tokens: Vec<_> = seen.iter().map(|seen| seen.request.headers()["authorization"].to_str().unwrap()).collect();
@@ -152,10 +227,10 @@ async fn write_is_retried_as_json_after_415() {
         .map(|seen| (seen.request.method().as_str(), seen.request.headers()["content-type"].to_str().unwrap()))
         .collect();
     assert_eq!(sent, [("POST", media_type::PROTOBUF), ("POST", media_type::JSON), ("PUT", media_type::JSON)]);
-    let protobuf: k8s_openapi::api::core::v1::ConfigMap = klient::wire::decode_body(seen[0].request.body()).unwrap();
+    let protobuf: ConfigMap = klient::wire::decode_body(seen[0].request.body()).unwrap();
     assert_eq!(protobuf, map("web"));
     for seen in &seen[1..] {
-        let json: k8s_openapi::api::core::v1::ConfigMap = serde_json::from_slice(seen.request.body()).unwrap();
+        let json: ConfigMap = serde_json::from_slice(seen.request.body()).unwrap();
         assert_eq!(json, map("web"));
     }
 }
@@ -163,8 +238,7 @@ async fn write_is_retried_as_json_after_415() {
 #[tokio::test]
 async fn rejected_json_write_is_not_retried() {
     let script = Script::new([answer(415, "text/plain", "")]);
-    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
-        Api::namespaced(script.builder().json_only().build(), "default");
+    let maps: Api<ConfigMap> = Api::namespaced(script.builder().json_only().build(), "default");
     assert!(maps.create(&map("web")).await.unwrap_err().is_invalid());
     assert_eq!(script.played()[0].request.headers()["accept"], media_type::JSON);
 }
@@ -174,7 +248,7 @@ async fn every_verb_times_out_without_a_response() {
     for step in [Step::Silence, Step::Answer(streamed(200, media_type::JSON, fed_forever()))] {
         let script = Script::new([step]);
         let client = script.builder().timeout(Duration::from_secs(3)).build();
-        let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(client, "default");
+        let maps: Api<ConfigMap> = Api::namespaced(client, "default");
         let started = tokio::time::Instant::now();
         let error = maps.get("web").await.unwrap_err();
         assert!(error.is_timeout(), "{error:?}");

@@ -1,6 +1,6 @@
 //! Streamed lists and watches, compressed or not.
 
-use std::io::Write as _;
+use std::{io::Write as _, time::Duration};
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ListMeta};
 use klient::{
@@ -207,4 +207,97 @@ async fn rejected_watch_is_a_typed_error() {
     assert!(script.maps().watch().await.unwrap_err().is_gone());
     let script = Script::new([answer(200, "text/html", "<html>")]);
     assert_eq!(script.maps().watch().await.unwrap_err().kind(), ErrorKind::Decode);
+}
+
+#[tokio::test]
+async fn gzip_is_expanded_in_bounded_pieces() {
+    // 4 MB in one frame of a few KB.
+    let packed = gzip(&vec![b' '; 4 << 20]);
+    let script = Script::new([with(answer(200, media_type::JSON, packed), "content-encoding", "gzip")]);
+    let response = script.client().send(http::Request::get("/").body(Vec::new()).unwrap()).await.unwrap();
+    let (mut body, mut total, mut largest) = (response.into_body(), 0, 0);
+    while let Some(chunk) = body.chunk().await.unwrap() {
+        total += chunk.len();
+        largest = largest.max(chunk.len());
+    }
+    assert_eq!(total, 4 << 20);
+    assert!(largest <= 1 << 20, "{largest} bytes at once");
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Sends a text, and then one byte every ten seconds.
+fn trickle(start: &str) -> Body {
+    let (sender, body) = fed();
+    sender.send(Ok(start.to_owned().into())).unwrap();
+    tokio::spawn(async move {
+        while sender.send(Ok("a".into())).is_ok() {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+    });
+    body
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_stream_times_out_if_the_server_only_trickles() {
+    let start = r#"{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": [{"metadata": {"name": ""#;
+    let script = Script::new([streamed(200, media_type::JSON, trickle(start))]);
+    let mut objects = script.maps().list().stream().await.unwrap();
+    let object = tokio::time::timeout(HOUR, objects.next()).await.expect("the list has no deadline").unwrap();
+    assert!(object.unwrap_err().is_timeout());
+    assert!(objects.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_list_stream_is_read_to_its_end() {
+    let (sender, body) = fed();
+    let script = Script::new([streamed(200, media_type::JSON, body)]);
+    tokio::spawn(async move {
+        let names: Vec<String> = (0..2000).map(|number| format!("map-{number}")).collect();
+        let items: Vec<Value> = names.iter().map(|name| map_json(name)).collect();
+        for piece in list_json(&items).to_string().as_bytes().chunks(20_000) {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            sender.send(Ok(piece.to_vec().into())).unwrap();
+        }
+    });
+    let started = tokio::time::Instant::now();
+    let mut objects = script.maps().list().stream().await.unwrap();
+    let mut count = 0;
+    while let Some(object) = objects.next().await {
+        object.unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 2000);
+    assert!(started.elapsed() > Duration::from_secs(300), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_times_out_if_an_event_only_trickles() {
+    for body in [trickle(r#"{"type": "ADDED", "object": {"metadata": {"name": ""#), {
+        let (sender, body) = fed();
+        // Half an event, and nothing more.
+        sender.send(Ok(r#"{"type": "ADD"#.into())).unwrap();
+        std::mem::forget(sender);
+        body
+    }] {
+        let script = Script::new([streamed(200, media_type::JSON, body)]);
+        let mut watch = script.maps().watch().await.unwrap();
+        let event = tokio::time::timeout(HOUR, watch.next()).await.expect("the event has no deadline").unwrap();
+        assert!(event.unwrap_err().is_timeout());
+        assert!(watch.next().await.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_watch_does_not_time_out_after_an_event() {
+    let (sender, body) = fed();
+    let script = Script::new([streamed(200, media_type::JSON, body)]);
+    let mut watch = script.maps().watch().await.unwrap();
+    let event = json!({"type": "ADDED", "object": map_json("web")}).to_string();
+    for _ in 0..3 {
+        sender.send(Ok(event.clone().into())).unwrap();
+        sender.send(Ok("\n".into())).unwrap();
+        watch.next().await.unwrap().unwrap();
+        assert!(tokio::time::timeout(HOUR, watch.next()).await.is_err(), "idle watch ended");
+    }
 }

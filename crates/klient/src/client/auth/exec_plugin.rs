@@ -14,13 +14,14 @@ use serde_json::Value;
 
 use crate::client::{
     auth::{Credential, IssueFuture, Issuer},
-    config::{Config, ExecPlugin, InteractiveMode},
+    config::{Config, ExecPlugin, InteractiveMode, PluginPolicy},
 };
 use crate::{Error, ErrorKind};
 
 /// A source of credentials that runs a program.
 pub(in crate::client) struct ExecIssuer {
     plugin: ExecPlugin,
+    policy: PluginPolicy,
     /// The cluster information for the program, if the plugin is configured to receive it.
     cluster: Option<Value>,
     /// Returns whether standard input is a terminal.
@@ -29,8 +30,10 @@ pub(in crate::client) struct ExecIssuer {
 
 impl ExecIssuer {
     pub(in crate::client) fn new(plugin: &ExecPlugin, config: &Config) -> Result<Self, Error> {
+        config.plugin_policy.check().map_err(|why| Error::new(ErrorKind::Config, why))?;
+        let policy = config.plugin_policy.clone();
         let cluster = plugin.provide_cluster_info.then(|| info::cluster(plugin, config)).transpose()?;
-        Ok(Self { plugin: plugin.clone(), cluster, has_terminal: || std::io::stdin().is_terminal() })
+        Ok(Self { plugin: plugin.clone(), policy, cluster, has_terminal: || std::io::stdin().is_terminal() })
     }
 
     fn is_interactive(&self) -> Result<bool, Error> {
@@ -46,9 +49,10 @@ impl ExecIssuer {
     }
 
     async fn run(&self) -> Result<Credential, Error> {
+        let program = self.policy.program(&self.plugin.command).map_err(|why| failed(&self.plugin, why))?;
         let interactive = self.is_interactive()?;
         let info = info::exec_info(&self.plugin, self.cluster.as_ref(), interactive);
-        let output = run::run(&self.plugin, &info, interactive).await?;
+        let output = run::run(&self.plugin, &program, &info, interactive).await?;
         response::read(&output, self.plugin.api_version).map_err(|why| match why {
             response::Invalid::Response(why) => failed(&self.plugin, &why),
             response::Invalid::Certificate(error) => {

@@ -1,7 +1,8 @@
 //! The `oidc` auth provider of kubeconfigs: an id token, and a refresh token to obtain the next one.
 //!
 //! New tokens are written back to the kubeconfig, where other programs find them. Before a refresh, the kubeconfig is
-//! checked for newer tokens. A kubeconfig that cannot be written causes a warning, not a failed request.
+//! checked for newer tokens, and again, while it is locked, before new ones are written: newer tokens are never replaced
+//! by older ones. A kubeconfig that cannot be written causes a warning, not a failed request.
 
 mod id_token;
 mod issuer;
@@ -26,6 +27,7 @@ pub(in crate::client) struct OidcIssuer {
     provider: AuthProvider,
     settings: Mutex<Settings>,
     web: Web,
+    allow_http: bool,
 }
 
 type Settings = BTreeMap<String, String>;
@@ -46,7 +48,12 @@ impl OidcIssuer {
             _ => Proxy::FromEnvironment,
         };
         let web = Web::new(Tls::default().trust(trust(&settings)?), proxy);
-        Ok(Self { provider: provider.clone(), settings: Mutex::new(settings), web })
+        Ok(Self {
+            provider: provider.clone(),
+            settings: Mutex::new(settings),
+            web,
+            allow_http: config.allow_http_issuer,
+        })
     }
 
     async fn token(&self, previous: Option<Arc<Credential>>) -> Result<Credential, Error> {
@@ -69,6 +76,7 @@ impl OidcIssuer {
         let client =
             issuer::Client { id: of(&settings, CLIENT_ID).unwrap_or_default(), secret: of(&settings, CLIENT_SECRET) };
         let issuer_url = of(&settings, ISSUER_URL).unwrap_or_default();
+        issuer::check_scheme(issuer_url, self.allow_http)?;
         let tokens = issuer::refresh(&self.web, issuer_url, client, refresh_token).await?;
         let credential = credential(tokens.id_token.expose())?;
         self.keep(&mut settings, tokens).await;
@@ -81,11 +89,10 @@ impl OidcIssuer {
         let stored = tokio::task::spawn_blocking(move || provider.stored_settings()).await;
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(Some(stored)) = stored
-            && [ISSUER_URL, CLIENT_ID].iter().all(|name| of(&stored, name) == of(&settings, name))
+            && is_same_client(&stored, &settings)
         {
             // Tokens that this process could not write back are newer than the stored ones.
-            let stamp = |settings: &Settings| of(settings, ID_TOKEN).and_then(|token| id_token::expiry(token).ok());
-            if stamp(&stored) >= stamp(&settings) {
+            if expiry(&stored) >= expiry(&settings) {
                 *settings = stored;
             }
         }
@@ -93,13 +100,27 @@ impl OidcIssuer {
     }
 
     async fn keep(&self, settings: &mut Settings, tokens: Tokens) {
+        let before = settings.clone();
         settings.insert(ID_TOKEN.to_owned(), tokens.id_token.expose().to_owned());
         if let Some(token) = tokens.refresh_token {
             settings.insert(REFRESH_TOKEN.to_owned(), token.expose().to_owned());
         }
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone_from(settings);
         let (provider, settings) = (self.provider.clone(), settings.clone());
-        let written = tokio::task::spawn_blocking(move || provider.persist(settings)).await;
+        let update = move |stored: &mut Settings| {
+            // Another program may have logged in or refreshed while this one waited for the issuer or the lock.
+            let changed = [ID_TOKEN, REFRESH_TOKEN].iter().any(|name| of(stored, name) != of(&before, name));
+            if !is_same_client(stored, &settings) || changed && expiry(stored) >= expiry(&settings) {
+                tracing::debug!("kubeconfig has newer oidc tokens, leaving it unchanged");
+                return;
+            }
+            for name in [ID_TOKEN, REFRESH_TOKEN] {
+                if let Some(token) = settings.get(name) {
+                    stored.insert(name.to_owned(), token.clone());
+                }
+            }
+        };
+        let written = tokio::task::spawn_blocking(move || provider.update(update)).await;
         if let Ok(Err(error)) = written {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "cannot write new oidc tokens to the kubeconfig");
@@ -115,6 +136,16 @@ impl Issuer for OidcIssuer {
 
 fn of<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
     settings.get(name).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// Returns whether both settings are for the same client of the same issuer.
+fn is_same_client(one: &Settings, other: &Settings) -> bool {
+    [ISSUER_URL, CLIENT_ID].iter().all(|name| of(one, name) == of(other, name))
+}
+
+/// Returns when the id token expires, if there is one that can be read.
+fn expiry(settings: &Settings) -> Option<SystemTime> {
+    id_token::expiry(of(settings, ID_TOKEN)?).ok()
 }
 
 fn credential(token: &str) -> Result<Credential, Error> {

@@ -60,11 +60,16 @@ impl AuthProvider {
     /// Returns an error if the file cannot be locked, read or written.
     #[doc(alias = "AuthProviderConfigPersister")]
     pub fn persist(&self, settings: BTreeMap<String, String>) -> Result<(), Error> {
+        self.update(|stored| *stored = settings)
+    }
+
+    /// Changes the settings in the kubeconfig, if any, while it is locked. `change` receives those that are stored.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), Error> {
         let Some((file, user)) = &self.origin else { return Ok(()) };
         KubeconfigFiles::explicit(file).modify(|kubeconfig| {
             // A provider that was removed from the file meanwhile is not added again.
             if let Some(provider) = kubeconfig.users.get_mut(user).and_then(|user| user.auth_provider.as_mut()) {
-                provider.config = settings;
+                change(&mut provider.config);
             }
         })
     }

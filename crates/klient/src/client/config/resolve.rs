@@ -65,7 +65,7 @@ pub(super) fn resolve(
     };
     // Credentials are never sent to a server without TLS.
     if config.uses_tls() {
-        config.tls = Tls { trust, server_name: cluster.tls_server_name.clone(), client_certificate };
+        config.tls = Tls { trust, server_name: cluster.tls_server_name.clone(), client_certificate, ..Tls::default() };
         config.credentials = for_cluster(credentials, &cluster);
     }
     Ok(Some(config))

@@ -17,6 +17,11 @@ pub struct Tls {
     pub server_name: Option<String>,
     /// The client certificate.
     pub client_certificate: Option<ClientCertificate>,
+    /// The `https` proxies to trust, if not the default: those that the system or `trust` trusts.
+    ///
+    /// A proxy is verified even if the server is not ([`Trust::Anyone`], `insecure-skip-tls-verify`), because it may
+    /// receive a password. `Some(Trust::Anyone)` turns that off.
+    pub proxy_trust: Option<Trust>,
 }
 
 impl Tls {
@@ -39,6 +44,25 @@ impl Tls {
     pub fn client_certificate(mut self, certificate: Pem, key: Pem) -> Self {
         self.client_certificate = Some(ClientCertificate { certificate, key });
         self
+    }
+}
+
+impl Tls {
+    /// Sets the `https` proxies to trust. Those that the system trusts are always trusted.
+    #[must_use]
+    pub fn proxy_trust(mut self, trust: Trust) -> Self {
+        self.proxy_trust = Some(trust);
+        self
+    }
+
+    /// Returns the `https` proxies to trust.
+    pub(in crate::client) fn trust_of_proxies(&self) -> Trust {
+        match (&self.proxy_trust, &self.trust) {
+            (Some(trust), _) => trust.clone(),
+            // The setting is about the server's certificate, and users may not know of the proxy.
+            (None, Trust::Anyone) => Trust::System,
+            (None, trust) => trust.clone(),
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use klient_core::Verb;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::client::{Client, http::body::Body, http::gunzip::Gunzip, http::retry};
+use crate::client::{
+    Client, http::body::Body, http::earlier_failures::EarlierFailures, http::gunzip::Gunzip, http::retry,
+};
 use crate::{Error, ErrorKind};
 
 /// The options of one request that differ from the client's settings, stored as an extension of the request.
@@ -58,6 +60,7 @@ impl Client {
         let options = parts.extensions.get::<SendOptions>().copied().unwrap_or_default();
         let max_attempts = options.max_attempts.unwrap_or(retry::MAX_ATTEMPTS);
         let mut renewed = false;
+        let mut earlier = EarlierFailures::default();
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -68,27 +71,31 @@ impl Client {
             let result = self.response_in_time(self.request(&parts, &body, authorization.as_ref()), options).await;
             let code = result.as_ref().ok().map(http::Response::status);
             self.inner.metrics.responded(&parts.method, code);
-            let wait = match result {
-                Ok(response) => {
+            let (wait, failure) = match result {
+                Ok(mut response) => {
                     self.inner.warnings.report(response.headers());
                     if response.status() == StatusCode::UNAUTHORIZED
                         && !renewed
                         && self.inner.auth.rejected(authorization.as_ref())
                     {
                         renewed = true;
-                        Duration::ZERO
+                        (Duration::ZERO, response.status().to_string())
                     } else {
-                        match retry::after_response(verb, response.status(), response.headers()) {
-                            Some(wait) if attempt < max_attempts => wait,
-                            _ => return Ok(decompressed(response)),
+                        match retry::after_response(verb, &parts.method, response.status(), response.headers()) {
+                            Some(wait) if attempt < max_attempts => (wait, response.status().to_string()),
+                            _ => {
+                                response.extensions_mut().insert(earlier);
+                                return Ok(decompressed(response));
+                            }
                         }
                     }
                 }
                 Err(error) => match retry::after_error(verb, attempt, &error) {
-                    Some(wait) if attempt < max_attempts => wait,
-                    _ => return Err(error),
+                    Some(wait) if attempt < max_attempts => (wait, error.to_string()),
+                    _ => return Err(earlier.added_to(error)),
                 },
             };
+            earlier.push(failure);
             self.inner.metrics.retried(&parts.method, code);
             tracing::debug!(attempt, ?wait, code = code.map(|code| code.as_u16()), "retrying request");
             tokio::time::sleep(wait).await;

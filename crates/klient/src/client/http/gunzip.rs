@@ -1,4 +1,7 @@
 //! Decompression of a body while it is streamed, with any number of gzip members.
+//!
+//! A frame may expand to a thousand times its size. It is expanded piece by piece, as the reader asks for more, so that a
+//! reader that limits its input also limits the memory.
 
 use std::{
     pin::Pin,
@@ -15,13 +18,13 @@ use crate::error::BoxError;
 pub(in crate::client) struct Gunzip {
     compressed: Body,
     decoder: Option<GzipDecoder>,
-    /// The decompressed bytes of one chunk.
-    plain: Vec<u8>,
+    /// The part of the last frame that was not decompressed yet.
+    rest: Bytes,
 }
 
 impl Gunzip {
     pub(in crate::client) fn new(compressed: Body) -> Self {
-        Self { compressed, decoder: Some(GzipDecoder::new()), plain: Vec::new() }
+        Self { compressed, decoder: Some(GzipDecoder::new()), rest: Bytes::new() }
     }
 }
 
@@ -36,23 +39,33 @@ impl HttpBody for Gunzip {
         let this = &mut *self;
         loop {
             let Some(decoder) = &mut this.decoder else { return Poll::Ready(None) };
+            let mut plain = Vec::new();
+            while !this.rest.is_empty() && plain.len() < PIECE {
+                let compressed = this.rest.split_to(this.rest.len().min(COMPRESSED_PIECE));
+                let pushed = decoder.push(&compressed, |bytes| {
+                    plain.extend_from_slice(bytes);
+                    Ok(())
+                });
+                if let Err(error) = pushed {
+                    this.decoder = None;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+            }
+            if !plain.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(plain.into()))));
+            }
             let Some(frame) = ready!(Pin::new(&mut this.compressed).poll_frame(context)) else {
                 let end = this.decoder.take().map_or(Ok(()), GzipDecoder::finish);
                 return Poll::Ready(end.err().map(|error| Err(error.into())));
             };
-            let Ok(data) = frame?.into_data() else { continue };
-            let plain = &mut this.plain;
-            let pushed = decoder.push(&data, |bytes| {
-                plain.extend_from_slice(bytes);
-                Ok(())
-            });
-            if let Err(error) = pushed {
-                this.decoder = None;
-                return Poll::Ready(Some(Err(error.into())));
-            }
-            if !plain.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(std::mem::take(plain).into()))));
+            if let Ok(data) = frame?.into_data() {
+                this.rest = data;
             }
         }
     }
 }
+
+/// The size from which a piece is returned. It may be larger by what one compressed piece expands to.
+const PIECE: usize = 64 << 10;
+/// The number of compressed bytes that are expanded at once: deflate expands them to half a megabyte at most.
+const COMPRESSED_PIECE: usize = 512;

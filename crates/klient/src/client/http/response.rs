@@ -8,7 +8,7 @@ use klient_core::{Resource, Status, media_type};
 use klient_proto::{Envelope, RawObject};
 
 use crate::Error;
-use crate::client::{http::body::Body, http::retry};
+use crate::client::{http::body::Body, http::earlier_failures::EarlierFailures, http::retry};
 
 /// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,15 @@ impl Encoding {
 pub(in crate::client) async fn error(response: http::Response<Body>, limit: Duration) -> Error {
     let (code, encoding) = (response.status(), Encoding::of(&response));
     let delay = retry::delay(response.headers());
+    let earlier = response.extensions().get::<EarlierFailures>().cloned().unwrap_or_default();
     // Without a readable body, the error has only the status code.
     let body = tokio::time::timeout(limit, response.into_body().collect(MAX_ERROR_BODY)).await;
     let error = Error::from(status(code, encoding, &body.unwrap_or(Ok(Bytes::new())).unwrap_or_default()));
-    match delay {
+    let error = match delay {
         Some(delay) if error.retry_after().is_none() => error.with_retry_after(delay),
         _ => error,
-    }
+    };
+    earlier.added_to(error)
 }
 
 /// Reads the body of an unsuccessful response.

@@ -1,32 +1,39 @@
 //! The conditions for retries.
 //!
-//! A write that the server may have executed is never retried. Retried are requests that the server rejected with a
-//! delay, requests that were never sent (by the transport), and reads.
+//! A write that the server may have executed is never retried. Retried are requests that the server rejected with 429
+//! and a delay, requests that were never sent (by the transport), and reads.
 
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use http::{HeaderMap, Method, StatusCode, header::RETRY_AFTER};
 use klient_core::Verb;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, retry::MAX_RETRY_AFTER};
 
 /// The maximum number of attempts of one request.
 pub(in crate::client) const MAX_ATTEMPTS: u32 = 10;
 
 /// Returns the delay before a rejected request is retried, or `None` if it must not be.
-pub(in crate::client) fn after_response(verb: Option<Verb>, code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-    // These codes mean that nothing was executed. Other server errors may come later, so only reads are retried.
-    let not_executed = matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    let harmless = code.is_server_error() && is_read(verb);
-    if !(not_executed || harmless) {
-        return None;
-    }
-    Some(delay(headers)?.min(MAX_WAIT))
+pub(in crate::client) fn after_response(
+    verb: Option<Verb>,
+    method: &Method,
+    code: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Duration> {
+    // Only 429 means that nothing was executed. A proxy or an aggregator also responds with 503 if it lost the connection
+    // after it had forwarded the request.
+    let retried = match code {
+        StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::SERVICE_UNAVAILABLE => *method == Method::GET || *method == Method::HEAD,
+        code => code.is_server_error() && is_read(verb),
+    };
+    if retried { delay(headers) } else { None }
 }
 
-/// Returns the delay that the server requests in seconds, if any.
+/// Returns the delay that the server requests in seconds, if any, at most [`MAX_RETRY_AFTER`].
 pub(in crate::client) fn delay(headers: &HeaderMap) -> Option<Duration> {
-    Some(Duration::from_secs(headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?))
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
 /// Returns the delay before a request without a response is retried, or `None` if it must not be.
@@ -40,8 +47,6 @@ fn is_read(verb: Option<Verb>) -> bool {
 }
 
 const MAX_READ_ATTEMPTS: u32 = 3;
-/// Longer than any realistic delay that a server requests.
-const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -51,13 +56,16 @@ mod tests {
         retry_after.map(|value| (RETRY_AFTER, value.parse().unwrap())).into_iter().collect()
     }
 
+    fn after(method: &Method, verb: Option<Verb>, code: u16, value: Option<&str>) -> Option<Duration> {
+        after_response(verb, method, StatusCode::from_u16(code).unwrap(), &headers(value))
+    }
+
     #[test]
     fn retry_waits_for_the_delay_of_the_server() {
-        let waits =
-            |code: u16, value| after_response(Some(Verb::Create), StatusCode::from_u16(code).unwrap(), &headers(value));
+        let waits = |code: u16, value| after(&Method::GET, Some(Verb::Get), code, value);
         assert_eq!(waits(429, Some("2")), Some(Duration::from_secs(2)));
         assert_eq!(waits(503, Some("1")), Some(Duration::from_secs(1)));
-        assert_eq!(waits(429, Some("86400")), Some(MAX_WAIT));
+        assert_eq!(waits(429, Some("86400")), Some(MAX_RETRY_AFTER));
         assert_eq!(waits(429, None), None);
         assert_eq!(waits(500, None), None);
         assert_eq!(waits(409, Some("1")), None);
@@ -66,10 +74,15 @@ mod tests {
 
     #[test]
     fn write_is_retried_only_if_it_was_not_executed() {
-        let timeout = StatusCode::GATEWAY_TIMEOUT;
-        assert_eq!(after_response(Some(Verb::Create), timeout, &headers(Some("1"))), None);
-        assert_eq!(after_response(None, timeout, &headers(Some("1"))), None);
-        assert_eq!(after_response(Some(Verb::List), timeout, &headers(Some("1"))), Some(Duration::from_secs(1)));
+        let second = Some(Duration::from_secs(1));
+        for (code, write, read, watch) in
+            [(429, second, second, second), (503, None, second, second), (504, None, second, None)]
+        {
+            assert_eq!(after(&Method::POST, Some(Verb::Create), code, Some("1")), write, "{code}");
+            assert_eq!(after(&Method::PUT, None, code, Some("1")), write, "{code}");
+            assert_eq!(after(&Method::GET, Some(Verb::List), code, Some("1")), read, "{code}");
+            assert_eq!(after(&Method::GET, Some(Verb::Watch), code, Some("1")), watch, "{code}");
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub struct HttpSettings {
     pub ping_timeout: Duration,
     /// The maximum age of a connection for new requests, so that load is distributed over servers again.
     pub max_connection_age: Duration,
-    /// How long certificate and key files are considered unchanged.
+    /// How long certificate and key files are considered unchanged, and watches are not checked for new certificates.
     pub file_check: Duration,
 }
 

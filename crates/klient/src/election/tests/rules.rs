@@ -1,6 +1,14 @@
 //! The rules of an election, one at a time.
 
-use tokio::time::{sleep, timeout};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use super::{
     world::{Chance, Path, World, elector},
@@ -85,10 +93,10 @@ async fn candidate_acquires_released_lease_at_once() {
     let world = World::default();
     world.overwrite("");
     let started = Instant::now();
-    let token =
-        elector("anna", &path(&world), 1.0).run(async |leadership: Leadership| leadership.token().clone()).await;
+    let token = elector("anna", &path(&world), 1.0).run(async |leadership: Leadership| leadership.token()).await;
     assert_eq!(started.elapsed(), Duration::ZERO);
-    assert_eq!(token.unwrap().transitions, 8);
+    assert_eq!(token.unwrap().number(), 2);
+    assert_eq!(world.lease().unwrap().record.transitions, 8);
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,6 +267,110 @@ async fn candidate_releases_lease_acquired_without_a_response() {
     let outcome = elector.run_until(signal, async |_| ()).await;
     assert_eq!(outcome.unwrap(), None);
     assert_eq!(world.lease().unwrap().record.holder, "");
+}
+
+/// A lock whose first write is on its way until the test lets it arrive. The server processes it even if its sender has
+/// given up.
+#[derive(Clone, Default)]
+struct LateLock {
+    world: World,
+    later_write: Arc<AtomicBool>,
+    sent: Arc<Notify>,
+    arrives: Arc<Notify>,
+    processed: Arc<Notify>,
+}
+
+impl LateLock {
+    async fn write(&self, expected: Option<&str>, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
+        if self.later_write.swap(true, Ordering::Relaxed) {
+            return self.world.write(expected, record.clone());
+        }
+        let (lock, expected, record) = (self.clone(), expected.map(str::to_owned), record.clone());
+        tokio::spawn(async move {
+            lock.arrives.notified().await;
+            let _ = lock.world.write(expected.as_deref(), record);
+            lock.processed.notify_one();
+        });
+        self.sent.notify_one();
+        std::future::pending().await
+    }
+}
+
+impl LeaderLock for LateLock {
+    async fn get(&self) -> Result<Option<VersionedRecord>, Error> {
+        Ok(self.world.lease())
+    }
+
+    async fn create(&self, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
+        self.write(None, record).await
+    }
+
+    async fn update(&self, version: &str, record: &LeaderRecord) -> Result<VersionedRecord, Error> {
+        self.write(Some(version), record).await
+    }
+
+    fn name(&self) -> String {
+        "late".to_owned()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn canceled_write_cannot_take_the_lease_later() {
+    for lease_exists in [true, false] {
+        let lock = LateLock::default();
+        if lease_exists {
+            lock.world.overwrite("");
+        }
+        let options = ElectionOptions::default().registry(Registry::new());
+        let elector = LeaderElector::new(lock.clone(), "anna", options).unwrap();
+        let outcome = elector.run_until(lock.sent.notified(), async |_| unreachable!("candidate leads")).await;
+        assert_eq!(outcome.unwrap(), None::<()>);
+        lock.arrives.notify_one();
+        lock.processed.notified().await;
+        assert_eq!(lock.world.lease().unwrap().record.holder, "", "lease is held by a candidate that gave up");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_is_higher_if_the_same_identity_acquires_again() {
+    let world = World::default();
+    let mut elector = elector("anna", &path(&world), 1.0);
+    elector.options = elector.options.keep_lease();
+    let token = async || elector.run(async |leadership: Leadership| leadership.token()).await.unwrap();
+    assert!(token().await < token().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_is_higher_after_the_lease_was_deleted() {
+    let world = World::default();
+    world.overwrite("");
+    let elector = elector("anna", &path(&world), 1.0);
+    let token = async || elector.run(async |leadership: Leadership| leadership.token()).await.unwrap();
+    let first = token().await;
+    world.put(None);
+    assert!(first < token().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_not_polled_after_the_machine_was_suspended() {
+    let world = World::default();
+    let mut elector = elector("anna", &path(&world), 1.0);
+    let since_boot = Arc::new(Mutex::new(secs(1000)));
+    let read = Arc::clone(&since_boot);
+    elector.options.clock = Clock::new(move || *read.lock().unwrap());
+    let work = async |leadership: Leadership| {
+        assert!(leadership.is_valid());
+        // Longer than the renew deadline, but not than the last moment of work.
+        *since_boot.lock().unwrap() += secs(11);
+        assert!(!leadership.is_valid() && leadership.may_run());
+        leadership.ended().await;
+        *since_boot.lock().unwrap() += secs(3600);
+        assert!(!leadership.may_run());
+        tokio::task::yield_now().await;
+        unreachable!("work goes on although another process can lead")
+    };
+    let error = elector.run(work).await.unwrap_err();
+    assert_eq!(error.to_string(), "leadership of simulated was lost");
 }
 
 #[tokio::test(start_paused = true)]

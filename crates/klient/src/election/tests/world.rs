@@ -79,8 +79,8 @@ impl World {
     }
 
     /// Notes that a leader acts. Fails if a later leader has acted before.
-    pub(super) fn act(&self, who: &str, token: &FencingToken) {
-        let began: u64 = token.version.parse().unwrap();
+    pub(super) fn act(&self, who: &str, token: FencingToken) {
+        let began = token.number();
         let mut facts = self.0.lock().unwrap();
         if let Some((other, last)) = &facts.actor {
             assert!(began >= *last, "{who} of {began} acts after {other} of {last}");
@@ -98,7 +98,7 @@ impl World {
         self.0.lock().unwrap().acts.values().sum()
     }
 
-    fn write(&self, expected: Option<&str>, record: LeaderRecord) -> Result<VersionedRecord, Error> {
+    pub(super) fn write(&self, expected: Option<&str>, record: LeaderRecord) -> Result<VersionedRecord, Error> {
         let mut facts = self.0.lock().unwrap();
         let current = facts.lease.as_ref().map(|lease| lease.version.as_str());
         if current != expected {

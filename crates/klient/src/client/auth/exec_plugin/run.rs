@@ -1,6 +1,6 @@
 //! One run of a program, with limits on its time and its output.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{io, path::Path, process::Stdio, time::Duration};
 
 use tokio::{
     io::AsyncReadExt,
@@ -10,9 +10,9 @@ use tokio::{
 use super::failed;
 use crate::{Error, client::config::ExecPlugin};
 
-/// Runs the program and returns its standard output.
-pub(super) async fn run(plugin: &ExecPlugin, info: &str, interactive: bool) -> Result<Vec<u8>, Error> {
-    let mut command = Command::new(&plugin.command);
+/// Runs the program of a plugin and returns its standard output.
+pub(super) async fn run(plugin: &ExecPlugin, program: &Path, info: &str, interactive: bool) -> Result<Vec<u8>, Error> {
+    let mut command = Command::new(program);
     command
         .args(&plugin.args)
         .envs(plugin.env.iter().map(|variable| (&variable.name, variable.value.expose())))

@@ -58,6 +58,18 @@ pub(super) async fn refresh(web: &Web, issuer: &str, client: Client<'_>, refresh
     Ok(Tokens { id_token: id_token.into(), refresh_token: text("refresh_token").map(Secret::from) })
 }
 
+/// Refuses an issuer without TLS, which would send refresh tokens over the network in plain text, unless it is allowed.
+pub(super) fn check_scheme(issuer: &str, allow_http: bool) -> Result<(), Error> {
+    match parse(issuer) {
+        Some(url) if url.scheme_str() == Some("http") && !allow_http => {
+            let what =
+                "is not encrypted: use an https idp-issuer-url, or set allow_http_issuer in the client's configuration";
+            Err(Error::new(ErrorKind::Config, format!("oidc issuer {} {what}", redacted(&url))))
+        }
+        _ => Ok(()),
+    }
+}
+
 async fn token_endpoint(web: &Web, issuer: &str) -> Result<Uri, Error> {
     let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let url = parse(&url).ok_or_else(|| Error::new(ErrorKind::Config, "idp-issuer-url is not an http or https URL"))?;

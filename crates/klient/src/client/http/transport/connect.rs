@@ -27,7 +27,7 @@ use super::{
     stream::BoxStream,
     tls::{Peer, TlsConnector, refused_handshake},
 };
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, client::http::rotation::Rotation};
 
 /// A new connection, of the protocol that the server selected.
 pub(super) enum Connected {
@@ -73,6 +73,13 @@ impl Connector {
     /// Returns a number that changes when new connections use other credentials than old ones.
     pub(super) fn generation(&self) -> u64 {
         self.tls.as_ref().map_or(0, TlsConnector::generation)
+    }
+
+    /// Returns a check whether a connection of that generation is outdated, if connections use certificates.
+    pub(super) fn rotation(self: &Arc<Self>, generation: u64) -> Option<Rotation> {
+        self.tls.as_ref()?;
+        let connector = Arc::clone(self);
+        Some(Rotation::new(self.settings.file_check, move || connector.generation() != generation))
     }
 
     /// Converts a request to HTTP/1.1: a path and a `Host` header, or the whole address for a forwarding proxy.

@@ -198,6 +198,10 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    pub(super) fn generation(&self) -> u64 {
+        self.connection.generation
+    }
+
     pub(super) async fn send(self, request: http::Request<Full<Bytes>>) -> Result<http::Response<Body>, Refused> {
         let mut sender = self.connection.sender.clone();
         let copy = request.clone();
@@ -270,6 +274,10 @@ impl Http1 {
     pub(super) fn new(sender: http1::SendRequest<Full<Bytes>>, work: Work, generation: u64, max_age: Duration) -> Self {
         let now = Instant::now();
         Self { sender, generation, idle_since: now, retire_at: now + max_age, work }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub(super) fn is_open(&mut self) -> bool {

@@ -10,7 +10,9 @@ use crate::client::config::ClientCertificate;
 /// A client certificate that can be replaced at any time, shared by its source and the transport.
 ///
 /// It takes precedence over the certificate of the TLS settings. After a change, new requests use new connections.
-/// Responses in progress, watches included, are read to their end on the old ones.
+/// Watches on old connections end between two events, after [`HttpSettings::file_check`](super::HttpSettings::file_check)
+/// at the latest; informers and [`RetryWatch`](crate::client::RetryWatch) resume them on new ones. Other responses in
+/// progress are read to their end.
 ///
 /// ```
 /// use klient::client::{config::{ClientCertificate, Pem}, http::{HttpSettings, IdentitySlot}};

@@ -28,12 +28,14 @@ pub(super) struct LaneSettings {
     pub(super) max_streams: usize,
     /// The number of unread bytes of one response that may be in flight.
     pub(super) stream_window: u32,
+    /// Whether responses end when there are newer certificates than those of their connection.
+    pub(super) ends_after_rotation: bool,
 }
 
 impl LaneSettings {
-    pub(super) const REQUESTS: Self = Self { max_streams: 64, stream_window: 2 << 20 };
+    pub(super) const REQUESTS: Self = Self { max_streams: 64, stream_window: 2 << 20, ends_after_rotation: false };
     // Watches that are not read for a moment must not use up the window of the others.
-    pub(super) const WATCHES: Self = Self { max_streams: 64, stream_window: 512 << 10 };
+    pub(super) const WATCHES: Self = Self { max_streams: 64, stream_window: 512 << 10, ends_after_rotation: true };
 
     /// Returns a window for all streams at their maximum at once.
     pub(super) fn connection_window(self) -> u32 {
@@ -82,6 +84,16 @@ enum Ready {
     Http2(super::connection::Stream),
 }
 
+impl Ready {
+    /// Returns the generation of the certificates that the connection was opened with.
+    fn generation(&self) -> u64 {
+        match self {
+            Self::Http1(connection) => connection.generation(),
+            Self::Http2(stream) => stream.generation(),
+        }
+    }
+}
+
 impl Lane {
     pub(super) fn new(connector: Arc<Connector>, settings: LaneSettings) -> Self {
         Self {
@@ -104,14 +116,21 @@ impl Lane {
     pub(super) async fn send(&self, mut request: http::Request<Bytes>) -> Result<http::Response<Body>, Error> {
         let mut not_executed = 0;
         loop {
-            let outcome = match self.ready().await? {
+            let ready = self.ready().await?;
+            let generation = ready.generation();
+            let outcome = match ready {
                 Ready::Http1(connection) => {
                     connection.send(self.connector.for_http1(request)?, Arc::clone(&self.idle)).await
                 }
                 Ready::Http2(stream) => stream.send(self.connector.for_http2(request)?).await,
             };
             match outcome {
-                Ok(response) => {
+                Ok(mut response) => {
+                    if self.settings.ends_after_rotation
+                        && let Some(rotation) = self.connector.rotation(generation)
+                    {
+                        response.extensions_mut().insert(rotation);
+                    }
                     return match self.connector.refusal(&response) {
                         Some(refusal) => Err(refusal),
                         None => Ok(response),

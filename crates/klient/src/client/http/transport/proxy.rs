@@ -68,7 +68,7 @@ impl ProxyConnector {
             _ => return Err(config("the scheme must be http, https, socks5 or socks5h")),
         };
         // The client certificate and the server name of the settings are for the server, not for the proxy.
-        let tls = Tls::default().trust(settings.tls.trust.clone());
+        let tls = Tls::default().trust(settings.tls.trust_of_proxies());
         let tls = secure.then(|| TlsConnector::new(&tls, &host, Peer::Proxy, settings, None)).transpose()?;
         Ok(Self { kind, port: authority.port_u16().unwrap_or(default_port), host, tls, name })
     }

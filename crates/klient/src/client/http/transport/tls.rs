@@ -1,7 +1,7 @@
 //! TLS with an explicit crypto provider, without using or changing the process-wide default.
 //!
 //! Certificate and key files are checked for changes while the program runs. After a change, new connections use the
-//! new ones and old connections get no new requests. While files cannot be read, the last ones are used.
+//! new ones, old connections get no new requests, and watches on them end. While files cannot be read, the last ones are used.
 
 use std::{
     fs, io,
