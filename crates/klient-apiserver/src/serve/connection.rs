@@ -98,7 +98,7 @@ impl Socket {
             );
             return response::failure(&status, ResponseFormat::JSON);
         }
-        // Before the body is read: nobody may send bodies without credentials.
+        // Before the body is read: an unauthenticated client may not send bodies.
         let bearer = bearer(&parts.headers);
         let is_known = |token| is_same_token(token, &self.token) || self.server.knows_token(token);
         if !(self.anonymous || certified || bearer.is_some_and(is_known)) {

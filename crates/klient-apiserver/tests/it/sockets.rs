@@ -88,8 +88,9 @@ async fn tokens_authenticate_without_tls() {
     // As in client-go, a kubeconfig's token is not sent without TLS.
     assert!(namespaces(&client(&config(&listening, Some("s3cret")))).await.unwrap_err().is_unauthorized());
     for (token, code) in [("s3cret", "200"), (listening.token(), "200"), ("wrong", "401"), ("", "401")] {
-        let request =
-            format!("GET /api HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
+        let request = format!(
+            "GET /api HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+        );
         let answer = say(&listening, request.as_bytes()).await;
         assert!(answer.starts_with(format!("HTTP/1.1 {code}").as_bytes()), "{}", String::from_utf8_lossy(&answer));
     }

@@ -14,9 +14,10 @@ use crate::program::{PATIENCE, Serving, klient};
 
 #[tokio::test]
 async fn serve_runs_until_interrupted() {
-    for (arguments, scheme, signal) in
-        [(&["serve"][..], "https://", "-INT"), (&["serve", "--http", "--anonymous", "--kubeconfig", "k"], "http://", "-TERM")]
-    {
+    for (arguments, scheme, signal) in [
+        (&["serve"][..], "https://", "-INT"),
+        (&["serve", "--http", "--anonymous", "--kubeconfig", "k"], "http://", "-TERM"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let serving = Serving::start(folder.path(), arguments).await;
         assert!(serving.url.starts_with(scheme), "{}", serving.url);
@@ -29,8 +30,10 @@ async fn serve_runs_until_interrupted() {
 #[tokio::test]
 async fn serve_continues_if_its_output_is_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child =
-        klient(folder.path(), &["serve", "--http", "--anonymous", "--kubeconfig", "k"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = klient(folder.path(), &["serve", "--http", "--anonymous", "--kubeconfig", "k"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let path = folder.path().join("k");
     let reached = async {

@@ -155,6 +155,8 @@ async fn survives_a_panic(
     // Errors are shown only if something listens.
     let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
+    // Other tests may have run into the same log lines without a subscriber.
+    tracing::callsite::rebuild_interest_cache();
     let world = World::start().await;
     world.create("a").await;
     let failed = std::sync::atomic::AtomicBool::new(false);
