@@ -23,5 +23,5 @@ pub(crate) fn test(root: &Path) -> Result<()> {
         ("KLIENT_CLIENT_GO", &*client_go.to_string_lossy()),
         ("KLIENT_CLIENT_KUBE_RS", &*kube_rs.to_string_lossy()),
     ];
-    run(root, "cargo", &["test", "--locked", "-p", "klient-apiserver", "--test", "clients"], &environment)
+    run(root, "cargo", &["test", "--locked", "--workspace", "--test", "clients"], &environment)
 }

@@ -16,18 +16,20 @@ pub(crate) fn start() -> Result<Server> {
 pub(crate) fn test(root: &Path) -> Result<()> {
     let programs = Programs::find_or_build()?;
     // The tests start their own servers. They are not to be skipped here.
-    run(root, "cargo", &["test", "--locked", "-p", "klient", "--test", "e2e"], &[("KLIENT_E2E", "required")])?;
-    let sample = ["test", "--locked", "-p", "klient-examples", "--test", "sample_controller"];
+    // With `--workspace`, dependencies have the features of the step `test` and are not built again.
+    run(root, "cargo", &["test", "--locked", "--workspace", "--test", "e2e"], &[("KLIENT_E2E", "required")])?;
+    let sample = ["test", "--locked", "--workspace", "--test", "sample_controller"];
     run(root, "cargo", &sample, &[("KLIENT_E2E", "required")])?;
     // So does the one that asks both servers what is not recorded.
-    let both = ["test", "--locked", "-p", "klient-apiserver", "--test", "differential", "unrecorded_sequences"];
+    let both = ["test", "--locked", "--workspace", "--test", "differential", "unrecorded_sequences"];
     run(root, "cargo", &both, &[("KLIENT_E2E", "required")])?;
     let server = Server::start(&programs)?;
     let kubeconfig = server.kubeconfig();
+    run(root, "cargo", &["build", "--locked", "--workspace", "--examples"], &[])?;
     for example in EXAMPLES {
         println!("\n-- {example}");
-        let arguments = ["run", "--quiet", "--locked", "-p", "klient-examples", "--example", example];
-        run(root, "cargo", &arguments, &[("KUBECONFIG", &kubeconfig.to_string_lossy())])?;
+        let program = format!("target/debug/examples/{example}");
+        run(root, &program, &[], &[("KUBECONFIG", &kubeconfig.to_string_lossy())])?;
     }
     Ok(())
 }

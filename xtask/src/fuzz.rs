@@ -24,30 +24,41 @@ pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
         targets.push(path.file_stem().context("a fuzz target without a name")?.to_string_lossy().into_owned());
     }
     targets.sort();
-    for target in targets {
-        println!("-- fuzzing {target} for {seconds} s");
-        let program = folder.join("target").join(TARGET).join("debug").join(&target);
-        // What is found goes to a scratch folder; the committed corpus is only read.
-        let found = folder.join("target/found").join(&target);
-        let artifacts = folder.join("artifacts").join(&target);
-        std::fs::create_dir_all(&found)?;
-        std::fs::create_dir_all(&artifacts)?;
-        let corpus = folder.join("corpus").join(&target);
-        let arguments = [
-            format!("-max_total_time={seconds}"),
-            // Zero is one that the engine chooses.
-            format!("-seed={}", seed.unwrap_or_default()),
-            "-rss_limit_mb=2048".to_owned(),
-            "-timeout=10".to_owned(),
-            "-verbosity=0".to_owned(),
-            "-print_final_stats=0".to_owned(),
-            format!("-artifact_prefix={}/", artifacts.display()),
-            found.display().to_string(),
-            corpus.display().to_string(),
-        ];
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        run_program(&folder, &program.to_string_lossy(), &arguments, &[])
-            .with_context(|| format!("{target} failed; the input is in {}", artifacts.display()))?;
+    // Each runs on one processor.
+    for pair in targets.chunks(2) {
+        std::thread::scope(|scope| {
+            let runs: Vec<_> =
+                pair.iter().map(|target| scope.spawn(move || run_target(target, seconds, seed, root))).collect();
+            runs.into_iter().try_for_each(|run| run.join().map_err(|_| anyhow::anyhow!("a fuzz run panicked"))?)
+        })?;
     }
     Ok(())
+}
+
+/// Runs one target for so many seconds.
+fn run_target(target: &str, seconds: u32, seed: Option<u32>, root: &Path) -> Result<()> {
+    let folder = root.join("fuzz");
+    println!("-- fuzzing {target} for {seconds} s");
+    let program = folder.join("target").join(TARGET).join("debug").join(target);
+    // What is found goes to a scratch folder; the committed corpus is only read.
+    let found = folder.join("target/found").join(target);
+    let artifacts = folder.join("artifacts").join(target);
+    std::fs::create_dir_all(&found)?;
+    std::fs::create_dir_all(&artifacts)?;
+    let corpus = folder.join("corpus").join(target);
+    let arguments = [
+        format!("-max_total_time={seconds}"),
+        // Zero is one that the engine chooses.
+        format!("-seed={}", seed.unwrap_or_default()),
+        "-rss_limit_mb=2048".to_owned(),
+        "-timeout=10".to_owned(),
+        "-verbosity=0".to_owned(),
+        "-print_final_stats=0".to_owned(),
+        format!("-artifact_prefix={}/", artifacts.display()),
+        found.display().to_string(),
+        corpus.display().to_string(),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    run_program(&folder, &program.to_string_lossy(), &arguments, &[])
+        .with_context(|| format!("{target} failed; the input is in {}", artifacts.display()))
 }

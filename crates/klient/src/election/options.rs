@@ -78,7 +78,7 @@ impl ElectionOptions {
             "the identity must not be empty"
         } else if self.retry_period.is_zero() {
             "the retry period must not be zero"
-        } else if self.renew_deadline <= self.retry_period.mul_f64(JITTER) {
+        } else if self.renew_deadline.as_secs_f64() <= self.retry_period.as_secs_f64() * JITTER {
             "the renew deadline must be longer than 1.2 retry periods"
         } else if self.lease_duration <= self.renew_deadline {
             "the lease duration must be longer than the renew deadline"

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::pin};
 
 use tokio::{
     sync::mpsc,
-    time::{Duration, Instant, sleep, sleep_until, timeout_at},
+    time::{Duration, Instant, sleep, sleep_until, timeout},
 };
 use tracing::{debug, warn};
 
@@ -58,8 +58,7 @@ impl EventSink {
             () = self.forward() => {}
         }
         self.recorded.close();
-        let deadline = Instant::now() + self.options.flush_deadline;
-        if timeout_at(deadline, self.flush()).await.is_err() {
+        if timeout(self.options.flush_deadline, self.flush()).await.is_err() {
             let mut left = u64::from(self.current.is_some());
             while self.recorded.try_recv().is_ok() {
                 left += 1;

@@ -91,7 +91,8 @@ impl<T: Eq + Hash> WorkQueue<T> {
     /// Counts a failure of a key, and adds the key after the rate limiter's delay. [`WorkItem::retry`] does the same and ends the
     /// turn.
     ///
-    /// While the key is in process and still waits for an earlier retry, nothing changes: see [`WorkItem`].
+    /// While the key is in process and still waits for an earlier retry, the failure is not counted, and that retry serves this
+    /// add as well: see [`WorkItem`].
     #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, key: T) {
         self.add_with(key, AddOptions::default().rate_limited());
@@ -148,17 +149,17 @@ impl<T: Eq + Hash> WorkQueue<T> {
         let inner = &*self.inner;
         inner.count_retry();
         let AddOptions { priority, after, rate_limited } = options;
-        let delay = match after.filter(|_| !rate_limited) {
+        let deadline = match after.filter(|_| !rate_limited) {
             Some(delay) if delay.is_zero() => return self.add_with(key, AddOptions::default().priority(priority)),
-            Some(delay) => delay,
-            // The retry that is pending is the answer to this failure as well.
-            None if inner.core.pending_retry_of(&key).is_some() => return,
-            // The limiter is called without a lock: it is the user's code.
-            None => inner.limiter.delay(&key, inner.core.failures(&key)),
+            Some(delay) => inner.deadline(delay),
+            None => inner.core.pending_retry_of(&key).unwrap_or_else(|| {
+                // The limiter is called without a lock: it is the user's code.
+                inner.deadline(inner.limiter.delay(&key, inner.core.failures(&key)))
+            }),
         };
         let group = inner.group.as_ref().map(|group| group(&key));
         let cause = if rate_limited { DelayCause::RateLimit } else { DelayCause::Timer };
-        let delay = Delay { deadline: inner.deadline(delay), priority, cause, replace: false };
+        let delay = Delay { deadline, priority, cause, replace: false };
         inner.core.delay(key, group, delay);
     }
 }

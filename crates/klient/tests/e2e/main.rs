@@ -16,6 +16,7 @@ mod informer;
 mod kinds;
 mod metadata;
 mod options;
+mod robustness;
 mod subresources;
 mod verbs;
 mod versions;

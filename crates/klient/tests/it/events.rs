@@ -38,6 +38,17 @@ fn options() -> EventOptions {
     EventOptions::new("example.com/webs").instance("webs-1")
 }
 
+#[tokio::test(start_paused = true)]
+async fn sink_accepts_the_longest_flush_deadline() {
+    let mut options = options();
+    options.flush_deadline = Duration::MAX;
+    let (fixture, sink) = fixture(options).await;
+    fixture.recorder.record(&fixture.object, Event::normal("Started", "Start", "note"));
+    sink.run_until(std::future::ready(())).await;
+    let events: Api<NewEvent> = Api::namespaced(fixture.client.clone(), "default");
+    assert_eq!(events.list().await.unwrap().items.len(), 1);
+}
+
 impl Fixture {
     fn record(&self, note: &str) {
         self.recorder.record(&self.object, Event::warning("Broken", "Repair", note));

@@ -31,6 +31,7 @@ fn options_reject_timings_that_overlap() {
     assert_eq!(problem("anna", default()), None);
     for (options, part) in [
         (default().retry_period(Duration::ZERO), "zero"),
+        (default().retry_period(Duration::MAX), "1.2 retry periods"),
         (default().renew_deadline(Duration::from_millis(2400)), "1.2 retry periods"),
         (default().lease_duration(secs(10)), "longer than the renew deadline"),
         (default().lease_duration(Duration::from_millis(15_500)), "whole seconds"),

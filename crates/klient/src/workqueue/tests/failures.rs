@@ -72,6 +72,14 @@ async fn rate_limited_add_during_a_turn_is_processed() {
     item.forget();
     let again = timeout(secs(1), queue.get()).await.expect("the change is never processed").unwrap();
     assert_eq!(*again, 1);
+
+    // Also while a retry of an earlier turn is pending, which the success cancels.
+    again.retry();
+    queue.add(1);
+    let item = queue.try_get().unwrap();
+    queue.add_rate_limited(1);
+    item.forget();
+    assert_eq!(*timeout(secs(1), queue.get()).await.expect("the change is never processed").unwrap(), 1);
 }
 
 #[tokio::test(start_paused = true)]
