@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 use anyhow::{Context, Result};
 use klient_harness::Programs;
 
-use crate::{api, bench, clients, codegen, e2e, fuzz, guide, linked, publish, run::run, supply};
+use crate::{api, bench, chaos, clients, codegen, e2e, fuzz, guide, linked, publish, run::run, supply};
 
 struct Step {
     name: &'static str,
@@ -50,6 +50,7 @@ const STEPS: &[Step] = &[
     Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 10, Some(1)) },
     Step { name: "e2e", does: "the client against the real kube-apiserver", run: e2e::test },
     Step { name: "clients", does: "other people's clients against the embedded server", run: clients::test },
+    Step { name: "chaos", does: "a few worlds with faults, on both servers", run: chaos::fixed },
     Step { name: "bench-smoke", does: "klient, client-go and kube-rs get the same answers", run: bench::smoke },
     Step { name: "guide", does: "the guide is a book", run: guide::build },
     Step {

@@ -4,6 +4,7 @@
 
 mod api;
 mod bench;
+mod chaos;
 mod ci;
 mod clients;
 mod codegen;
@@ -33,6 +34,8 @@ usage: cargo xtask <command>
   apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
   registry             write the embedded server's table of kinds from what the real one says
   record               record the real server's answers that the embedded one is compared with
+  chaos [OPTIONS]      worlds with random faults, and checks at the end of each; options are --worlds N, --real N (needs Go, once),
+                       --seed N, --replay N, --threaded, --verbose and --log
   guide                build the guide into target/guide
   publish              check the packages, their documents and README's program outside the workspace
   api [--check]        write the lists of public items in docs/api, or fail if they are out of date
@@ -74,6 +77,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),
+        ["chaos", options @ ..] => chaos::run(&root, options),
         ["guide"] => guide::build(&root),
         ["publish"] => publish::check(&root),
         ["api"] => api::run_api(&root, false),

@@ -96,6 +96,11 @@ impl Server {
         self.file("ca.crt")
     }
 
+    /// The address of etcd, whose HTTP gateway compacts it.
+    pub fn etcd_url(&self) -> String {
+        self.etcd_url.clone()
+    }
+
     /// Who certifies users.
     pub fn user_authority(&self) -> &Authority {
         self.files.user_authority()

@@ -93,6 +93,9 @@ pub struct Reflector<L, S: ReflectorStore> {
     backoff: Backoff,
     /// The delays between relists because of events that could not be read.
     unreadable_backoff: Backoff,
+    /// When to read the whole state, because an event or an object of the last list could not be read. The end of a watch does
+    /// not change it: the next watch may begin after that event.
+    relist_at: Option<Instant>,
     /// The objects whose current state could not be read.
     unreadable: HashSet<ObjectKey, foldhash::quality::RandomState>,
     /// The version up to which the store has everything; empty before the first list.
@@ -152,6 +155,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             board,
             backoff: Backoff::default(),
             unreadable_backoff: Backoff::default(),
+            relist_at: None,
             unreadable: HashSet::default(),
             version: ResourceVersion::default(),
             version_unavailable: false,

@@ -70,7 +70,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                         wake.as_mut().reset(dead);
                         continue;
                     }
-                    if progress.relist_at.is_some_and(|at| at <= Instant::now()) {
+                    if self.relist_at.is_some_and(|at| at <= Instant::now()) {
                         return Step::Begin(RelistReason::Unreadable);
                     }
                     if self.reconnecting && self.may_check_version() {
@@ -132,8 +132,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             Some(Err(error)) => {
                 self.report_unreadable(&error);
                 // The event may have been about any object. Only a list shows the state of all.
-                if progress.relist_at.is_none() {
-                    progress.relist_at = Some(Instant::now() + self.unreadable_backoff.delay(None));
+                if self.relist_at.is_none() {
+                    self.relist_at = Some(Instant::now() + self.unreadable_backoff.delay(None));
                 }
                 self.advance(ResourceVersion::default(), progress);
                 return None;
@@ -206,7 +206,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Returns when a watch counts as dead if nothing more arrives.
     fn dead_at(&self, progress: &Progress) -> Instant {
         let mut end = deadline::after(progress.opened, progress.limit) + GRACE;
-        if let Some(at) = progress.relist_at {
+        if let Some(at) = self.relist_at {
             end = end.min(at);
         }
         if self.reconnecting && self.may_check_version() {
@@ -226,8 +226,6 @@ struct Progress {
     opened: Instant,
     limit: Duration,
     last_event: Instant,
-    /// When to read the whole state, because an event could not be read.
-    relist_at: Option<Instant>,
     /// The number of events and bookmarks.
     events: u64,
     /// The number of events and bookmarks that are not applied yet.
@@ -237,7 +235,7 @@ struct Progress {
 impl Progress {
     fn new(from: ResourceVersion, limit: Duration) -> Self {
         let opened = Instant::now();
-        Self { from, opened, limit, last_event: opened, relist_at: None, events: 0, unflushed: 0 }
+        Self { from, opened, limit, last_event: opened, events: 0, unflushed: 0 }
     }
 }
 

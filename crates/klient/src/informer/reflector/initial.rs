@@ -35,6 +35,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     }
 
     fn replace(&mut self, state: ReadState<S::Object>, version: ResourceVersion, reason: RelistReason) {
+        // A list with an object of unknown key may hide any change. It is read again, paced as after an unreadable event.
+        self.relist_at = (!state.is_complete).then(|| Instant::now() + self.unreadable_backoff.delay(None));
         let objects = self.keep_last_known(state);
         tracing::debug!(
             resource = self.source.describe(),
