@@ -72,7 +72,7 @@ pub(crate) fn smoke(root: &Path) -> Result<()> {
     let version = [("K8S_OPENAPI_ENABLED_VERSION", "1.36")];
     run(&bench, "cargo", &["fmt", "--all", "--check"], &[])?;
     run(&bench, "cargo", &["test", "--workspace", "--locked", "--target-dir", "target"], &version)?;
-    run(&bench.join("go"), "go", &["vet", "."], &[])?;
+    run(&bench.join("go"), "go", &["vet", "./..."], &[])?;
     let options =
         Options { size: Some(12), count: Some(12), repetitions: 1, profile: Profile::Dev, ..Options::default() };
     let measurements = measure(root, &options, "cargo xtask ci bench-smoke")?;

@@ -182,3 +182,41 @@ fn every_package_takes_the_workspace_lints_and_licence() {
         assert_eq!(package["license"], "Apache-2.0", "{}", path.display());
     }
 }
+
+/// The programs under `examples/ported`: their names in the guide, klient's files, and the files of the other library.
+const PORTED: [(&str, &str, &str); 5] = [
+    (
+        "configmapgen_controller",
+        "configmapgen_controller.rs",
+        "bench/kube-rs-client/examples/configmapgen_controller.rs",
+    ),
+    ("secret_syncer", "secret_syncer.rs", "bench/kube-rs-client/examples/secret_syncer.rs"),
+    (
+        "shared_stream_controllers",
+        "shared_stream_controllers.rs",
+        "bench/kube-rs-client/examples/shared_stream_controllers.rs",
+    ),
+    ("workqueue", "workqueue.rs", "bench/go/ported/workqueue/main.go"),
+    ("leader-election", "leader_election.rs", "bench/go/ported/leaderelection/main.go"),
+];
+
+#[test]
+fn line_counts_of_ported_programs_are_up_to_date() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let count = |path: &str| {
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+        read(path).lines().filter(is_code).count()
+    };
+    let readme = read("examples/ported/README.md");
+    let guide = read("docs/guide/src/from-kube-rs.md") + &read("docs/guide/src/from-client-go.md");
+    for (name, file, other) in PORTED {
+        let (ours, theirs) = (count(&format!("examples/ported/{file}")), count(other));
+        let row = format!("| [{theirs}](../../{other}) | {ours}");
+        assert!(readme.contains(&row), "examples/ported/README.md has no {row:?}");
+        let row = guide.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap_or_default();
+        assert!(
+            row.ends_with(&format!("| {theirs} | {ours} |")),
+            "{name}: {theirs} and {ours} lines, the guide says {row:?}"
+        );
+    }
+}

@@ -27,7 +27,7 @@ use serde_json::Value;
 pub(crate) use self::{
     collector::Collector,
     defaults::fill,
-    hooks::{Hooks, Posted},
+    hooks::{Hooks, NameRule, Posted},
     kinds::hooks,
 };
 use crate::{Result, registry::Resource, server::Core, store::Change};

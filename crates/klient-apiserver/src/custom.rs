@@ -5,14 +5,13 @@ mod validate;
 
 use std::sync::Arc;
 
-use klient_core::{Status, StatusCause};
+use klient_core::{Status, StatusCause, Verb};
 use serde_json::Value;
 
 use crate::{
     Result,
     builtin::Hooks,
-    registry::{Resource, Schema, Strategy, Subresource, table_name},
-    verbs::Verb,
+    registry::{Resource, Schema, Subresource, table_name},
 };
 
 /// The schema of a custom kind in one version.
@@ -170,8 +169,9 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             storage_version_hash: Some(storage_hash(&group, &text(&names["kind"]))),
             columns: Vec::new(),
             table: table_name(&group, &plural),
-            strategy: Strategy::of_custom(status),
-            hooks: &Hooks::NONE,
+            has_generation: true,
+            has_status: status,
+            hooks: &Hooks::CUSTOM,
             schema: Schema::Custom(Arc::new(schema)),
             codec: None,
             plural: plural.clone(),

@@ -3,7 +3,6 @@
 //! Built-in kinds come from a table that was generated from a real server. Custom kinds are added and removed while the server
 //! runs. No code is for one kind alone, except the hooks in `builtin/`.
 
-mod strategy;
 mod types;
 
 use std::{
@@ -11,19 +10,15 @@ use std::{
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
-use klient_core::{GroupResource, compare_versions};
+use klient_core::{GroupResource, Verb, compare_versions};
 use klient_proto::Codec;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::{
-    strategy::{NameRule, Strategy},
-    types::{Field, Shape, TypeDef, Types},
-};
+pub(crate) use self::types::{Field, Shape, TypeDef, Types};
 use crate::{
     builtin::{self, Hooks},
     custom::CustomSchema,
-    verbs::Verb,
 };
 
 /// The kinds that a server serves, which change when custom kinds are defined.
@@ -65,7 +60,10 @@ pub(crate) struct Resource {
     pub(crate) columns: Vec<TableColumn>,
     /// The name of the resource's table in the store.
     pub(crate) table: Arc<str>,
-    pub(crate) strategy: Strategy,
+    /// Whether `metadata.generation` counts changes of the desired state.
+    pub(crate) has_generation: bool,
+    /// Whether the status can only be written through its subresource.
+    pub(crate) has_status: bool,
     pub(crate) hooks: &'static Hooks,
     pub(crate) schema: Schema,
     /// The protobuf codec, which custom kinds do not have.
@@ -268,12 +266,7 @@ pub(crate) fn api_version(group: &str, version: &str) -> String {
 
 /// Returns the name of a resource's table in the store, which all versions share.
 pub(crate) fn table_name(group: &str, plural: &str) -> Arc<str> {
-    // Events are in two groups and share one table.
-    match (group, plural) {
-        ("" | "events.k8s.io", "events") => Arc::from("events"),
-        ("", plural) => Arc::from(plural),
-        (group, plural) => Arc::from(format!("{plural}.{group}")),
-    }
+    if group.is_empty() { Arc::from(plural) } else { Arc::from(format!("{plural}.{group}")) }
 }
 
 /// Returns the response to `/version`.
@@ -307,6 +300,7 @@ fn version(found: &DocumentGroup) -> GroupVersion {
         let types = &document().types;
         let schema = types.of_kind(group, version, &resource.kind)?;
         let api_version = api_version(group, version);
+        let hooks = builtin::hooks(group, version, &resource.plural);
         Some(Arc::new(Resource {
             group: group.clone(),
             version: version.clone(),
@@ -321,9 +315,10 @@ fn version(found: &DocumentGroup) -> GroupVersion {
             subresources: resource.subresources.clone(),
             storage_version_hash: resource.storage_version_hash.clone(),
             columns: resource.columns.iter().map(column).collect(),
-            table: table_name(group, &resource.plural),
-            strategy: Strategy::of_built_in(group, &resource.plural, schema),
-            hooks: builtin::hooks(group, version, &resource.plural),
+            table: hooks.table.map_or_else(|| table_name(group, &resource.plural), Arc::from),
+            has_generation: hooks.has_generation.unwrap_or_else(|| schema.fields.contains_key("spec")),
+            has_status: schema.fields.contains_key("status"),
+            hooks,
             schema: Schema::BuiltIn(schema),
             codec: Codec::find(&api_version, &resource.kind),
         }))

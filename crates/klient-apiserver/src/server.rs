@@ -138,7 +138,7 @@ impl ApiServer {
             Some(Encounter::Damage(damage)) => injured = Some(damage),
             Some(Encounter::NoBookmarks) => call.without("allowWatchBookmarks"),
         }
-        let response = self.answer(&call).await;
+        let response = self.respond(&call).await;
         match injured {
             Some(damage) => faults::damage(response, damage),
             None => response,
@@ -155,13 +155,14 @@ impl ApiServer {
         }
     }
 
-    async fn answer(&self, call: &Call) -> Response<ResponseBody> {
+    async fn respond(&self, call: &Call) -> Response<ResponseBody> {
         let core = &self.inner.core;
         if call.body.len() > MAX_BODY {
             let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
             return response::failure(&status, ResponseFormat::JSON);
         }
-        let response = match core.dispatch(call).await {
+        let route = Route::parse(&call.path);
+        let response = match core.dispatch(call, &route).await {
             Ok(response) if call.method == Method::HEAD => response.map(|_| ResponseBody::whole(Bytes::new())),
             Ok(response) => response,
             Err(status) if call.method == Method::HEAD => {
@@ -170,7 +171,7 @@ impl ApiServer {
             Err(status) => response::failure(&status, call.error_format()),
         };
         if response.status() != StatusCode::METHOD_NOT_ALLOWED
-            && let Route::Resource(route) = Route::parse(&call.path)
+            && let Route::Resource(route) = &route
             && let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural)
             && let Some(warning) = resource.hooks.deprecation
         {
@@ -309,10 +310,10 @@ impl ApiServerBuilder {
 }
 
 impl Core {
-    async fn dispatch(self: &Arc<Self>, call: &Call) -> Result<Response<ResponseBody>> {
+    async fn dispatch(self: &Arc<Self>, call: &Call, route: &Route) -> Result<Response<ResponseBody>> {
         let groups = self.registry.groups();
         let reads = call.method == Method::GET || call.method == Method::HEAD;
-        match Route::parse(&call.path) {
+        match route {
             Route::Resource(route) => {
                 // The real server reports an unknown resource of a custom group as an unknown path.
                 let is_custom = groups.is_custom(&route.group, &route.version);
@@ -320,19 +321,19 @@ impl Core {
                 if is_missing || !groups.has_version(&route.group, &route.version) {
                     return Ok(discovery::page_not_found());
                 }
-                self.on_resource(call, &route).await
+                self.on_resource(call, route).await
             }
             // The real server ignores the method of these requests.
             Route::Groups => discovery::groups(call, &groups, false),
-            Route::Group(name) => discovery::group(call, &groups, &name),
-            Route::Health { endpoint, check } => Ok(health(call, &endpoint, check.as_deref())),
+            Route::Group(name) => discovery::group(call, &groups, name),
+            Route::Health { endpoint, check } => Ok(health(call, endpoint, check.as_deref())),
             Route::Unknown => Ok(discovery::page_not_found()),
-            Route::Version { group, version } if !groups.has_version(&group, &version) => {
-                discovery::version(call, &groups, &group, &version)
+            Route::Version { group, version } if !groups.has_version(group, version) => {
+                discovery::version(call, &groups, group, version)
             }
             _ if !reads => Err(verbs::method_not_allowed(call, &klient_core::GroupResource::new("", ""))),
             Route::Core => discovery::groups(call, &groups, true),
-            Route::Version { group, version } => discovery::version(call, &groups, &group, &version),
+            Route::Version { group, version } => discovery::version(call, &groups, group, version),
             Route::ServerVersion => {
                 Ok(response::json_value(StatusCode::OK, registry::server_version(), ResponseFormat::JSON))
             }
@@ -372,7 +373,7 @@ impl Core {
             };
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             // A namespace that exists already stays as it is.
-            let _ = verbs::make(self, &target, object).await;
+            let _ = verbs::create_object(self, &target, object).await;
         }
     }
 

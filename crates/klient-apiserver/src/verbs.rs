@@ -14,46 +14,9 @@ pub(crate) use self::delete::DeleteOptions;
 use std::sync::Arc;
 
 use http::{Method, Response};
-use klient_core::{GroupResource, Status};
-use serde::{Deserialize, Serialize};
+use klient_core::{GroupResource, Status, Verb};
 
 use crate::{Result, body::ResponseBody, call::Call, registry::Resource, route::ResourceRoute, server::Core};
-
-/// A verb of the API, by its name in discovery and RBAC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
-}
-
-impl Verb {
-    /// Returns the verb of a request to an object, or to a collection if `is_named` is false.
-    fn of(method: &Method, is_named: bool, is_watch: bool) -> Option<Self> {
-        Some(match (method, is_named) {
-            (&Method::GET, _) if is_watch => Self::Watch,
-            (&Method::GET, true) => Self::Get,
-            (&Method::GET, false) => Self::List,
-            (&Method::POST, false) => Self::Create,
-            (&Method::PUT, true) => Self::Update,
-            (&Method::PATCH, true) => Self::Patch,
-            (&Method::DELETE, true) => Self::Delete,
-            (&Method::DELETE, false) => Self::DeleteCollection,
-            _ => return None,
-        })
-    }
-
-    /// Returns the verb of a request to a subresource.
-    fn of_subresource(method: &Method) -> Option<Self> {
-        if *method == Method::POST { Some(Self::Create) } else { Self::of(method, true, false) }
-    }
-}
 
 /// The resource, object or subresource of a request.
 pub(crate) struct Target {
@@ -140,7 +103,7 @@ impl Core {
         }
         // The parameter is ignored in requests for one object.
         let is_watch = route.watch || (call.flag("watch") && !is_named);
-        let verb = Verb::of(&call.method, is_named, is_watch).ok_or_else(not_allowed)?;
+        let verb = verb_of(&call.method, is_named, is_watch).ok_or_else(not_allowed)?;
         let in_all_namespaces = target.resource.namespaced && target.namespace.is_empty();
         if in_all_namespaces && matches!(verb, Verb::Create | Verb::DeleteCollection) {
             return Err(not_allowed());
@@ -157,6 +120,7 @@ impl Core {
             Verb::Patch => self.patch(call, &target).await,
             Verb::Delete => self.delete(call, &target).await,
             Verb::DeleteCollection => self.delete_collection(call, &target).await,
+            _ => Err(not_allowed()),
         }
     }
 
@@ -169,7 +133,7 @@ impl Core {
         let unknown = || if target.resource.is_custom() { target.not_found() } else { not_served() };
         let subresource = target.resource.subresource(name).ok_or_else(unknown)?;
         let not_allowed = || method_not_allowed(call, &target.resource.group_resource());
-        let verb = Verb::of_subresource(&call.method).ok_or_else(not_allowed)?;
+        let verb = verb_of_subresource(&call.method).ok_or_else(not_allowed)?;
         if !subresource.verbs.contains(&verb) {
             return Err(not_allowed());
         }
@@ -195,6 +159,26 @@ impl Core {
     }
 }
 
+/// Returns the verb of a request to an object, or to a collection if `is_named` is false.
+fn verb_of(method: &Method, is_named: bool, is_watch: bool) -> Option<Verb> {
+    Some(match (method, is_named) {
+        (&Method::GET, _) if is_watch => Verb::Watch,
+        (&Method::GET, true) => Verb::Get,
+        (&Method::GET, false) => Verb::List,
+        (&Method::POST, false) => Verb::Create,
+        (&Method::PUT, true) => Verb::Update,
+        (&Method::PATCH, true) => Verb::Patch,
+        (&Method::DELETE, true) => Verb::Delete,
+        (&Method::DELETE, false) => Verb::DeleteCollection,
+        _ => return None,
+    })
+}
+
+/// Returns the verb of a request to a subresource.
+fn verb_of_subresource(method: &Method) -> Option<Verb> {
+    if *method == Method::POST { Some(Verb::Create) } else { verb_of(method, true, false) }
+}
+
 /// Returns the error for an unsupported method.
 pub(crate) fn method_not_allowed(call: &Call, resource: &GroupResource) -> Box<Status> {
     let mut status = Status::method_not_supported(resource, call.method.as_str());
@@ -212,6 +196,6 @@ pub(crate) fn not_served() -> Box<Status> {
 }
 
 /// Creates an object on behalf of the server.
-pub(crate) async fn make(core: &Arc<Core>, target: &Target, object: serde_json::Value) -> Result<()> {
+pub(crate) async fn create_object(core: &Arc<Core>, target: &Target, object: serde_json::Value) -> Result<()> {
     core.create_object(target, object, false).await.map(drop)
 }

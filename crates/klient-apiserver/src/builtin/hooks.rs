@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::Collector;
 use crate::{Result, call::Call, registry::Resource, server::Core, store::Change};
 
-/// The behaviour of one kind. [`Hooks::NONE`] is that of most kinds, custom ones included.
+/// The behaviour of one kind. [`Hooks::NONE`] is that of most built-in kinds, and [`Hooks::CUSTOM`] that of custom ones.
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent rule")]
 pub(crate) struct Hooks {
     /// Fills in defaults that depend on other fields. Plain defaults are in `defaults.json`.
     pub(crate) defaults: fn(&mut Value),
@@ -62,12 +63,35 @@ pub(crate) struct Hooks {
     pub(crate) row_condition: fn(&Value) -> Option<Value>,
     /// Changes the metadata that table rows carry.
     pub(crate) row_metadata: fn(&mut Value),
+    /// The rule for names.
+    pub(crate) names: NameRule,
+    /// Whether an update creates a missing object.
+    pub(crate) create_on_update: bool,
+    /// Whether an update without a resource version overwrites the stored object.
+    pub(crate) unconditional_update: bool,
+    /// Whether the response to a delete is the object and not a status.
+    pub(crate) delete_returns_object: bool,
+    /// Whether `metadata.generation` counts changes of the desired state. If this is `None`, kinds with a `spec` have generations.
+    pub(crate) has_generation: Option<bool>,
     /// Whether a change of annotations counts as a new generation.
     pub(crate) generation_counts_annotations: bool,
     /// Whether a status update leaves labels alone.
     pub(crate) status_keeps_labels: bool,
+    /// The name of the table in the store, if it is not the kind's own.
+    pub(crate) table: Option<&'static str>,
     /// The path below `/registry` in error messages, if it is not the plural.
     pub(crate) storage_path: Option<&'static str>,
+}
+
+/// The rule for names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameRule {
+    /// Lower case letters, digits, `-` and `.`: up to 253 characters.
+    Subdomain,
+    /// Lower case letters, digits and `-`: up to 63 characters.
+    Label,
+    /// Any segment of a path.
+    PathSegment,
 }
 
 /// The handling of a POST to a collection.
@@ -75,7 +99,7 @@ pub(crate) struct Hooks {
 pub(crate) enum Posted {
     /// The object is stored.
     Stored,
-    /// The object is a question. The function returns its status, and nothing is stored.
+    /// The object is a review. The function returns its status, and nothing is stored.
     Review(fn(&Core, &Call, &Value) -> Value),
     /// The object binds a pod to a node.
     Binding,
@@ -112,8 +136,17 @@ impl Hooks {
         cell: |_, _, _| None,
         row_condition: |_| None,
         row_metadata: |_| {},
+        names: NameRule::Subdomain,
+        create_on_update: false,
+        unconditional_update: true,
+        delete_returns_object: false,
+        has_generation: None,
         generation_counts_annotations: false,
         status_keeps_labels: false,
+        table: None,
         storage_path: None,
     };
+
+    /// The behaviour of custom kinds.
+    pub(crate) const CUSTOM: Self = Self { unconditional_update: false, ..Self::NONE };
 }

@@ -1,17 +1,19 @@
-//! The table of built-in kinds that have hooks: data, and names of small functions.
+//! The table of built-in kinds that differ from others: data, and names of small functions. The rules were read off the real
+//! server's behaviour.
 //!
-//! [`hooks`] chooses the row of a kind by its name, once per kind, when the registry is built. Besides it, only `registry/strategy` compares
-//! names of kinds, for rules that are plain flags.
+//! [`hooks`] chooses the row of a kind by its name, once per kind, when the registry is built. Nothing else chooses
+//! behaviour by the name of a kind.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Collector, defaults, definitions, events,
-    hooks::{Hooks, Posted},
+    hooks::{Hooks, NameRule, Posted},
     namespaces, nodes, pods, reviews, rules, services,
     tables::{cells, rare},
     versions, volumes, workloads,
 };
+use crate::{call::Call, server::Core};
 
 /// Returns the hooks of a built-in kind.
 pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks {
@@ -42,10 +44,14 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("authorization.k8s.io", "selfsubjectrulesreviews") => &RULES_REVIEWS,
         ("authentication.k8s.io" | "authorization.k8s.io", _) => &ACCESS_REVIEWS,
         ("resource.k8s.io", "resourceclaims") => &RESOURCE_CLAIMS,
+        ("resource.k8s.io", "resourceclaimtemplates") => &RESOURCE_CLAIM_TEMPLATES,
+        ("resource.k8s.io", _) => &DEVICES,
         ("flowcontrol.apiserver.k8s.io", _) => &FLOW_CONTROL,
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             &WEBHOOKS
         }
+        ("admissionregistration.k8s.io", _) => &ADMISSION_POLICIES,
+        ("apiregistration.k8s.io", _) => &API_SERVICES,
         ("scheduling.k8s.io", "priorityclasses") => &PRIORITY_CLASSES,
         ("node.k8s.io", "runtimeclasses") => &RUNTIME_CLASSES,
         ("storage.k8s.io", "storageclasses") => &STORAGE_CLASSES,
@@ -53,6 +59,7 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("storage.k8s.io", "volumeattachments") => &VOLUME_ATTACHMENTS,
         ("storage.k8s.io", "csidrivers") => &CSI_DRIVERS,
         ("storage.k8s.io", "csinodes") => &CSI_NODES,
+        ("storage.k8s.io", "csistoragecapacities") => &CSI_STORAGE_CAPACITIES,
         _ => &Hooks::NONE,
     }
 }
@@ -64,6 +71,7 @@ fn core(plural: &str) -> &'static Hooks {
         "nodes" => &NODES,
         "namespaces" => &NAMESPACES,
         "services" => &SERVICES,
+        "serviceaccounts" => &SERVICE_ACCOUNTS,
         "endpoints" => &ENDPOINTS,
         "events" => &CORE_EVENTS,
         "secrets" => &SECRETS,
@@ -95,6 +103,7 @@ static PODS: Hooks = Hooks {
     validate: rules::pod,
     grace_period: pods::grace_period,
     marks_before_delete: true,
+    delete_returns_object: true,
     selectable: &[
         "spec.nodeName",
         "spec.restartPolicy",
@@ -118,6 +127,7 @@ static NODES: Hooks = Hooks {
     new_status: None,
     selectable: &["spec.unschedulable"],
     cell: cells::node,
+    has_generation: Some(false),
     ..Hooks::NONE
 };
 
@@ -139,6 +149,9 @@ static NAMESPACES: Hooks = Hooks {
     after_change: Some(|core, change| Box::pin(async move { namespaces::after_change(core, change) })),
     selectable: &["status.phase"],
     cell: cells::namespace,
+    names: NameRule::Label,
+    delete_returns_object: true,
+    has_generation: Some(false),
     ..Hooks::NONE
 };
 
@@ -150,13 +163,20 @@ static SERVICES: Hooks = Hooks {
     warnings: |object| services::warnings(&object["spec"]),
     selectable: &["spec.clusterIP", "spec.type"],
     cell: cells::service,
+    names: NameRule::Label,
+    create_on_update: true,
+    delete_returns_object: true,
+    has_generation: Some(false),
     storage_path: Some("services/specs"),
     ..Hooks::NONE
 };
 
+static SERVICE_ACCOUNTS: Hooks = Hooks { delete_returns_object: true, ..Hooks::NONE };
+
 static ENDPOINTS: Hooks = Hooks {
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     cell: rare::endpoints,
+    create_on_update: true,
     ..Hooks::NONE
 };
 
@@ -166,6 +186,7 @@ static CORE_EVENTS: Hooks = Hooks {
     convert: Some(versions::event_to_core),
     selectable: events::CORE_FIELDS,
     cell: cells::event,
+    create_on_update: true,
     ..Hooks::NONE
 };
 
@@ -176,6 +197,9 @@ static NEW_EVENTS: Hooks = Hooks {
     convert: Some(versions::event_to_new),
     selectable: events::NEW_FIELDS,
     cell: cells::event,
+    create_on_update: true,
+    // Events are in two groups and share one table.
+    table: Some("events"),
     ..Hooks::NONE
 };
 
@@ -193,8 +217,11 @@ static CONFIG_MAPS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static LIMIT_RANGES: Hooks = Hooks { defaults: defaults::limit_range, ..Hooks::NONE };
-static RESOURCE_QUOTAS: Hooks = Hooks { cell: rare::resource_quota, ..Hooks::NONE };
+static LIMIT_RANGES: Hooks =
+    Hooks { defaults: defaults::limit_range, create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
+
+static RESOURCE_QUOTAS: Hooks =
+    Hooks { cell: rare::resource_quota, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
 static PERSISTENT_VOLUMES: Hooks = Hooks {
     before_create: |_, object| {
@@ -203,6 +230,8 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
     },
     new_status: Some(|_, _| json!({"phase": "Pending"})),
     cell: rare::volume,
+    delete_returns_object: true,
+    has_generation: Some(false),
     ..Hooks::NONE
 };
 
@@ -213,10 +242,13 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
     },
     new_status: Some(|_, _| json!({"phase": "Pending"})),
     cell: cells::volume_claim,
+    delete_returns_object: true,
+    has_generation: Some(false),
     ..Hooks::NONE
 };
 
-static POD_TEMPLATES: Hooks = Hooks { cell: rare::pod_template, ..Hooks::NONE };
+static POD_TEMPLATES: Hooks =
+    Hooks { cell: rare::pod_template, delete_returns_object: true, has_generation: Some(true), ..Hooks::NONE };
 
 static REPLICATION_CONTROLLERS: Hooks =
     Hooks { selectable: &["status.replicas"], cell: rare::replication_controller, ..Hooks::NONE };
@@ -264,6 +296,7 @@ static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: defaults::autoscaler_v1,
     convert: Some(versions::autoscaler_to_v1),
     cell: rare::autoscaler,
+    has_generation: Some(false),
     ..Hooks::NONE
 };
 
@@ -272,6 +305,7 @@ static AUTOSCALERS_V2: Hooks = Hooks {
     null_fields: &["/status/currentMetrics"],
     convert: Some(versions::autoscaler_to_v2),
     cell: rare::autoscaler,
+    has_generation: Some(false),
     ..Hooks::NONE
 };
 
@@ -283,23 +317,44 @@ static INGRESSES: Hooks =
 
 static INGRESS_CLASSES: Hooks = Hooks { cell: rare::ingress_class, ..Hooks::NONE };
 
-static ENDPOINT_SLICES: Hooks = Hooks { defaults: defaults::endpoint_slice, cell: rare::endpoint_slice, ..Hooks::NONE };
+static ENDPOINT_SLICES: Hooks =
+    Hooks { defaults: defaults::endpoint_slice, cell: rare::endpoint_slice, has_generation: Some(true), ..Hooks::NONE };
 
 static DISRUPTION_BUDGETS: Hooks = Hooks {
     new_status: Some(
         |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     ),
     cell: cells::disruption_budget,
+    unconditional_update: false,
     ..Hooks::NONE
 };
 
-static ROLES: Hooks = Hooks { null_fields: &["/rules"], ..Hooks::NONE };
+static ROLES: Hooks =
+    Hooks { null_fields: &["/rules"], names: NameRule::PathSegment, create_on_update: true, ..Hooks::NONE };
 
-static ROLE_BINDINGS: Hooks =
-    Hooks { defaults: defaults::role_binding, validate: rules::role_binding, cell: cells::role_binding, ..Hooks::NONE };
+static ROLE_BINDINGS: Hooks = Hooks {
+    defaults: defaults::role_binding,
+    validate: rules::role_binding,
+    cell: cells::role_binding,
+    names: NameRule::PathSegment,
+    create_on_update: true,
+    ..Hooks::NONE
+};
 
-static LEASES: Hooks = Hooks { cell: cells::lease, ..Hooks::NONE };
-static SIGNING_REQUESTS: Hooks = Hooks { selectable: &["spec.signerName"], ..Hooks::NONE };
+static LEASES: Hooks = Hooks {
+    cell: cells::lease,
+    create_on_update: true,
+    unconditional_update: false,
+    has_generation: Some(false),
+    ..Hooks::NONE
+};
+
+static SIGNING_REQUESTS: Hooks = Hooks {
+    selectable: &["spec.signerName"],
+    names: NameRule::PathSegment,
+    has_generation: Some(false),
+    ..Hooks::NONE
+};
 
 static DEFINITIONS: Hooks = Hooks {
     before_create: |_, object| {
@@ -317,20 +372,47 @@ static DEFINITIONS: Hooks = Hooks {
     on_deletion: definitions::terminating,
     resume_deletion: Collector::empty_definition,
     after_change: Some(|core, change| Box::pin(definitions::after_change(core, change))),
+    unconditional_update: false,
     ..Hooks::NONE
 };
 
-static SELF_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::who_am_i), ..Hooks::NONE };
-static TOKEN_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::token), ..Hooks::NONE };
-static RULES_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::rules), ..Hooks::NONE };
-static ACCESS_REVIEWS: Hooks = Hooks { posted: Posted::Review(reviews::access), ..Hooks::NONE };
-static RESOURCE_CLAIMS: Hooks = Hooks { cell: rare::resource_claim, ..Hooks::NONE };
+static SELF_REVIEWS: Hooks = review(reviews::who_am_i);
+static TOKEN_REVIEWS: Hooks = review(reviews::token);
+static RULES_REVIEWS: Hooks = review(reviews::rules);
+static ACCESS_REVIEWS: Hooks = review(reviews::access);
+
+/// Returns the hooks of a kind that is posted to be reviewed.
+const fn review(status: fn(&Core, &Call, &Value) -> Value) -> Hooks {
+    Hooks { posted: Posted::Review(status), has_generation: Some(false), ..Hooks::NONE }
+}
+
+static RESOURCE_CLAIMS: Hooks =
+    Hooks { cell: rare::resource_claim, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
+
+static RESOURCE_CLAIM_TEMPLATES: Hooks =
+    Hooks { delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
+
+static DEVICES: Hooks = Hooks { delete_returns_object: true, ..Hooks::NONE };
 static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, ..Hooks::NONE };
-static WEBHOOKS: Hooks = Hooks { cell: rare::webhooks, ..Hooks::NONE };
-static PRIORITY_CLASSES: Hooks = Hooks { cell: rare::priority_class, ..Hooks::NONE };
-static RUNTIME_CLASSES: Hooks = Hooks { cell: rare::runtime_class, ..Hooks::NONE };
-static STORAGE_CLASSES: Hooks = Hooks { cell: rare::storage_class, ..Hooks::NONE };
-static VOLUME_ATTRIBUTES_CLASSES: Hooks = Hooks { cell: rare::volume_attributes_class, ..Hooks::NONE };
-static VOLUME_ATTACHMENTS: Hooks = Hooks { cell: rare::volume_attachment, ..Hooks::NONE };
-static CSI_DRIVERS: Hooks = Hooks { cell: rare::csi_driver, ..Hooks::NONE };
-static CSI_NODES: Hooks = Hooks { cell: rare::csi_node, ..Hooks::NONE };
+
+static WEBHOOKS: Hooks =
+    Hooks { cell: rare::webhooks, unconditional_update: false, has_generation: Some(true), ..Hooks::NONE };
+
+static ADMISSION_POLICIES: Hooks = Hooks { unconditional_update: false, ..Hooks::NONE };
+static API_SERVICES: Hooks = Hooks { unconditional_update: false, has_generation: Some(false), ..Hooks::NONE };
+static PRIORITY_CLASSES: Hooks = Hooks { cell: rare::priority_class, has_generation: Some(true), ..Hooks::NONE };
+
+static RUNTIME_CLASSES: Hooks =
+    Hooks { cell: rare::runtime_class, create_on_update: true, unconditional_update: false, ..Hooks::NONE };
+
+static STORAGE_CLASSES: Hooks = Hooks { cell: rare::storage_class, delete_returns_object: true, ..Hooks::NONE };
+
+/// The hooks that the kinds of storage drivers have in common.
+const DRIVER_KIND: Hooks =
+    Hooks { unconditional_update: false, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
+
+static VOLUME_ATTRIBUTES_CLASSES: Hooks = Hooks { cell: rare::volume_attributes_class, ..DRIVER_KIND };
+static VOLUME_ATTACHMENTS: Hooks = Hooks { cell: rare::volume_attachment, ..DRIVER_KIND };
+static CSI_DRIVERS: Hooks = Hooks { cell: rare::csi_driver, ..DRIVER_KIND };
+static CSI_NODES: Hooks = Hooks { cell: rare::csi_node, ..DRIVER_KIND };
+static CSI_STORAGE_CAPACITIES: Hooks = DRIVER_KIND;

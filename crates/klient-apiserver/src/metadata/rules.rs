@@ -3,7 +3,7 @@
 use klient_core::StatusCause;
 use serde_json::Value;
 
-use crate::registry::{NameRule, Resource};
+use crate::{builtin::NameRule, registry::Resource};
 
 /// Validates the metadata of an object. `old` is the stored object in an update.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
@@ -41,7 +41,7 @@ fn name(resource: &Resource, metadata: &Value, causes: &mut Vec<StatusCause>) {
         causes.push(StatusCause::required("metadata.name", "name or generateName is required"));
         return;
     }
-    if let Err(why) = check_name(resource.strategy.names, name) {
+    if let Err(why) = check_name(resource.hooks.names, name) {
         causes.push(StatusCause::invalid("metadata.name", name, &why));
     }
 }

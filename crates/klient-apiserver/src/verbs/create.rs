@@ -63,9 +63,9 @@ impl Core {
         let version = Some(metadata::text(&object, "resourceVersion").to_owned()).filter(|version| !version.is_empty());
         self.check_namespace_is_alive(target)?;
         builtin::before_create(self, resource, &mut object)?;
-        if resource.strategy.status && !resource.is_custom() {
+        if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
-        } else if resource.strategy.status
+        } else if resource.has_status
             && let Value::Object(fields) = &mut object
         {
             fields.remove("status");
@@ -75,7 +75,7 @@ impl Core {
             decode::shape(resource, &mut object)?;
             builtin::nulls(resource, &mut object);
         }
-        metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.strategy.generation);
+        metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.has_generation);
         let generated = metadata::text(&object, "generateName").to_owned();
         let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();
         for _ in 0..GENERATE_ATTEMPTS {

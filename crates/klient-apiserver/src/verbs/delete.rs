@@ -60,7 +60,7 @@ impl Core {
                 let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
                 response::object(code, resource, &object, wanted)
             }
-            Deleted::Gone(object) if resource.strategy.delete_returns_object => {
+            Deleted::Gone(object) if resource.hooks.delete_returns_object => {
                 response::object(StatusCode::OK, resource, &object, wanted)
             }
             Deleted::Gone(object) => {

@@ -62,9 +62,7 @@ impl Core {
         check_names(target, &mut object)?;
         let modified = self.modify(target, options, false, |_| Ok(object.clone())).await;
         let modified = match modified {
-            Err(status)
-                if status.is_not_found() && resource.strategy.create_on_update && target.subresource.is_none() =>
-            {
+            Err(status) if status.is_not_found() && resource.hooks.create_on_update && target.subresource.is_none() => {
                 // A new object can have neither a UID nor a resource version.
                 let uid = metadata::text(&object, "uid");
                 if !uid.is_empty() {
@@ -230,8 +228,7 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
     }
     let version = metadata::text(asked, "resourceVersion");
     if version.is_empty() || version == "0" {
-        if is_patch || resource.strategy.unconditional_update || (target.subresource.is_some() && !resource.is_custom())
-        {
+        if is_patch || resource.hooks.unconditional_update || (target.subresource.is_some() && !resource.is_custom()) {
             return Ok(());
         }
         let cause = StatusCause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
@@ -277,7 +274,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
         }
         _ => {
             let mut new = asked;
-            if resource.strategy.status
+            if resource.has_status
                 && let Value::Object(fields) = &mut new
             {
                 match current.get("status") {
@@ -290,7 +287,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
         }
     };
     metadata::keep(&mut new, current);
-    let counts = resource.strategy.generation && target.subresource.as_deref() != Some("status");
+    let counts = resource.has_generation && target.subresource.as_deref() != Some("status");
     let counts_annotations = resource.hooks.generation_counts_annotations;
     let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| counts_annotations).cloned();
     let wishes = |object: &Value| (wish(resource, object), annotations(object));
@@ -332,7 +329,7 @@ fn wish(resource: &Resource, object: &Value) -> Value {
     let Value::Object(fields) = object else { return Value::Null };
     let is_wish = |name: &str| match name {
         "metadata" | "apiVersion" | "kind" => false,
-        "status" => !resource.strategy.status,
+        "status" => !resource.has_status,
         _ => true,
     };
     fields.iter().filter(|(name, _)| is_wish(name)).map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 use crate::{
     offered::{AGGREGATED, core, discovery, document, group, legacy, named, resource, served, served_legacy},
     support::routed::Routed,
-    support::scripted::{Step, answer, chain, json_answer},
+    support::scripted::{Step, chain, json_response, response},
 };
 
 /// Runs discovery against a server with these aggregated documents.
 async fn discover(core: Value, named: Value) -> Result<ServerApis, Error> {
     let server = Routed::new(move |request| {
-        answer(200, AGGREGATED, if request.uri() == "/api" { core.to_string() } else { named.to_string() })
+        response(200, AGGREGATED, if request.uri() == "/api" { core.to_string() } else { named.to_string() })
     });
     discovery(&server).apis().await
 }
@@ -84,7 +84,11 @@ async fn beta_format_and_missing_parameters_are_accepted() {
     {
         let server = Routed::new(move |request| {
             let body = if request.uri() == "/api" { core() } else { named() };
-            answer(200, content_type, body.to_string().replace("apidiscovery.k8s.io/v2", "apidiscovery.k8s.io/v2beta1"))
+            response(
+                200,
+                content_type,
+                body.to_string().replace("apidiscovery.k8s.io/v2", "apidiscovery.k8s.io/v2beta1"),
+            )
         });
         assert_eq!(discovery(&server).apis().await.unwrap().resources().count(), 8);
     }
@@ -94,7 +98,7 @@ async fn beta_format_and_missing_parameters_are_accepted() {
 async fn plain_json_is_requested_after_406() {
     let server = Routed::new(|request| {
         let plain = request.headers()["accept"] == media_type::JSON;
-        if plain { served_legacy(request) } else { answer(406, "text/plain", "only application/json") }
+        if plain { served_legacy(request) } else { response(406, "text/plain", "only application/json") }
     });
     assert_eq!(discovery(&server).apis().await.unwrap().resources().count(), 8);
 }
@@ -120,7 +124,7 @@ async fn unavailable_aggregated_server_affects_only_its_groups() {
     // In the unaggregated format, the request for that group version fails.
     let server = Routed::new(|request| {
         if request.uri() == "/apis/apps/v1" {
-            answer(503, "text/plain", "error trying to reach service")
+            response(503, "text/plain", "error trying to reach service")
         } else {
             served_legacy(request)
         }
@@ -136,10 +140,10 @@ async fn unavailable_aggregated_server_affects_only_its_groups() {
 #[tokio::test]
 async fn every_failure_of_a_group_version_is_reported() {
     for (step, kind) in [
-        ((|| answer(200, "text/html", "<html>").into()) as fn() -> Step, ErrorKind::Decode),
-        (|| answer(200, media_type::JSON, "{\"kind\":").into(), ErrorKind::Decode),
-        (|| json_answer(200, &json!({"kind": "Status", "status": "Failure"})).into(), ErrorKind::Decode),
-        (|| answer(403, "text/plain", "no").into(), ErrorKind::Forbidden),
+        ((|| response(200, "text/html", "<html>").into()) as fn() -> Step, ErrorKind::Decode),
+        (|| response(200, media_type::JSON, "{\"kind\":").into(), ErrorKind::Decode),
+        (|| json_response(200, &json!({"kind": "Status", "status": "Failure"})).into(), ErrorKind::Decode),
+        (|| response(403, "text/plain", "no").into(), ErrorKind::Forbidden),
         (|| Step::Broken, ErrorKind::Transport),
     ] {
         let server =
@@ -169,13 +173,13 @@ async fn unresponsive_group_version_times_out_alone() {
 async fn server_without_a_core_group_is_supported() {
     for code in [404, 403] {
         let server = Routed::new(move |request| {
-            if request.uri() == "/api" { answer(code, "text/plain", "404 page not found") } else { served(request) }
+            if request.uri() == "/api" { response(code, "text/plain", "404 page not found") } else { served(request) }
         });
         let apis = discovery(&server).apis().await.unwrap();
         assert_eq!(apis.groups[0].name, "apps");
         apis.check_complete().unwrap();
     }
-    let server = Routed::new(|_| answer(404, "text/plain", "404 page not found"));
+    let server = Routed::new(|_| response(404, "text/plain", "404 page not found"));
     assert!(discovery(&server).apis().await.unwrap_err().is_not_found());
 }
 
@@ -197,7 +201,7 @@ async fn invalid_discovery_document_is_an_error_with_its_path() {
     ] {
         let text = body.clone();
         let server = Routed::new(move |request| {
-            if request.uri() == "/api" { served(request) } else { answer(200, content_type, body.clone()) }
+            if request.uri() == "/api" { served(request) } else { response(200, content_type, body.clone()) }
         });
         let error = discovery(&server).apis().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Decode, "{text}");
@@ -247,12 +251,12 @@ async fn subresources_without_their_parent_are_listed() {
     assert_eq!(served.subresource("requests").unwrap().response_kind, GroupVersionKind::new("m", "v1", "Value"));
 
     let server = Routed::new(|request| match request.uri().path() {
-        "/apis" => json_answer(
+        "/apis" => json_response(
             200,
             &json!({"kind": "APIGroupList", "groups": [
             {"name": "m", "versions": [{"version": "v1"}], "preferredVersion": null}]}),
         ),
-        "/apis/m/v1" => json_answer(
+        "/apis/m/v1" => json_response(
             200,
             &json!({"kind": "APIResourceList", "resources": [
             {"name": "pods/requests", "namespaced": true, "kind": "Value", "verbs": ["get"]}]}),
@@ -270,7 +274,7 @@ async fn preferred_version_is_first_in_the_unaggregated_format() {
         }
         let mut groups = legacy("/apis").unwrap();
         groups["groups"][0]["preferredVersion"] = json!({"groupVersion": "apps/v1beta1", "version": "v1beta1"});
-        json_answer(200, &groups)
+        json_response(200, &groups)
     });
     let apis = discovery(&server).apis().await.unwrap();
     let versions: Vec<_> =
@@ -291,7 +295,7 @@ async fn preferred_resources_contain_each_resource_once() {
 #[tokio::test]
 async fn single_group_version_and_server_version_can_be_requested() {
     let server = Routed::new(|request| match request.uri().path() {
-        "/version" => json_answer(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"})),
+        "/version" => json_response(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"})),
         _ => served_legacy(request),
     });
     let client = discovery(&server);
@@ -328,9 +332,9 @@ fn many_groups(path: &str) -> http::Response<Body> {
     let groups: Vec<Value> =
         (0..100).map(|n| json!({"name": format!("g{n}"), "versions": [{"version": "v1"}]})).collect();
     match path {
-        "/api" => json_answer(200, &json!({"kind": "APIVersions"})),
-        "/apis" => json_answer(200, &json!({"kind": "APIGroupList", "groups": groups})),
-        _ => json_answer(200, &json!({"kind": "APIResourceList", "resources": [{"name": "x", "kind": "X"}]})),
+        "/api" => json_response(200, &json!({"kind": "APIVersions"})),
+        "/apis" => json_response(200, &json!({"kind": "APIGroupList", "groups": groups})),
+        _ => json_response(200, &json!({"kind": "APIResourceList", "resources": [{"name": "x", "kind": "X"}]})),
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::{
     offered::{core, discovery, in_memory, named, served, served_legacy, tagged},
     support::routed::Routed,
-    support::scripted::{Step, answer},
+    support::scripted::{Step, response},
 };
 
 /// A server that fails while the flag is set.
@@ -28,7 +28,7 @@ fn breakable() -> (Arc<Routed>, Arc<AtomicBool>) {
     let server =
         Routed::new(
             move |request| {
-                if flag.load(Ordering::SeqCst) { answer(500, "text/plain", "down") } else { served(request) }
+                if flag.load(Ordering::SeqCst) { response(500, "text/plain", "down") } else { served(request) }
             },
         );
     (server, broken)
@@ -182,7 +182,7 @@ async fn failed_group_versions_are_requested_again_later() {
     let flag = Arc::clone(&down);
     let server = Routed::new(move |request| {
         let down = flag.load(Ordering::SeqCst) && request.uri() == "/apis/example.com/v1";
-        if down { answer(503, "text/plain", "down") } else { served_legacy(request) }
+        if down { response(503, "text/plain", "down") } else { served_legacy(request) }
     });
     let cached = in_memory(&server);
     assert_eq!(cached.apis().await.unwrap().failures.len(), 1);
@@ -208,7 +208,7 @@ async fn partial_result_is_kept_while_the_server_is_down() {
     let flag = Arc::clone(&state);
     let server = Routed::new(move |request| {
         if flag.load(Ordering::SeqCst) {
-            return Step::Answer(answer(500, "text/plain", "down"));
+            return Step::Respond(response(500, "text/plain", "down"));
         }
         let mut half = named();
         half["items"][0]["versions"][0]["freshness"] = json!("Stale");
@@ -293,7 +293,7 @@ async fn unwritable_cache_directory_is_not_an_error() {
 async fn failures_are_stored_in_the_disk_cache() {
     let folder = tempfile::tempdir().unwrap();
     let server = Routed::new(|request| {
-        if request.uri() == "/apis/apps/v1" { answer(503, "text/plain", "down") } else { served_legacy(request) }
+        if request.uri() == "/apis/apps/v1" { response(503, "text/plain", "down") } else { served_legacy(request) }
     });
     on_disk(&server, &folder).apis().await.unwrap();
     let next = on_disk(&server, &folder).apis().await.unwrap();

@@ -92,14 +92,14 @@ async fn get(maps: &Api<ConfigMap>) -> Result<ConfigMap, Error> {
 }
 
 /// Returns a line of a script that responds with that status.
-fn answer(status: &str) -> String {
+fn response(status: &str) -> String {
     format!(
         "printf '%s' '{{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {status}}}'"
     )
 }
 
 fn token(token: &str) -> String {
-    answer(&format!("{{\"token\": \"{token}\"}}"))
+    response(&format!("{{\"token\": \"{token}\"}}"))
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn plugin_is_run_twice_if_its_token_is_always_rejected() {
 async fn plugin_credential_is_used_until_it_expires() {
     for (expires, runs) in [("2001-01-01T00:00:00Z", 3), ("9000-01-01T00:00:00Z", 1)] {
         let setup = Setup::new(|asked| asked.authorization() == "Bearer one").await;
-        let maps = setup.maps(&answer(&format!("{{\"token\": \"one\", \"expirationTimestamp\": \"{expires}\"}}")));
+        let maps = setup.maps(&response(&format!("{{\"token\": \"one\", \"expirationTimestamp\": \"{expires}\"}}")));
         for _ in 0..3 {
             get(&maps).await.unwrap();
         }
@@ -301,7 +301,7 @@ async fn plugin_error_names_the_command_and_no_secrets() {
             beta,
             "in \"client.authentication.k8s.io/v1beta1\", expected ExecCredential in client.authentication.k8s.io/v1",
         ),
-        (answer("{\"clientKeyData\": \"s3cret\"}"), "a key but no certificate"),
+        (response("{\"clientKeyData\": \"s3cret\"}"), "a key but no certificate"),
         ("head -c 3000000 /dev/zero".to_owned(), "wrote more than 1048576 bytes"),
     ] {
         let config = setup.config(&script, "");

@@ -9,7 +9,7 @@ use klient::{
 };
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Script, answer, json_answer};
+use crate::support::scripted::{Script, json_response, response};
 
 fn managed_map() -> Value {
     json!({
@@ -25,15 +25,15 @@ fn managed_map() -> Value {
 fn objects() -> [http::Response<Body>; 2] {
     let map: ConfigMap = serde_json::from_value(managed_map()).unwrap();
     let protobuf = klient::wire::encode_body(&map).unwrap();
-    [json_answer(200, &managed_map()), answer(200, media_type::PROTOBUF, protobuf)]
+    [json_response(200, &managed_map()), response(200, media_type::PROTOBUF, protobuf)]
 }
 
 fn list() -> http::Response<Body> {
-    json_answer(200, &json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": [managed_map()]}))
+    json_response(200, &json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": [managed_map()]}))
 }
 
 fn event() -> http::Response<Body> {
-    json_answer(200, &json!({"type": "MODIFIED", "object": managed_map()}))
+    json_response(200, &json!({"type": "MODIFIED", "object": managed_map()}))
 }
 
 /// Returns the results of all typed reads of the same object.

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::{
     offered::{discovery, group, in_memory, named, resource, served, served_legacy, tagged},
     support::routed::Routed,
-    support::scripted::answer,
+    support::scripted::response,
 };
 
 fn mapper(server: &Arc<Routed>) -> RestMapper {
@@ -265,7 +265,7 @@ async fn unknown_name_while_the_server_is_down_is_unavailable() {
     let server =
         Routed::new(
             move |request| {
-                if flag.load(Ordering::SeqCst) { answer(500, "text/plain", "down") } else { served(request) }
+                if flag.load(Ordering::SeqCst) { response(500, "text/plain", "down") } else { served(request) }
             },
         );
     let mapper = mapper(&server);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     support::routed::Routed,
-    support::scripted::{answer, json_answer, with},
+    support::scripted::{json_response, response, with},
 };
 
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -150,7 +150,7 @@ pub(crate) fn served(request: &http::Request<bytes::Bytes>) -> http::Response<Bo
     let (tag, document) = match request.uri().path() {
         "/api" => ("\"core\"", core()),
         "/apis" => ("\"named\"", named()),
-        _ => return answer(404, "text/plain", "404 page not found"),
+        _ => return response(404, "text/plain", "404 page not found"),
     };
     tagged(request, tag, &document)
 }
@@ -158,16 +158,16 @@ pub(crate) fn served(request: &http::Request<bytes::Bytes>) -> http::Response<Bo
 /// Returns an aggregated document with an ETag, or 304 if it has not changed.
 pub(crate) fn tagged(request: &http::Request<bytes::Bytes>, tag: &str, document: &Value) -> http::Response<Body> {
     if request.headers().get("if-none-match").is_some_and(|value| value == tag) {
-        return with(answer(304, AGGREGATED, ""), "etag", tag);
+        return with(response(304, AGGREGATED, ""), "etag", tag);
     }
-    with(answer(200, AGGREGATED, document.to_string()), "etag", tag)
+    with(response(200, AGGREGATED, document.to_string()), "etag", tag)
 }
 
 /// Responds like a server without aggregated discovery.
 pub(crate) fn served_legacy(request: &http::Request<bytes::Bytes>) -> http::Response<Body> {
     match legacy(request.uri().path()) {
-        Some(document) => json_answer(200, &document),
-        None => answer(404, "text/plain", "404 page not found"),
+        Some(document) => json_response(200, &document),
+        None => response(404, "text/plain", "404 page not found"),
     }
 }
 

@@ -66,9 +66,9 @@ impl Setup {
                 }
                 "/realm/token" => {
                     count.fetch_add(1, Ordering::SeqCst);
-                    let answer = handler(asked);
+                    let response = handler(asked);
                     *newest.lock().unwrap() = jwt("new", 3600);
-                    answer
+                    response
                 }
                 _ => json_response(404, &json!({})),
             });

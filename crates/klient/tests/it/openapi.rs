@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     support::routed::Routed,
-    support::scripted::{answer, json_answer},
+    support::scripted::{json_response, response},
 };
 
 fn index(hash: u32) -> http::Response<Body> {
@@ -19,7 +19,7 @@ fn index(hash: u32) -> http::Response<Body> {
     let paths = json!({"api": entry("api"), "api/v1": entry("api/v1"), "apis/apps": entry("apis/apps"),
         "apis/apps/v1": entry("apis/apps/v1"), "version": entry("version")});
     // The content type of a real server.
-    answer(200, "text/plain; charset=utf-8", json!({"paths": paths}).to_string())
+    response(200, "text/plain; charset=utf-8", json!({"paths": paths}).to_string())
 }
 
 fn apps() -> GroupVersion {
@@ -30,8 +30,8 @@ fn apps() -> GroupVersion {
 async fn document_is_found_through_the_index() {
     let server = Routed::new(|request| match request.uri().to_string().as_str() {
         "/openapi/v3" => index(7),
-        "/openapi/v3/apis/apps/v1?hash=7" => json_answer(200, &json!({"openapi": "3.0.0"})),
-        "/openapi/v2" => json_answer(200, &json!({"swagger": "2.0"})),
+        "/openapi/v3/apis/apps/v1?hash=7" => json_response(200, &json!({"openapi": "3.0.0"})),
+        "/openapi/v2" => json_response(200, &json!({"swagger": "2.0"})),
         other => panic!("{other}"),
     });
     let openapi = OpenApiClient::new(server.client());
@@ -48,13 +48,13 @@ async fn moved_document_is_looked_up_again() {
     let hash = AtomicU32::new(0);
     let server = Routed::new(move |request| match request.uri().to_string().as_str() {
         "/openapi/v3" => index(hash.fetch_add(1, Ordering::SeqCst)),
-        "/openapi/v3/apis/apps/v1?hash=1" => json_answer(200, &json!({"openapi": "3.0.0"})),
-        _ => answer(301, "text/html", ""),
+        "/openapi/v3/apis/apps/v1?hash=1" => json_response(200, &json!({"openapi": "3.0.0"})),
+        _ => response(301, "text/html", ""),
     });
     OpenApiClient::new(server.client()).value(&apps()).await.unwrap();
     assert_eq!(server.seen().len(), 4);
 
-    let lost = Routed::new(|request| if request.uri() == "/openapi/v3" { index(1) } else { answer(301, "", "") });
+    let lost = Routed::new(|request| if request.uri() == "/openapi/v3" { index(1) } else { response(301, "", "") });
     OpenApiClient::new(lost.client()).value(&apps()).await.unwrap_err();
     assert_eq!(lost.seen().len(), 4);
 }
@@ -65,7 +65,7 @@ async fn invalid_document_is_an_error() {
         let server =
             Routed::new(
                 move |request| {
-                    if request.uri() == "/openapi/v3" { index(1) } else { answer(200, content_type, body) }
+                    if request.uri() == "/openapi/v3" { index(1) } else { response(200, content_type, body) }
                 },
             );
         let openapi = OpenApiClient::new(server.client());
@@ -73,7 +73,7 @@ async fn invalid_document_is_an_error() {
         assert_eq!(openapi.document_v2().await.unwrap_err().kind(), ErrorKind::Decode);
     }
     for index in [json!({}), json!({"paths": []}), json!({"paths": {"a": {}}})] {
-        let server = Routed::new(move |_| json_answer(200, &index));
+        let server = Routed::new(move |_| json_response(200, &index));
         assert_eq!(OpenApiClient::new(server.client()).index().await.unwrap_err().kind(), ErrorKind::Decode);
     }
 }
@@ -81,8 +81,9 @@ async fn invalid_document_is_an_error() {
 #[tokio::test]
 async fn document_is_never_fetched_from_another_server() {
     for address in ["https://elsewhere/openapi", "elsewhere", ""] {
-        let server =
-            Routed::new(move |_| json_answer(200, &json!({"paths": {"apis/apps/v1": {"serverRelativeURL": address}}})));
+        let server = Routed::new(move |_| {
+            json_response(200, &json!({"paths": {"apis/apps/v1": {"serverRelativeURL": address}}}))
+        });
         let error = OpenApiClient::new(server.client()).value(&apps()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Decode);
         assert_eq!(server.paths(), ["/openapi/v3"]);

@@ -14,17 +14,17 @@ use klient::{
 };
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Script, Seen, Step, answer, json_answer, map_json, streamed};
+use crate::support::scripted::{Script, Seen, Step, json_response, map_json, response, streamed};
 
 fn page(names: &[&str], token: Option<&str>) -> http::Response<Body> {
     let items: Vec<Value> = names.iter().map(|name| map_json(name)).collect();
     let metadata = json!({"resourceVersion": "7", "continue": token, "remainingItemCount": token.map(|_| 9)});
-    json_answer(200, &json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": items}))
+    json_response(200, &json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": items}))
 }
 
 fn expired(token: Option<&str>) -> http::Response<Body> {
     let metadata = json!({"continue": token});
-    json_answer(
+    json_response(
         410,
         &json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
             "message": "The provided continue parameter is too old", "reason": "Expired", "code": 410}),
@@ -210,8 +210,8 @@ async fn repeated_token_is_an_error() {
 async fn failed_page_can_be_requested_again() {
     let script = Script::new([
         page(&["a"], Some("t")),
-        answer(500, "text/plain", "down"),
-        answer(200, "text/html", "<html>"),
+        response(500, "text/plain", "down"),
+        response(200, "text/html", "<html>"),
         streamed(200, media_type::JSON, Body::from_bytes("{\"kind\":")),
         page(&["b"], None),
     ]);

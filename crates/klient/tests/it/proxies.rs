@@ -299,8 +299,8 @@ async fn refusing_proxy_is_an_error_without_its_password() {
 #[tokio::test]
 async fn proxy_error_page_is_not_taken_for_a_server_response() {
     let page = "HTTP/1.1 403 Forbidden\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 0\r\n\r\n";
-    for (answer, code) in [("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", "407"), (page, "403")] {
-        let proxy = Proxy::start(Behavior::Responds(answer), None).await;
+    for (response, code) in [("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", "407"), (page, "403")] {
+        let proxy = Proxy::start(Behavior::Responds(response), None).await;
         let config = Config::new("http://server.invalid").unwrap();
         let config = config.proxy(format!("http://joe:s3cret@localhost:{}", proxy.port).parse().unwrap());
         let error = create_error(&config).await;

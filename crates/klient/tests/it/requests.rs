@@ -13,12 +13,12 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::support::scripted::{Script, answer, map, map_answer};
+use crate::support::scripted::{Script, map, map_response, response};
 
 #[tokio::test]
 async fn requests_have_authorization_and_accept_headers() {
-    let watch = answer(200, media_type::JSON, "");
-    let script = Script::new([map_answer("web"), map_answer("web"), map_answer("web"), watch]);
+    let watch = response(200, media_type::JSON, "");
+    let script = Script::new([map_response("web"), map_response("web"), map_response("web"), watch]);
     let client = script.builder().auth(StaticAuth::bearer("s3cret").unwrap()).build();
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     maps.get("web").await.unwrap();
@@ -48,7 +48,7 @@ async fn requests_have_authorization_and_accept_headers() {
 #[tokio::test]
 async fn server_path_is_a_prefix_of_every_path() {
     for prefix in ["/clusters/a", "/clusters/a/"] {
-        let script = Script::new([map_answer("web"), answer(200, media_type::JSON, "")]);
+        let script = Script::new([map_response("web"), response(200, media_type::JSON, "")]);
         let maps: Api<ConfigMap> = Api::namespaced(script.builder().path_prefix(prefix).build(), "default");
         maps.get("web").await.unwrap();
         maps.watch().await.unwrap();
@@ -61,7 +61,7 @@ async fn server_path_is_a_prefix_of_every_path() {
 
 #[tokio::test]
 async fn disabled_compression_is_sent_in_a_header() {
-    let script = Script::new([map_answer("web")]);
+    let script = Script::new([map_response("web")]);
     let maps: Api<ConfigMap> = Api::namespaced(script.builder().compression(false).build(), "default");
     maps.get("web").await.unwrap();
     assert_eq!(script.played()[0].request.headers()["accept-encoding"], "identity");

@@ -17,7 +17,7 @@ use klient::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::support::scripted::{Script, Step, answer, json_answer, map, map_answer, map_json, streamed, with};
+use crate::support::scripted::{Script, Step, json_response, map, map_json, map_response, response, streamed, with};
 
 fn maps() -> ApiResource {
     ApiResource::of::<ConfigMap>()
@@ -25,7 +25,8 @@ fn maps() -> ApiResource {
 
 #[tokio::test]
 async fn request_is_built_from_its_parts() {
-    let script = Script::new([map_answer("web"), answer(200, "text/plain", "ok"), answer(200, "text/plain", "log")]);
+    let script =
+        Script::new([map_response("web"), response(200, "text/plain", "ok"), response(200, "text/plain", "log")]);
     let rest = script.client().rest();
     let found: ConfigMap = rest.get().resource(&maps()).namespace("shop").name("web").object().await.unwrap();
     assert_eq!(found, map("web"));
@@ -45,7 +46,7 @@ async fn request_is_built_from_its_parts() {
 
 #[tokio::test]
 async fn get_without_a_name_is_a_list() {
-    let table = || json_answer(200, &json!({"kind": "Table"}));
+    let table = || json_response(200, &json!({"kind": "Table"}));
     let script = Script::new([table(), table()]);
     let rest = script.client().rest();
     rest.get().resource(&maps()).value::<serde_json::Value>().await.unwrap();
@@ -56,7 +57,7 @@ async fn get_without_a_name_is_a_list() {
 
 #[tokio::test]
 async fn body_is_sent_in_the_selected_format() {
-    let script = Script::new([map_answer("a"), map_answer("b"), map_answer("c")]);
+    let script = Script::new([map_response("a"), map_response("b"), map_response("c")]);
     let rest = script.client().rest();
     let post = || rest.post().resource(&maps()).namespace("shop");
     post().json(&map("a")).object::<ConfigMap>().await.unwrap();
@@ -75,7 +76,7 @@ async fn lists_and_watches_are_read_from_any_path() {
     let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"},
         "items": [map_json("a"), map_json("b")]});
     let event = json!({"type": "ADDED", "object": map_json("c")});
-    let script = Script::new([json_answer(200, &list), json_answer(200, &event)]);
+    let script = Script::new([json_response(200, &list), json_response(200, &event)]);
     let rest = script.client().rest();
     let options = ListOptions::default().limit(2);
     let list =
@@ -115,7 +116,7 @@ async fn invalid_part_is_an_error_before_sending() {
 
 #[tokio::test(start_paused = true)]
 async fn request_timeout_covers_retries_and_is_sent_to_the_server() {
-    let busy = || with(answer(429, "text/plain", "later"), "retry-after", "4");
+    let busy = || with(response(429, "text/plain", "later"), "retry-after", "4");
     let script = Script::new([busy(), busy(), busy()]);
     let start = Instant::now();
     let rest = script.client().rest();
@@ -127,7 +128,7 @@ async fn request_timeout_covers_retries_and_is_sent_to_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn max_retries_limits_retries() {
-    let busy = || with(answer(429, "text/plain", "later"), "retry-after", "1");
+    let busy = || with(response(429, "text/plain", "later"), "retry-after", "1");
     let script = Script::new([busy(), busy(), busy()]);
     let rest = script.client().rest();
     assert!(rest.get().path("/version").max_retries(0).bytes().await.unwrap_err().is_too_many_requests());
@@ -137,7 +138,7 @@ async fn max_retries_limits_retries() {
 
 #[tokio::test]
 async fn header_of_the_request_replaces_the_clients() {
-    let script = Script::new([answer(200, "text/plain", ""), answer(200, "text/plain", "")]);
+    let script = Script::new([response(200, "text/plain", ""), response(200, "text/plain", "")]);
     let agent = http::HeaderValue::from_static("usual");
     let client = script.builder().header(http::header::ORIGIN, agent).build();
     let other = http::HeaderValue::from_static("other");
@@ -149,7 +150,7 @@ async fn header_of_the_request_replaces_the_clients() {
 
 #[tokio::test(start_paused = true)]
 async fn rate_limit_delays_requests_but_not_watches() {
-    let script = Script::new((0..5).map(|_| json_answer(200, &json!({}))));
+    let script = Script::new((0..5).map(|_| json_response(200, &json!({}))));
     let registry = Registry::new();
     let client = script.builder().rate_limit(1.0, 2).unwrap().metrics(&registry).build();
     let start = Instant::now();
@@ -166,7 +167,7 @@ async fn rate_limit_delays_requests_but_not_watches() {
 
 #[tokio::test]
 async fn warning_handler_receives_each_warning_once() {
-    let warned = || with(map_answer("web"), "warning", r#"299 - "old kind", 299 - "odd field""#);
+    let warned = || with(map_response("web"), "warning", r#"299 - "old kind", 299 - "odd field""#);
     let script = Script::new([warned(), warned()]);
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&warnings);
@@ -181,9 +182,9 @@ async fn warning_handler_receives_each_warning_once() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_and_retries_are_counted_in_metrics() {
-    let busy = with(answer(429, "text/plain", "later"), "retry-after", "1");
+    let busy = with(response(429, "text/plain", "later"), "retry-after", "1");
     let broken = [Step::Broken, Step::Broken, Step::Broken];
-    let steps = [busy.into(), map_answer("web").into()].into_iter().chain(broken);
+    let steps = [busy.into(), map_response("web").into()].into_iter().chain(broken);
     let script = Script::new(steps);
     let registry = Registry::new();
     let client = script.builder().metrics(&registry).host("example.com:6443").build();
@@ -207,7 +208,7 @@ async fn requests_and_retries_are_counted_in_metrics() {
 #[tokio::test]
 async fn failure_status_with_a_success_code_is_always_an_error() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
-    let script = Script::new((0..5).map(|_| json_answer(200, &status)));
+    let script = Script::new((0..5).map(|_| json_response(200, &status)));
     let rest = script.client().rest();
     let get = || rest.get().resource(&maps()).namespace("shop");
     assert!(get().name("web").object::<ConfigMap>().await.unwrap_err().is_not_found());
@@ -236,8 +237,8 @@ async fn response_can_be_streamed() {
 
 #[tokio::test]
 async fn json_is_decoded_with_any_content_type() {
-    let page = answer(200, "text/html", "<html>");
-    let script = Script::new([answer(200, "text/plain; charset=utf-8", r#"{"paths": {}}"#), page]);
+    let page = response(200, "text/html", "<html>");
+    let script = Script::new([response(200, "text/plain; charset=utf-8", r#"{"paths": {}}"#), page]);
     let rest = script.client().rest();
     let index: serde_json::Value = rest.get().path("/openapi/v3").value().await.unwrap();
     assert_eq!(index, json!({"paths": {}}));

@@ -15,11 +15,11 @@ use serde_json::json;
 
 use crate::support::embedded;
 use crate::support::scripted::{
-    Script, Seen, Step, answer, fed, json_answer, map, map_answer, map_json, streamed, with,
+    Script, Seen, Step, fed, json_response, map, map_json, map_response, response, streamed, with,
 };
 
 fn busy(code: u16, retry_after: Option<&str>) -> http::Response<Body> {
-    let response = answer(code, "text/plain", "busy");
+    let response = response(code, "text/plain", "busy");
     match retry_after {
         Some(value) => with(response, "retry-after", value),
         None => response,
@@ -32,14 +32,14 @@ fn waits(seen: &[Seen]) -> Vec<u64> {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_request_is_retried_after_the_servers_delay() {
-    let script = Script::new([busy(429, Some("2")), busy(503, Some("5")), map_answer("web")]);
+    let script = Script::new([busy(429, Some("2")), busy(503, Some("5")), map_response("web")]);
     assert_eq!(script.maps().get("web").await.unwrap(), map("web"));
     assert_eq!(waits(&script.played()), [2, 5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn rejected_write_is_retried_with_the_same_body() {
-    let script = Script::new([busy(429, Some("1")), map_answer("web")]);
+    let script = Script::new([busy(429, Some("1")), map_response("web")]);
     script.maps().create(&map("web")).await.unwrap();
     let seen = script.played();
     assert_eq!(waits(&seen), [1]);
@@ -89,12 +89,12 @@ fn error_limits_the_delay_that_a_server_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn read_is_retried_after_a_broken_connection() {
-    let script = Script::new([Step::Broken, Step::Broken, map_answer("web").into()]);
+    let script = Script::new([Step::Broken, Step::Broken, map_response("web").into()]);
     script.maps().get("web").await.unwrap();
     script.played();
 
     let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []});
-    let script = Script::new([Step::Broken, json_answer(200, &list).into()]);
+    let script = Script::new([Step::Broken, json_response(200, &list).into()]);
     script.maps().list().await.unwrap();
     script.played();
 
@@ -140,10 +140,10 @@ async fn write_is_not_retried_after_503() {
 #[tokio::test(start_paused = true)]
 async fn read_or_watch_is_retried_after_503() {
     let events = json!({"type": "ADDED", "object": map_json("web")}).to_string();
-    let script = Script::new([busy(503, Some("1")), answer(200, media_type::JSON, events)]);
+    let script = Script::new([busy(503, Some("1")), response(200, media_type::JSON, events)]);
     script.maps().watch().await.unwrap();
     script.played();
-    let script = Script::new([busy(503, Some("1")), answer(200, "text/plain", "ok")]);
+    let script = Script::new([busy(503, Some("1")), response(200, "text/plain", "ok")]);
     script.client().send(http::Request::get("/readyz").body(Vec::new()).unwrap()).await.unwrap();
     script.played();
 }
@@ -151,7 +151,7 @@ async fn read_or_watch_is_retried_after_503() {
 #[tokio::test(start_paused = true)]
 async fn last_error_names_the_earlier_ones() {
     let gone = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "no web"});
-    let script = Script::new([busy(503, Some("1")).into(), Step::Broken, json_answer(404, &gone).into()]);
+    let script = Script::new([busy(503, Some("1")).into(), Step::Broken, json_response(404, &gone).into()]);
     let error = script.maps().get("web").await.unwrap_err();
     assert!(error.is_not_found() && error.status().is_some());
     let expected = "no web (attempt 3; before: 503 Service Unavailable, the scripted connection broke)";
@@ -164,7 +164,7 @@ async fn last_error_names_the_earlier_ones() {
     assert_eq!(error.to_string(), expected);
     script.played();
 
-    let script = Script::new([json_answer(404, &gone)]);
+    let script = Script::new([json_response(404, &gone)]);
     assert_eq!(script.maps().get("web").await.unwrap_err().to_string(), "no web");
     script.played();
 }
@@ -174,7 +174,7 @@ async fn rejected_token_is_reread_and_retried_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, "one").unwrap();
-    let script = Script::new([answer(200, "text/plain", ""), busy(401, None), map_answer("web")]);
+    let script = Script::new([response(200, "text/plain", ""), busy(401, None), map_response("web")]);
     let client = script.builder().auth(TokenFileAuth::new(&path, None).unwrap()).build();
     client.send(http::Request::get("/readyz").body(Vec::new()).unwrap()).await.unwrap();
     fs::write(&path, "two").unwrap();
@@ -204,7 +204,7 @@ async fn second_rejected_token_is_final() {
     let path = folder.path().join("token");
     fs::write(&path, "one").unwrap();
     let auth = TokenFileAuth::new(&path, None).unwrap();
-    let script = Script::new([answer(200, "text/plain", ""), busy(401, None), busy(401, None)]);
+    let script = Script::new([response(200, "text/plain", ""), busy(401, None), busy(401, None)]);
     let client = script.builder().auth(auth).build();
     let request = || http::Request::get("/api").body(Vec::new()).unwrap();
     client.send(request()).await.unwrap();
@@ -215,8 +215,8 @@ async fn second_rejected_token_is_final() {
 
 #[tokio::test]
 async fn write_is_retried_as_json_after_415() {
-    let refused = answer(415, "text/plain", "no protobuf here");
-    let script = Script::new([refused, json_answer(201, &map_json("web")), json_answer(200, &map_json("web"))]);
+    let refused = response(415, "text/plain", "no protobuf here");
+    let script = Script::new([refused, json_response(201, &map_json("web")), json_response(200, &map_json("web"))]);
     let maps = script.maps();
     maps.create(&map("web")).await.unwrap();
     // The next write uses JSON at once.
@@ -237,7 +237,7 @@ async fn write_is_retried_as_json_after_415() {
 
 #[tokio::test]
 async fn rejected_json_write_is_not_retried() {
-    let script = Script::new([answer(415, "text/plain", "")]);
+    let script = Script::new([response(415, "text/plain", "")]);
     let maps: Api<ConfigMap> = Api::namespaced(script.builder().json_only().build(), "default");
     assert!(maps.create(&map("web")).await.unwrap_err().is_invalid());
     assert_eq!(script.played()[0].request.headers()["accept"], media_type::JSON);
@@ -245,7 +245,7 @@ async fn rejected_json_write_is_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn every_verb_times_out_without_a_response() {
-    for step in [Step::Silence, Step::Answer(streamed(200, media_type::JSON, fed_forever()))] {
+    for step in [Step::Silence, Step::Respond(streamed(200, media_type::JSON, fed_forever()))] {
         let script = Script::new([step]);
         let client = script.builder().timeout(Duration::from_secs(3)).build();
         let maps: Api<ConfigMap> = Api::namespaced(client, "default");

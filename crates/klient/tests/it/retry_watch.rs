@@ -15,7 +15,7 @@ use klient::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::support::scripted::{Script, Seen, Step, answer, fed, json_answer, streamed, with};
+use crate::support::scripted::{Script, Seen, Step, fed, json_response, response, streamed, with};
 
 fn event(kind: &str, name: &str, version: &str) -> String {
     let metadata = json!({"name": name, "resourceVersion": version});
@@ -35,7 +35,7 @@ fn error_event(code: u16, reason: &str) -> String {
 }
 
 fn stream(events: impl AsRef<[String]>) -> http::Response<Body> {
-    answer(200, media_type::JSON, events.as_ref().concat())
+    response(200, media_type::JSON, events.as_ref().concat())
 }
 
 fn watch(script: &std::sync::Arc<Script>) -> RetryWatch<ConfigMap> {
@@ -146,11 +146,11 @@ async fn broken_connection_neither_loses_nor_repeats_events() {
 async fn retry_watch_retries_transient_errors() {
     let script = Script::new([
         Step::Broken,
-        answer(500, "text/plain", "down").into(),
-        answer(503, "text/html", "<html>").into(),
-        json_answer(504, &status(504, "Timeout")).into(),
-        json_answer(429, &status(429, "TooManyRequests")).into(),
-        answer(200, "text/html", "<html>please log in</html>").into(),
+        response(500, "text/plain", "down").into(),
+        response(503, "text/html", "<html>").into(),
+        json_response(504, &status(504, "Timeout")).into(),
+        json_response(429, &status(429, "TooManyRequests")).into(),
+        response(200, "text/html", "<html>please log in</html>").into(),
         stream([error_event(500, "InternalError")]).into(),
         stream([added("a", "6")]).into(),
     ]);
@@ -170,7 +170,7 @@ async fn permanent_error_ends_the_retry_watch() {
         (404, "NotFound", "NotFound"),
         (400, "BadRequest", "Invalid"),
     ] {
-        let script = Script::new([stream([added("a", "6")]), json_answer(code, &status(code, reason))]);
+        let script = Script::new([stream([added("a", "6")]), json_response(code, &status(code, reason))]);
         let mut one = watch(&script);
         for expected in ["ADDED a", kind, "end", "end"] {
             assert_eq!(next(&mut one).await, expected);
@@ -259,7 +259,7 @@ async fn retry_watch_waits_for_the_delay_of_the_server() {
     let script = Script::new([
         stream([json!({"type": "ERROR", "object": asked}).to_string()]),
         // The client itself honors the header of a response; the longest delay is capped.
-        with(answer(504, "text/plain", ""), "retry-after", &u64::MAX.to_string()),
+        with(response(504, "text/plain", ""), "retry-after", &u64::MAX.to_string()),
         stream([added("a", "6")]),
     ]);
     let mut watch = watch(&script);
@@ -307,7 +307,7 @@ async fn malformed_events_are_reported_and_skipped() {
 
 #[tokio::test(start_paused = true)]
 async fn repeatedly_malformed_streams_end_the_retry_watch() {
-    let script = Script::new((0..4).map(|_| answer(200, "text/html", "<html>")));
+    let script = Script::new((0..4).map(|_| response(200, "text/html", "<html>")));
     let mut watch = watch(&script);
     for expected in ["Decode", "end"] {
         assert_eq!(next(&mut watch).await, expected);

@@ -76,13 +76,13 @@ async fn request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-fn http_answer(body: &str) -> String {
+fn http_response(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-async fn answer_all(mut stream: TcpStream) {
+async fn respond_to_all(mut stream: TcpStream) {
     while request(&mut stream).await.is_some() {
-        stream.write_all(http_answer(&map_json("web").to_string()).as_bytes()).await.unwrap();
+        stream.write_all(http_response(&map_json("web").to_string()).as_bytes()).await.unwrap();
     }
 }
 
@@ -162,7 +162,7 @@ async fn events_that_arrive_together_are_read_in_one_poll_each() {
 
 #[tokio::test]
 async fn http1_connection_is_reused() {
-    let server = Server::start(|stream, _| answer_all(stream)).await;
+    let server = Server::start(|stream, _| respond_to_all(stream)).await;
     let maps = server.maps();
     for _ in 0..5 {
         maps.get("web").await.unwrap();
@@ -178,10 +178,10 @@ async fn write_on_a_closed_idle_connection_uses_a_new_one() {
         let closed = closed.clone();
         async move {
             if number > 0 {
-                return answer_all(stream).await;
+                return respond_to_all(stream).await;
             }
             request(&mut stream).await;
-            stream.write_all(http_answer(&map_json("web").to_string()).as_bytes()).await.unwrap();
+            stream.write_all(http_response(&map_json("web").to_string()).as_bytes()).await.unwrap();
             drop(stream);
             closed.send(()).unwrap();
         }
@@ -198,7 +198,7 @@ async fn write_on_a_closed_idle_connection_uses_a_new_one() {
 async fn dropped_body_does_not_affect_the_next_request() {
     let server = Server::start(|mut stream, number| async move {
         if number > 0 {
-            return answer_all(stream).await;
+            return respond_to_all(stream).await;
         }
         request(&mut stream).await;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n{";
@@ -207,8 +207,8 @@ async fn dropped_body_does_not_affect_the_next_request() {
     })
     .await;
     let client = Client::from_config(&Config::new(&server.address).unwrap()).unwrap();
-    let answer = client.send(http::Request::get("/").body(Vec::new()).unwrap()).await.unwrap();
-    drop(answer);
+    let response = client.send(http::Request::get("/").body(Vec::new()).unwrap()).await.unwrap();
+    drop(response);
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     assert_eq!(maps.get("web").await.unwrap(), map("web"));
 }
@@ -242,7 +242,7 @@ async fn impersonation_headers_and_server_path_are_sent() {
         let heads = heads.clone();
         async move {
             heads.send(request(&mut stream).await.unwrap()).unwrap();
-            stream.write_all(http_answer(&map_json("web").to_string()).as_bytes()).await.unwrap();
+            stream.write_all(http_response(&map_json("web").to_string()).as_bytes()).await.unwrap();
         }
     })
     .await;

@@ -13,7 +13,7 @@ use klient::{
 };
 use serde_json::{Value, json};
 
-use crate::support::scripted::{Script, answer, chain, fed, json_answer, map, map_json, streamed, with};
+use crate::support::scripted::{Script, chain, fed, json_response, map, map_json, response, streamed, with};
 
 pub(crate) fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -44,10 +44,10 @@ async fn list_is_decoded_in_either_format_compressed_or_not() {
     let json = list_json(&[map_json("a"), map_json("b")]).to_string().into_bytes();
     let protobuf = list_protobuf(&["a", "b"]);
     let compressed =
-        |content_type: &str, body: &[u8]| with(answer(200, content_type, gzip(body)), "content-encoding", "gzip");
+        |content_type: &str, body: &[u8]| with(response(200, content_type, gzip(body)), "content-encoding", "gzip");
     for response in [
-        answer(200, media_type::JSON, json.clone()),
-        answer(200, media_type::PROTOBUF, protobuf.clone()),
+        response(200, media_type::JSON, json.clone()),
+        response(200, media_type::PROTOBUF, protobuf.clone()),
         compressed(media_type::JSON, &json),
         compressed(media_type::PROTOBUF, &protobuf),
     ] {
@@ -63,7 +63,7 @@ async fn list_is_decoded_in_either_format_compressed_or_not() {
 async fn items_of_a_dynamic_list_have_their_types() {
     // Servers send items of built-in kinds without `apiVersion` and `kind`.
     let items = list_json(&[json!({"metadata": {"name": "a"}})]);
-    let script = Script::new([json_answer(200, &items), json_answer(200, &items), json_answer(200, &items)]);
+    let script = Script::new([json_response(200, &items), json_response(200, &items), json_response(200, &items)]);
     let resource = ApiResource::of::<ConfigMap>();
     let maps = Api::dynamic(script.client(), resource.clone(), Target::Namespace("default".to_owned()));
     let expected = Some(resource.types());
@@ -80,13 +80,13 @@ async fn truncated_list_is_an_error_and_not_a_shorter_list() {
     let protobuf = list_protobuf(&["a", "b"]);
     let packed = gzip(&json);
     for response in [
-        answer(200, media_type::JSON, json[..json.len() - 1].to_vec()),
-        answer(200, media_type::PROTOBUF, protobuf[..protobuf.len() - 1].to_vec()),
-        answer(200, media_type::JSON, ""),
-        answer(200, media_type::PROTOBUF, ""),
-        with(answer(200, media_type::JSON, packed[..packed.len() - 1].to_vec()), "content-encoding", "gzip"),
-        with(answer(200, media_type::JSON, json), "content-encoding", "gzip"),
-        answer(200, "text/html", "<html>"),
+        response(200, media_type::JSON, json[..json.len() - 1].to_vec()),
+        response(200, media_type::PROTOBUF, protobuf[..protobuf.len() - 1].to_vec()),
+        response(200, media_type::JSON, ""),
+        response(200, media_type::PROTOBUF, ""),
+        with(response(200, media_type::JSON, packed[..packed.len() - 1].to_vec()), "content-encoding", "gzip"),
+        with(response(200, media_type::JSON, json), "content-encoding", "gzip"),
+        response(200, "text/html", "<html>"),
     ] {
         let script = Script::new([response]);
         let error = script.maps().list().await.unwrap_err();
@@ -97,7 +97,7 @@ async fn truncated_list_is_an_error_and_not_a_shorter_list() {
 #[tokio::test]
 async fn undecodable_item_fails_a_typed_list_with_its_name() {
     let bad = json!({"metadata": {"name": "bad"}, "data": ["not", "a", "map"]});
-    let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
+    let script = Script::new([json_response(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
     let error = script.maps().list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
     assert!(chain(&error).contains("ConfigMap"), "{}", chain(&error));
@@ -106,7 +106,7 @@ async fn undecodable_item_fails_a_typed_list_with_its_name() {
 #[tokio::test]
 async fn malformed_item_of_a_raw_list_is_passed_to_the_sink() {
     let bad = json!({"metadata": {"name": 3}});
-    let script = Script::new([json_answer(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
+    let script = Script::new([json_response(200, &list_json(&[map_json("a"), bad, map_json("b")]))]);
     let mut seen = Vec::new();
     let sink = |item: Result<klient::wire::RawObject, _>| seen.push(item.map(|item| item.name().into_owned()).ok());
     let end = script.maps().list().for_each_raw(SplitOptions::default(), sink).await.unwrap();
@@ -117,7 +117,7 @@ async fn malformed_item_of_a_raw_list_is_passed_to_the_sink() {
 #[tokio::test]
 async fn failure_status_with_a_success_code_is_not_an_empty_list() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
-    let script = Script::new([json_answer(200, &status)]);
+    let script = Script::new([json_response(200, &status)]);
     script.maps().list().await.unwrap_err();
 }
 
@@ -194,7 +194,7 @@ async fn watch_continues_after_an_undecodable_event() {
 #[tokio::test]
 async fn error_event_has_the_servers_status() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
-    let script = Script::new([json_answer(200, &json!({"type": "ERROR", "object": status}))]);
+    let script = Script::new([json_response(200, &json!({"type": "ERROR", "object": status}))]);
     let mut watch = script.maps().watch().await.unwrap();
     let event = watch.next().await.unwrap().unwrap();
     assert!(matches!(event, WatchEvent::Error(status) if status.is_expired()));
@@ -203,9 +203,9 @@ async fn error_event_has_the_servers_status() {
 #[tokio::test]
 async fn rejected_watch_is_a_typed_error() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired"});
-    let script = Script::new([json_answer(410, &status)]);
+    let script = Script::new([json_response(410, &status)]);
     assert!(script.maps().watch().await.unwrap_err().is_gone());
-    let script = Script::new([answer(200, "text/html", "<html>")]);
+    let script = Script::new([response(200, "text/html", "<html>")]);
     assert_eq!(script.maps().watch().await.unwrap_err().kind(), ErrorKind::Decode);
 }
 
@@ -213,7 +213,7 @@ async fn rejected_watch_is_a_typed_error() {
 async fn gzip_is_expanded_in_bounded_pieces() {
     // 4 MB in one frame of a few KB.
     let packed = gzip(&vec![b' '; 4 << 20]);
-    let script = Script::new([with(answer(200, media_type::JSON, packed), "content-encoding", "gzip")]);
+    let script = Script::new([with(response(200, media_type::JSON, packed), "content-encoding", "gzip")]);
     let response = script.client().send(http::Request::get("/").body(Vec::new()).unwrap()).await.unwrap();
     let (mut body, mut total, mut largest) = (response.into_body(), 0, 0);
     while let Some(chunk) = body.chunk().await.unwrap() {

@@ -18,7 +18,7 @@ use klient::{
 };
 use serde_json::json;
 
-use crate::support::scripted::{Script, Seen, answer, fed, json_answer, map, streamed};
+use crate::support::scripted::{Script, Seen, fed, json_response, map, response, streamed};
 
 fn lines(seen: &[Seen]) -> Vec<String> {
     seen.iter().map(|seen| format!("{} {}", seen.request.method(), seen.request.uri())).collect()
@@ -29,7 +29,7 @@ fn pods(script: &std::sync::Arc<Script>) -> Api<Pod> {
 }
 
 fn done() -> http::Response<klient::client::http::Body> {
-    json_answer(201, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}))
+    json_response(201, &json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}))
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn rejected_eviction_is_an_error_with_the_reason() {
     let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests",
         "message": "Cannot evict pod as it would violate the pod's disruption budget.", "code": 429,
         "details": {"causes": [{"reason": "DisruptionBudget", "message": "needs 2"}]}});
-    let script = Script::new([done(), json_answer(429, &refused)]);
+    let script = Script::new([done(), json_response(429, &refused)]);
     let pods = pods(&script);
     let delete = DeleteOptions::default().grace_period(std::time::Duration::from_secs(5));
     assert!(pods.evict("web-0").options(delete.clone()).await.unwrap().is_success());
@@ -56,7 +56,7 @@ async fn binding_token_and_containers_use_their_subresources() {
     let token = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "spec": {"audiences": []}, "status": {"token": "t", "expirationTimestamp": "2026-01-02T03:04:05Z"}});
     let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web-0"}});
-    let script = Script::new([done(), json_answer(201, &token), json_answer(200, &pod), json_answer(200, &pod)]);
+    let script = Script::new([done(), json_response(201, &token), json_response(200, &pod), json_response(200, &pod)]);
     let pods = pods(&script);
     let mut binding = Binding::default();
     binding.metadata.name = Some("web-0".to_owned());
@@ -81,7 +81,7 @@ async fn binding_token_and_containers_use_their_subresources() {
 
 #[tokio::test]
 async fn any_subresource_can_be_requested_by_name() {
-    let script = Script::new([json_answer(200, &json!({"kind": "Odd", "apiVersion": "x/v1", "value": 3}))]);
+    let script = Script::new([json_response(200, &json!({"kind": "Odd", "apiVersion": "x/v1", "value": 3}))]);
     let odd = pods(&script).subresource::<DynamicObject>("odd").get("web-0").await.unwrap();
     assert_eq!(odd.data["value"], 3);
     assert_eq!(lines(&script.played()), ["GET /api/v1/namespaces/shop/pods/web-0/odd"]);
@@ -89,7 +89,7 @@ async fn any_subresource_can_be_requested_by_name() {
 
 #[tokio::test]
 async fn proxy_request_cannot_leave_the_object() {
-    let script = Script::new((0..3).map(|_| answer(200, "text/plain", "hi")));
+    let script = Script::new((0..3).map(|_| response(200, "text/plain", "hi")));
     assert_eq!(pods(&script).proxy(Method::GET, "web-0:8080", "/a b/c").bytes().await.unwrap(), "hi");
     let services: Api<Service> = Api::namespaced(script.client(), "shop");
     services.proxy(Method::POST, "https:web:443", "reload").bytes().await.unwrap();
@@ -128,7 +128,7 @@ async fn log_is_split_into_lines_across_chunks() {
 
 #[tokio::test]
 async fn overlong_log_line_is_returned_in_pieces() {
-    let script = Script::new([answer(200, "text/plain", vec![b'x'; 3 << 20])]);
+    let script = Script::new([response(200, "text/plain", vec![b'x'; 3 << 20])]);
     let mut log = pods(&script).logs("web-0").stream().await.unwrap();
     let mut sizes = Vec::new();
     while let Some(line) = log.line().await.unwrap() {
@@ -157,7 +157,8 @@ async fn metadata_requests_transfer_only_metadata() {
     let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
         "metadata": {"resourceVersion": "7"}, "items": [partial("a"), partial("b")]});
     let event = json!({"type": "ADDED", "object": partial("c")});
-    let script = Script::new([json_answer(200, &partial("a")), json_answer(200, &list), json_answer(200, &event)]);
+    let script =
+        Script::new([json_response(200, &partial("a")), json_response(200, &list), json_response(200, &event)]);
     let secrets = Api::<Secret>::namespaced(script.client(), "shop").metadata();
     assert_eq!(secrets.get("a").await.unwrap().metadata.uid.as_deref(), Some("u"));
     assert_eq!(secrets.list().await.unwrap().items.len(), 2);
@@ -176,7 +177,7 @@ async fn metadata_requests_transfer_only_metadata() {
 async fn whole_object_instead_of_metadata_is_an_error() {
     let whole = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"key": "c2VjcmV0"}});
     let list = json!({"kind": "SecretList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]});
-    let script = Script::new([json_answer(200, &whole), json_answer(200, &list)]);
+    let script = Script::new([json_response(200, &whole), json_response(200, &list)]);
     let secrets = Api::<Secret>::namespaced(script.client(), "shop").metadata();
     let error = secrets.get("a").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
@@ -200,7 +201,7 @@ async fn metadata_only_object_cannot_be_written() {
 async fn scale_client_scales_any_kind() {
     let scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web"},
         "spec": {"replicas": 3}, "status": {"replicas": 1}});
-    let script = Script::new((0..4).map(|_| json_answer(200, &scale)));
+    let script = Script::new((0..4).map(|_| json_response(200, &scale)));
     let scales = ScaleClient::new(script.client(), "shop");
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let got = scales.set_replicas(&widgets, "web", 3).await.unwrap();
@@ -223,7 +224,7 @@ async fn scale_client_scales_any_kind() {
 #[tokio::test]
 async fn dynamic_kinds_are_sent_as_json() {
     let widget = json!({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "big"}, "size": 3});
-    let script = Script::new([json_answer(200, &widget), json_answer(200, &json!({"items": []}))]);
+    let script = Script::new([json_response(200, &widget), json_response(200, &json!({"items": []}))]);
     let widgets = ApiResource::new(GroupVersionKind::new("example.com", "v1", "Widget"), "widgets", Scope::Namespaced);
     let dynamic = DynamicClient::new(script.client());
     let got = dynamic.in_namespace(&widgets, "shop").get("big").await.unwrap();
@@ -240,7 +241,7 @@ async fn dynamic_kinds_are_sent_as_json() {
 #[tokio::test]
 async fn status_is_written_to_its_subresource() {
     let deployment = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}});
-    let script = Script::new([json_answer(200, &deployment), json_answer(200, &deployment)]);
+    let script = Script::new([json_response(200, &deployment), json_response(200, &deployment)]);
     let api: Api<Deployment> = Api::namespaced(script.client(), "shop");
     let object: Deployment = serde_json::from_value(deployment).unwrap();
     api.update_status(&object).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use klient_core::Verb;
 use serde_json::{Value, json};
 
 use super::{Job, ObjectId};
@@ -10,7 +11,7 @@ use crate::{
     registry::Resource,
     server::Core,
     store::{CommitError, Expected, Stored, Write},
-    verbs::{DeleteOptions, Target, Verb},
+    verbs::{DeleteOptions, Target},
 };
 
 pub(super) async fn perform(core: &Arc<Core>, job: Job) {

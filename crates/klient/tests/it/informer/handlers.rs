@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{
     World, next, next_n, short,
-    source::{Page, Source, added, deleted, modified, says},
+    source::{Page, Source, added, deleted, error_event, modified},
     within,
 };
 
@@ -237,7 +237,7 @@ async fn relist_sends_no_events_for_unchanged_objects() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     let before = informer.lister().namespace("n").get("a").unwrap();
-    watch.send(says(klient::status::Status::expired("old"))).unwrap();
+    watch.send(error_event(klient::status::Status::expired("old"))).unwrap();
     let mut seen = next_n(&mut events, 3).await;
     seen[..2].sort();
     assert_eq!(seen, ["*a", "*b", "~b 2>8"]);
@@ -257,7 +257,7 @@ async fn relist_sends_last_known_state_of_deleted_objects() {
     informer.start();
     let mut events = informer.events();
     next_n(&mut events, 2).await;
-    watch.send(says(klient::status::Status::expired("old"))).unwrap();
+    watch.send(error_event(klient::status::Status::expired("old"))).unwrap();
     let event = within(events.next()).await.unwrap();
     assert!(
         matches!(&event, Event::Deleted(Tombstone::LastKnown(object)) if object.resource_version().as_str() == "2")
@@ -323,6 +323,6 @@ async fn handler_receives_deletes_of_a_relist_first() {
     informer.start();
     let mut events = informer.events();
     next_n(&mut events, 2).await;
-    watch.send(says(klient::status::Status::expired("old"))).unwrap();
+    watch.send(error_event(klient::status::Status::expired("old"))).unwrap();
     assert_eq!(next_n(&mut events, 3).await, ["?a", "+c", "~b 2>7"]);
 }

@@ -18,7 +18,7 @@ use klient::{
 use tokio::time::Instant;
 
 use super::{
-    source::{Page, Source, added, bookmark, broken, deleted, modified, says},
+    source::{Page, Source, added, bookmark, broken, deleted, error_event, modified},
     within,
 };
 
@@ -102,7 +102,7 @@ async fn reflector_relists_after_410_in_stream() {
     source.list(Page::new("9", &[("b", "4"), ("c", "8")]));
     let _second = source.watch();
     let informer = started(&source);
-    first.send(says(expired())).unwrap();
+    first.send(error_event(expired())).unwrap();
     seen(&informer, "9").await;
     assert_eq!(requests(&source, 4).await, ["list any 500", "watch @5", "list >=5 0", "watch @9"]);
     assert_eq!(names(&informer), ["b", "c"]);
@@ -150,7 +150,7 @@ async fn reflector_reads_all_pages() {
     let informer = started(&source);
     within(informer.wait_for_sync()).await.unwrap();
     assert_eq!(names(&informer), ["a", "b", "c"]);
-    watch.send(says(expired())).unwrap();
+    watch.send(error_event(expired())).unwrap();
     seen(&informer, "9").await;
     let expected = ["list any 500", "page x 500", "page y 500", "watch @5", "list >=5 500"];
     assert_eq!(
@@ -185,7 +185,7 @@ async fn reflector_honours_retry_after_without_list() {
     watch.send(added("a", "6")).unwrap();
     seen(&informer, "6").await;
     assert!(start.elapsed() >= Duration::from_secs(20));
-    watch.send(says(Status::too_many_requests("busy", 30))).unwrap();
+    watch.send(error_event(Status::too_many_requests("busy", 30))).unwrap();
     second.send(added("b", "7")).unwrap();
     seen(&informer, "7").await;
     assert!(start.elapsed() >= Duration::from_secs(50));
@@ -257,7 +257,7 @@ async fn reflector_discards_incomplete_list() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     assert_eq!(super::next(&mut events).await, "*a");
-    watch.send(says(expired())).unwrap();
+    watch.send(error_event(expired())).unwrap();
     assert_eq!(super::next(&mut events).await, "+b", "the incomplete list without a had no effect");
 }
 
@@ -291,7 +291,7 @@ async fn reflector_paces_relists_while_every_watch_expires() {
         for version in 0..1000 {
             source.list(Page::new(&(100 + version).to_string(), &[("a", "3")]));
             if in_stream {
-                source.watch().send(says(expired())).unwrap();
+                source.watch().send(error_event(expired())).unwrap();
             } else {
                 source.watch_fails(Error::from(expired()));
             }
@@ -330,7 +330,7 @@ async fn reflector_relists_at_once_after_a_watch_with_progress() {
         seen(&informer, &(version + 1).to_string()).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         let before = Instant::now();
-        watch.send(says(expired())).unwrap();
+        watch.send(error_event(expired())).unwrap();
         requests(&source, 2 * (round + 1) + 1).await;
         assert!(before.elapsed() < Duration::from_millis(200), "{:?}", before.elapsed());
     }
@@ -344,7 +344,7 @@ async fn reflector_lists_after_store_read_error_in_stream() {
     source.list(Page::new("9", &[("b", "8")]));
     let informer = started(&source);
     within(informer.wait_for_sync()).await.unwrap();
-    watch.send(says(Status::failure(StatusReason::StoreReadError, 500, "corrupt object"))).unwrap();
+    watch.send(error_event(Status::failure(StatusReason::StoreReadError, 500, "corrupt object"))).unwrap();
     seen(&informer, "9").await;
     assert_eq!(names(&informer), ["b"]);
     assert_eq!(source.requests()[2], "list >=5 0");
@@ -361,7 +361,7 @@ async fn watch_list_falls_back_to_a_list_after_most_errors() {
         for in_stream in [false, true] {
             let source = Source::default();
             if in_stream {
-                source.watch().send(says(Status::failure(reason.clone(), code, "no"))).unwrap();
+                source.watch().send(error_event(Status::failure(reason.clone(), code, "no"))).unwrap();
             } else {
                 source.watch_fails(failure(code, reason.clone()));
             }

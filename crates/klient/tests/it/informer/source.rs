@@ -215,7 +215,7 @@ pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Sent {
     Ok(WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end, types: None }))
 }
 
-pub(crate) fn says(status: Status) -> Sent {
+pub(crate) fn error_event(status: Status) -> Sent {
     Ok(WatchEvent::Error(status))
 }
 

@@ -11,7 +11,7 @@ use klient::{
 
 use super::{
     next, next_n,
-    source::{Page, Sent, Source, added, bookmark, deleted, modified, object_with, says},
+    source::{Page, Sent, Source, added, bookmark, deleted, error_event, modified, object_with},
     within,
 };
 
@@ -59,7 +59,7 @@ async fn object_that_cannot_be_stored_is_kept_in_relist() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     next_n(&mut events, 3).await;
-    watch.send(says(Status::expired("too old"))).unwrap();
+    watch.send(error_event(Status::expired("too old"))).unwrap();
     assert_eq!(next_n(&mut events, 2).await, ["?c", "~b 2>8"], "a is not announced as deleted");
     assert_eq!(value(&informer, "a").as_deref(), Some("1"), "the last state that could be read");
     let status = informer.status();
@@ -83,7 +83,7 @@ async fn object_that_cannot_be_stored_is_kept_in_initial_events() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     next_n(&mut events, 2).await;
-    watch.send(says(Status::expired("too old"))).unwrap();
+    watch.send(error_event(Status::expired("too old"))).unwrap();
     for sent in [Ok(WatchEvent::Added(bad("a", "7"))), added("c", "8"), bookmark("9", true)] {
         second.send(sent).unwrap();
     }
@@ -105,7 +105,7 @@ async fn list_with_unreadable_item_deletes_nothing_and_is_repeated() {
     within(informer.wait_for_sync()).await.unwrap();
     let mut events = informer.events();
     next_n(&mut events, 2).await;
-    watch.send(says(Status::expired("too old"))).unwrap();
+    watch.send(error_event(Status::expired("too old"))).unwrap();
     assert_eq!(next(&mut events).await, "~b 2>8", "the unreadable item may be a");
     assert_eq!(informer.status().unreadable_keys, [key("a")]);
     assert_eq!(next(&mut events).await, "?a", "a list that was read in full does not contain it");

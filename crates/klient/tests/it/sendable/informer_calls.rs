@@ -4,9 +4,9 @@ use std::{pin::Pin, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Error, InformerFactory, ObjectKey, SharedInformer,
+    Api, Error, InformerFactory, ObjectKey, SharedInformer,
     controller::{Outcome, Reconciler, Request},
-    informer::{CachedObject, DeltaQueue, Registration},
+    informer::{CachedObject, DeltaQueue, Reflector, Registration, ThreadSafeStore},
     object::ResourceVersion,
 };
 
@@ -18,6 +18,8 @@ struct Borrowed {
     queue: DeltaQueue<CachedObject<ConfigMap>>,
     version: ResourceVersion,
     key: ObjectKey,
+    maps: Api<ConfigMap>,
+    store: ThreadSafeStore<CachedObject<ConfigMap>>,
 }
 
 sendable! {
@@ -34,6 +36,13 @@ sendable! {
             borrowed.informer.wait_until_seen(&event.object().resource_version()).await?;
         }
         borrowed.registration.wait_for_sync().await?;
+    }
+    reflector_run(borrowed) {
+        let reflector = Reflector::new(borrowed.maps.clone(), borrowed.store.clone());
+        tokio::select! {
+            never = reflector.run() => match never {},
+            synced = borrowed.informer.wait_for_sync() => synced?,
+        }
     }
     factory(borrowed) {
         borrowed.factory.wait_for_sync().await?;

@@ -1,4 +1,4 @@
-//! A transport that answers by what is asked for, whatever the order, and keeps what it was asked.
+//! A transport that responds by the path of a request, in any order, and records the requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,20 +10,22 @@ use klient::{
 
 use crate::support::scripted::Step;
 
-type Answer = Box<dyn Fn(&http::Request<Bytes>) -> Step + Send + Sync>;
+type Respond = Box<dyn Fn(&http::Request<Bytes>) -> Step + Send + Sync>;
 
-/// Answers each request with what a function makes of it.
+/// A transport whose responses come from a function.
 pub(crate) struct Routed {
-    answer: Answer,
+    respond: Respond,
     seen: Mutex<Vec<http::Request<Bytes>>>,
-    /// Answers wait here while the test holds it.
+    /// Held by a test to delay responses.
     pub(crate) gate: tokio::sync::RwLock<()>,
 }
 
 impl Routed {
-    pub(crate) fn new<S: Into<Step>>(answer: impl Fn(&http::Request<Bytes>) -> S + Send + Sync + 'static) -> Arc<Self> {
-        let answer = Box::new(move |request: &http::Request<Bytes>| answer(request).into());
-        Arc::new(Self { answer, seen: Mutex::default(), gate: tokio::sync::RwLock::default() })
+    pub(crate) fn new<S: Into<Step>>(
+        respond: impl Fn(&http::Request<Bytes>) -> S + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let respond = Box::new(move |request: &http::Request<Bytes>| respond(request).into());
+        Arc::new(Self { respond, seen: Mutex::default(), gate: tokio::sync::RwLock::default() })
     }
 
     pub(crate) fn client(self: &Arc<Self>) -> Client {
@@ -59,11 +61,11 @@ impl Routed {
 impl Transport for Routed {
     fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
         Box::pin(async move {
-            let step = (self.answer)(&request);
+            let step = (self.respond)(&request);
             self.seen.lock().unwrap().push(request);
             drop(self.gate.read().await);
             match step {
-                Step::Answer(answer) => Ok(answer),
+                Step::Respond(response) => Ok(response),
                 Step::Broken => Err(Error::new(ErrorKind::Transport, "the routed connection broke")),
                 Step::Silence => std::future::pending().await,
             }

@@ -1,4 +1,4 @@
-//! A transport that answers from a script and keeps what it was asked.
+//! A transport that responds from a script and records the requests.
 
 use std::{
     collections::VecDeque,
@@ -23,14 +23,14 @@ use tokio::{sync::mpsc, time::Instant};
 
 /// One exchange of a script.
 pub(crate) enum Step {
-    Answer(http::Response<Body>),
+    Respond(http::Response<Body>),
     Broken,
     Silence,
 }
 
 impl From<http::Response<Body>> for Step {
-    fn from(answer: http::Response<Body>) -> Self {
-        Self::Answer(answer)
+    fn from(response: http::Response<Body>) -> Self {
+        Self::Respond(response)
     }
 }
 
@@ -78,7 +78,7 @@ impl Transport for Script {
         self.seen.lock().unwrap().push(Seen { request, at: Instant::now() });
         Box::pin(async move {
             match step {
-                Step::Answer(answer) => Ok(answer),
+                Step::Respond(response) => Ok(response),
                 Step::Broken => Err(Error::new(ErrorKind::Transport, "the scripted connection broke")),
                 Step::Silence => std::future::pending().await,
             }
@@ -86,7 +86,7 @@ impl Transport for Script {
     }
 }
 
-pub(crate) fn answer(code: u16, content_type: &str, body: impl Into<Bytes>) -> http::Response<Body> {
+pub(crate) fn response(code: u16, content_type: &str, body: impl Into<Bytes>) -> http::Response<Body> {
     streamed(code, content_type, Body::from_bytes(body))
 }
 
@@ -94,14 +94,14 @@ pub(crate) fn streamed(code: u16, content_type: &str, body: Body) -> http::Respo
     http::Response::builder().status(code).header("content-type", content_type).body(body).unwrap()
 }
 
-pub(crate) fn json_answer(code: u16, value: &Value) -> http::Response<Body> {
-    answer(code, media_type::JSON, value.to_string())
+pub(crate) fn json_response(code: u16, value: &Value) -> http::Response<Body> {
+    response(code, media_type::JSON, value.to_string())
 }
 
-/// An answer with one more header.
-pub(crate) fn with(mut answer: http::Response<Body>, name: &'static str, value: &str) -> http::Response<Body> {
-    answer.headers_mut().insert(name, value.parse().unwrap());
-    answer
+/// An response with one more header.
+pub(crate) fn with(mut response: http::Response<Body>, name: &'static str, value: &str) -> http::Response<Body> {
+    response.headers_mut().insert(name, value.parse().unwrap());
+    response
 }
 
 pub(crate) fn map(name: &str) -> ConfigMap {
@@ -112,9 +112,9 @@ pub(crate) fn map_json(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": "value"}})
 }
 
-/// An answer with that object, as protobuf.
-pub(crate) fn map_answer(name: &str) -> http::Response<Body> {
-    answer(200, media_type::PROTOBUF, klient::wire::encode_body(&map(name)).unwrap())
+/// An response with that object, as protobuf.
+pub(crate) fn map_response(name: &str) -> http::Response<Body> {
+    response(200, media_type::PROTOBUF, klient::wire::encode_body(&map(name)).unwrap())
 }
 
 /// A body that arrives as the test sends it, and the way to send.

@@ -1,4 +1,4 @@
-//! Real HTTP servers on the loopback, with or without TLS, that answer as a test says.
+//! Real HTTP servers on the loopback, with or without TLS, that respond as a test says.
 
 use std::{
     convert::Infallible,
@@ -124,35 +124,35 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Answers each request with what `answer` makes of it; over TLS if there is an acceptor.
+    /// Responds to each request with the result of `respond`; over TLS if there is an acceptor.
     pub(crate) async fn start(
         acceptor: Option<TlsAcceptor>,
-        answer: impl Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync + 'static,
+        respond: impl Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), acceptor, answer)
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), acceptor, respond)
     }
 
     pub(crate) fn on(
         listener: TcpListener,
         acceptor: Option<TlsAcceptor>,
-        answer: impl Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync + 'static,
+        respond: impl Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> Self {
         let served = Self { address: listener.local_addr().unwrap(), accepted: Arc::default(), asked: Arc::default() };
         let (accepted, asked) = (Arc::clone(&served.accepted), Arc::clone(&served.asked));
-        let answer: Answer = Arc::new(answer);
+        let respond: Respond = Arc::new(respond);
         tokio::spawn(async move {
             while let Ok((tcp, _)) = listener.accept().await {
                 let connection = accepted.fetch_add(1, Ordering::SeqCst);
-                let (acceptor, asked, answer) = (acceptor.clone(), Arc::clone(&asked), Arc::clone(&answer));
+                let (acceptor, asked, respond) = (acceptor.clone(), Arc::clone(&asked), Arc::clone(&respond));
                 tokio::spawn(async move {
                     let Some(acceptor) = acceptor else {
-                        return talk(tcp, false, Arc::new(Desk { connection, shown: None, asked, answer })).await;
+                        return talk(tcp, false, Arc::new(Desk { connection, shown: None, asked, respond })).await;
                     };
                     let Ok(stream) = acceptor.accept(tcp).await else { return };
                     let session = stream.get_ref().1;
                     let shown = session.peer_certificates().map(|certificates| certificates[0].to_vec());
                     let http2 = session.alpn_protocol() == Some(b"h2");
-                    talk(stream, http2, Arc::new(Desk { connection, shown, asked, answer })).await;
+                    talk(stream, http2, Arc::new(Desk { connection, shown, asked, respond })).await;
                 });
             }
         });
@@ -173,14 +173,14 @@ impl Served {
     }
 }
 
-type Answer = Arc<dyn Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync>;
+type Respond = Arc<dyn Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync>;
 
-/// Answers the requests of one connection.
+/// The state of one connection.
 struct Desk {
     connection: usize,
     shown: Option<Vec<u8>>,
     asked: Arc<Mutex<Vec<Asked>>>,
-    answer: Answer,
+    respond: Respond,
 }
 
 impl Desk {
@@ -189,7 +189,7 @@ impl Desk {
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let request = Request::from_parts(parts, body);
         let asked = Asked { connection: self.connection, shown: self.shown.clone(), request };
-        let response = (self.answer)(&asked);
+        let response = (self.respond)(&asked);
         self.asked.lock().await.push(asked);
         Ok(response)
     }
