@@ -8,7 +8,7 @@ use std::{
 
 use klient::{
     Client,
-    election::{ElectionOptions, LeaderElector, Leadership, LeaseLock},
+    election::{ElectionOptions, FencingToken, LeaderElector, Leadership, LeaseLock},
     metrics::Registry,
 };
 use tokio::{
@@ -23,7 +23,7 @@ use crate::rng::Rng;
 struct Act {
     term: u64,
     identity: u8,
-    transitions: i32,
+    token: FencingToken,
     at: Instant,
 }
 
@@ -81,9 +81,9 @@ impl Work {
         let (resigns, is_stubborn) = (self.rng.percent(30), self.rng.percent(50));
         let (mut left, mut after_end) = (self.rng.range(5, 200), 0);
         loop {
-            let transitions = leadership.token().transitions;
+            let token = leadership.token();
             let (term, identity) = (self.term, self.identity);
-            self.acts.lock().push(Act { term, identity, transitions, at: Instant::now() });
+            self.acts.lock().push(Act { term, identity, token, at: Instant::now() });
             let pause = self.rng.millis(50, 900);
             tokio::select! {
                 () = leadership.ended(), if !is_stubborn => return,
@@ -124,10 +124,10 @@ impl Acts {
                 && before.term != act.term
             {
                 ended.insert(before.term, index);
-                if before.identity != act.identity && act.transitions <= before.transitions {
+                if act.token <= before.token {
                     problems.push(format!(
                         "election: token of candidate-{} is {}, after {} of candidate-{}",
-                        act.identity, act.transitions, before.transitions, before.identity
+                        act.identity, act.token, before.token, before.identity
                     ));
                 }
             }

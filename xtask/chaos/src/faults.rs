@@ -141,20 +141,19 @@ impl Fault {
     /// if the server tells it when. A watch that works is opened again every 5 to 10 minutes.
     pub(crate) fn limit(self) -> Limit {
         match self {
-            Self::Quiet | Self::Poison | Self::HandlerChurn => Limit::new(16, 4, 4),
-            Self::ClockJump => Limit::new(16, 4, 12),
-            Self::Cut | Self::Truncated | Self::Corrupted | Self::Trickle | Self::Wire => Limit::new(24, 40, 6),
-            Self::HalfOpen | Self::Stalled => Limit::new(24, 20, 6),
+            Self::Quiet | Self::Poison | Self::HandlerChurn => Limit::new(8, 2, 2),
+            Self::TokenRotation => Limit::new(8, 4, 3),
+            Self::ClockJump => Limit::new(8, 4, 6),
+            Self::Cut | Self::Truncated | Self::Corrupted | Self::Trickle | Self::Wire => Limit::new(12, 20, 3),
+            Self::HalfOpen | Self::Stalled | Self::RetryAfterDay => Limit::new(12, 10, 3),
             Self::Refused | Self::ErrorStorm | Self::TooManyRequestsBare | Self::UnavailableBare => {
-                Limit::new(40, 60, 6)
+                Limit::new(20, 30, 3)
             }
             // The server allows one attempt per second.
-            Self::TooManyRequests | Self::Unavailable => Limit::new(24, 70, 6),
-            Self::RetryAfterDay => Limit::new(24, 20, 6),
-            Self::Gone | Self::GoneInStream => Limit::new(40, 40, 6),
-            Self::Restart | Self::Compaction | Self::CertificateRotation => Limit::new(32, 40, 30),
-            Self::TokenRotation => Limit::new(16, 6, 6),
-            Self::DefinitionRemoved => Limit::new(32, 30, 12),
+            Self::TooManyRequests | Self::Unavailable => Limit::new(12, 60, 3),
+            Self::Gone | Self::GoneInStream => Limit::new(20, 30, 3),
+            Self::Restart | Self::Compaction | Self::CertificateRotation => Limit::new(16, 20, 15),
+            Self::DefinitionRemoved => Limit::new(16, 20, 6),
         }
     }
 }
