@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// arguments say what the program is asked to do.
+// arguments are the job and its parameters.
 type arguments struct {
 	job        string
 	kubeconfig string
@@ -52,7 +52,7 @@ func parse(words []string) (*arguments, error) {
 	return parsed, nil
 }
 
-// template is what objects are made from.
+// template returns the pod that is the template of all objects.
 func (a *arguments) template() (*corev1.Pod, error) {
 	text, err := os.ReadFile(a.object)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *arguments) pods() ([]*corev1.Pod, error) {
 	return objects, nil
 }
 
-// endWithParent ends this process when its standard input does: whoever started it holds the other end, and lets go in whatever way they end.
+// endWithParent ends this process when its standard input closes: the process that started it holds the other end.
 func endWithParent() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)

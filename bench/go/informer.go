@@ -141,7 +141,7 @@ func index(ctx context.Context, arguments *arguments, clientset *kubernetes.Clie
 	return mark.measured(), answer, nil
 }
 
-// resident is how much of this process is in memory now.
+// resident returns the resident memory of this process.
 func resident() int64 {
 	return memory("VmRSS:")
 }

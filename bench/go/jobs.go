@@ -51,7 +51,7 @@ func spread(arguments *arguments, ask func(number int) (*corev1.Pod, error)) (*a
 	return answer, failed
 }
 
-// check fails unless an answer is about the object that was asked for.
+// check returns an error unless a response contains the requested object.
 func check(pod *corev1.Pod, err error, name string) (*corev1.Pod, error) {
 	if err == nil && pod.Name != name {
 		err = fmt.Errorf("asked for %s, got %s", name, pod.Name)

@@ -18,9 +18,9 @@ import (
 
 const (
 	library = "client-go"
-	// fleet holds the objects that are read.
+	// fleet is the namespace of the objects that are read.
 	fleet = "fleet"
-	// made holds objects that are made and deleted again.
+	// made is the namespace in which objects are created and deleted.
 	made = "made"
 	// warmUp is how often the program asks before it is measured: connections are made then.
 	warmUp = 20
@@ -57,7 +57,7 @@ var dynamics = map[string]func(context.Context, *rest.Config) (measured, *answer
 	"sync-custom": syncCustom,
 }
 
-// serverless are the jobs that ask no server.
+// serverless are the jobs that send no requests.
 var serverless = map[string]func(*arguments) (measured, *answer, error){
 	"queue":         queueSteady,
 	"queue-delayed": queueDelayed,
@@ -129,7 +129,7 @@ func run(ctx context.Context) error {
 	return report(arguments, measured, answer)
 }
 
-// makeConnections asks as many at a time as will be asked later.
+// makeConnections sends requests with the concurrency of the measurement, so that all connections are open.
 func makeConnections(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) error {
 	asked := make(chan error)
 	for range arguments.concurrency {

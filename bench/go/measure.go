@@ -28,7 +28,7 @@ type measured struct {
 	rssBytes int64
 	// heapBytes is what is allocated and in use then.
 	heapBytes uint64
-	// allocations is how often memory was asked for.
+	// allocations is the number of allocations.
 	allocations uint64
 	// p50 and p99 are latencies in microseconds: the middle, and what one in a hundred exceeds.
 	p50, p99 float64
@@ -71,7 +71,7 @@ func (m *measured) rest() {
 	m.heapBytes = inUse()
 }
 
-// inUse is how much of the heap is no garbage.
+// inUse returns the size of live heap objects.
 func inUse() uint64 {
 	runtime.GC()
 	var memory runtime.MemStats

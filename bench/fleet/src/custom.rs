@@ -1,4 +1,4 @@
-//! Custom resources, made.
+//! Creates custom resources.
 
 use std::time::Duration;
 

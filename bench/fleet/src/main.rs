@@ -14,7 +14,7 @@ use klient::{
     client::config::{Config, KubeconfigFiles, Overrides},
 };
 
-/// How many objects are made at a time.
+/// The number of objects that are created concurrently.
 const WORKERS: usize = 8;
 
 #[tokio::main]

@@ -5,7 +5,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
-/// The objects that a program got.
+/// The objects that a program received.
 #[derive(Default)]
 pub struct Answer {
     count: usize,
@@ -13,7 +13,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -23,19 +23,19 @@ impl Answer {
         self.add(&format!("{namespace}/{name}"));
     }
 
-    /// Counts an object by a number that is quick to get, where a real answer would take longer than what is measured.
+    /// Counts an object by a number that is cheap to read, where hashing would cost more than the measured work.
     pub fn add_number(&mut self, number: u64) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(number);
     }
 
-    /// Adds what another worker got.
+    /// Adds the objects of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// Counts a pod by what a whole decode gives: fields from its beginning, its middle and its end.
+    /// Counts a pod by fields from its beginning, middle and end, which only a complete decode provides.
     pub fn add_pod(&mut self, pod: &Pod) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let containers = pod.spec.as_ref().map_or(&[][..], |spec| &spec.containers);

@@ -12,19 +12,19 @@ use crate::mark;
 pub struct Arguments {
     pub job: Job,
     pub kubeconfig: PathBuf,
-    /// The pod that objects are made from, as JSON.
+    /// The JSON file of the pod that is the template of all objects.
     pub object: PathBuf,
-    /// How often.
+    /// The number of repetitions.
     pub count: usize,
-    /// How many objects there are in the fleet.
+    /// The number of objects in the fleet.
     pub size: usize,
-    /// How many requests are under way at a time.
+    /// The number of concurrent requests.
     pub concurrency: usize,
-    /// The version after which a watch begins.
+    /// The resource version after which a watch starts.
     pub since: String,
-    /// Where the replay server is, for the jobs that are about it.
+    /// The address of the replay server, for the jobs that use it.
     pub replay: String,
-    /// Where to put what is recorded for it.
+    /// The folder for the recording that the replay server reads.
     pub recording: PathBuf,
     /// When this process was started, in nanoseconds of Unix time.
     pub started: u64,
@@ -32,13 +32,13 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// Makes the fleet. Not measured; `bench-fleet` does it.
+    /// Creates the fleet. Not measured; `bench-fleet` does it.
     Fill,
-    /// Makes a kind, and custom resources of it. Not measured; `bench-fleet` does it.
+    /// Creates a kind and custom resources of it. Not measured; `bench-fleet` does it.
     FillCustom,
     /// Changes objects of the fleet, for watches to see. Not measured; `bench-fleet` does it.
     Touch,
-    /// Writes down what the server answers, for the replay server. Not measured; `bench-fleet` does it.
+    /// Records responses for the replay server. Not measured; `bench-fleet` does it.
     Record,
     Get,
     Create,
@@ -165,7 +165,7 @@ impl Job {
 }
 
 impl Arguments {
-    /// Those of this process.
+    /// Parses the arguments of this process.
     pub fn of_process() -> Result<Self> {
         let mut words = std::env::args().skip(1);
         let job = words.next().context("no job is given")?;
@@ -202,7 +202,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The pod that objects are made from, its status included.
+    /// Reads the pod that is the template of all objects, including its status.
     pub fn pod(&self) -> Result<Pod> {
         let text = std::fs::read(&self.object).with_context(|| self.object.display().to_string())?;
         Ok(serde_json::from_slice(&text)?)

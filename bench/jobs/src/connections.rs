@@ -1,14 +1,14 @@
-//! Connections, made before anything is measured.
+//! Connections, which are opened before anything is measured.
 
 use anyhow::Result;
 use tokio::task::JoinSet;
 
 use crate::Arguments;
 
-/// How often a program asks before it is measured.
+/// The number of requests per connection before the measurement.
 const WARM_UP: usize = 20;
 
-/// Asks as many at a time as will be asked later, again and again.
+/// Sends requests with the concurrency of the measurement, so that all connections are open when it starts.
 pub async fn make_connections<F, T>(arguments: &Arguments, ask: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<T>> + Send + 'static,

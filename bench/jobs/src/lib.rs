@@ -28,9 +28,9 @@ pub use self::{
     spread::spread,
 };
 
-/// Where the objects are that are read.
+/// The namespace of the objects that are read.
 pub const FLEET: &str = "fleet";
-/// Where objects are made and deleted again.
+/// The namespace in which objects are created and deleted.
 pub const MADE: &str = "made";
 
 /// The kind of the custom resources.
@@ -39,12 +39,12 @@ pub const CUSTOM_VERSION: &str = "v1";
 pub const CUSTOM_KIND: &str = "Rollout";
 pub const CUSTOM_PLURAL: &str = "rollouts";
 
-/// The name of an object by its number.
+/// Returns the name of an object by its number.
 pub fn name(number: usize) -> String {
     format!("web-{number:06}")
 }
 
-/// The objects that are made, in order.
+/// Returns the objects to create, in order.
 pub fn made(arguments: &Arguments) -> Result<Vec<Pod>> {
     let template = Pod { status: None, ..arguments.pod()? };
     let numbered = |number| {
@@ -55,7 +55,7 @@ pub fn made(arguments: &Arguments) -> Result<Vec<Pod>> {
     Ok((0..arguments.count).map(numbered).collect())
 }
 
-/// Fails unless an answer is about the object that was asked for.
+/// Checks that a response contains the requested object.
 pub fn check(pod: &Pod, name: &str) -> Result<()> {
     ensure!(pod.metadata.name.as_deref() == Some(name), "asked for {name}, got {:?}", pod.metadata.name);
     Ok(())
@@ -69,7 +69,7 @@ pub fn change(number: usize) -> Value {
     serde_json::json!({"metadata": {"annotations": annotations}})
 }
 
-/// Who changes fields; libraries would choose different names.
+/// The field manager, set because libraries would choose different names.
 pub const FIELD_MANAGER: &str = "bench";
 
 /// Prints the outcome as the one line that is read.

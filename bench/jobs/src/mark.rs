@@ -28,7 +28,7 @@ pub struct Measured {
     pub rss_bytes: u64,
     /// Memory allocated and not freed at that time, where that is counted.
     pub heap_bytes: Option<u64>,
-    /// How often memory was asked for, where that is counted.
+    /// The number of allocations, if they are counted.
     pub allocations: Option<u64>,
     /// In microseconds: the middle, and what one in a hundred exceeds.
     pub latency: Option<(f64, f64)>,
@@ -39,16 +39,16 @@ pub struct Measured {
 /// The counts of an allocator since the process began.
 #[derive(Clone, Copy)]
 pub struct Allocations {
-    /// How often memory was asked for.
+    /// The number of allocations.
     pub count: u64,
-    /// How much is not freed.
+    /// The number of allocated bytes that are not freed.
     pub live_bytes: u64,
 }
 
 static COUNTER: OnceLock<fn() -> Allocations> = OnceLock::new();
 static SLOWNESS: OnceLock<f64> = OnceLock::new();
 
-/// Says who counts allocations.
+/// Sets the function that counts allocations.
 pub fn count_with(counter: fn() -> Allocations) {
     // The first one stays: a program has one allocator.
     let _ = COUNTER.set(counter);
@@ -59,17 +59,17 @@ pub(crate) fn slow_down(percent: f64) {
     let _ = SLOWNESS.set(percent);
 }
 
-/// How much of this process is in memory now.
+/// Returns the resident memory of this process.
 fn resident() -> Result<u64> {
     status("VmRSS:")
 }
 
-/// Forgets the peak: what is resident now is the highest from here on.
+/// Resets the peak of resident memory to the current value.
 pub fn forget_peak() -> Result<()> {
     Ok(std::fs::write("/proc/self/clear_refs", "5")?)
 }
 
-/// The highest since the peak was forgotten.
+/// Returns the peak of resident memory since the last reset.
 pub fn peak() -> Result<u64> {
     status("VmHWM:")
 }

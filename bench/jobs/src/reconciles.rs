@@ -21,7 +21,7 @@ pub struct Reconciles {
 }
 
 struct State {
-    /// How many are missing until a phase ends.
+    /// The number of reconciles until the phase ends.
     left: usize,
     /// None before there are changes.
     changes: Option<Changes>,
@@ -34,12 +34,12 @@ struct Changes {
 }
 
 impl Reconciles {
-    /// Nothing was done yet.
+    /// Creates a counter that expects one reconcile of each object.
     pub fn new(arguments: &Arguments) -> Self {
         Self { state: Mutex::new(State { left: arguments.size, changes: None }), ended: Notify::new() }
     }
 
-    /// One object was reconciled.
+    /// Counts the reconcile of one object.
     pub fn add(&self, pod: &Pod) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut state = self.state();

@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::Arguments;
 
-/// Has one watch, now or as soon as there is one, be told of the changes.
+/// Makes the server send the changes to one watch, now or as soon as a watch is open.
 pub fn replay_changes(arguments: &Arguments) -> Result<()> {
     ask(arguments, "change")
 }
 
-/// Has one watch end, and not go on where it ended.
+/// Makes the server end one watch and refuse to resume it.
 pub fn replay_expiry(arguments: &Arguments) -> Result<()> {
     ask(arguments, "expire")
 }

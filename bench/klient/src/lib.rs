@@ -24,11 +24,11 @@ use klient::{
 
 const LIBRARY: &str = "klient";
 
-/// Does what the arguments of this process say.
+/// Runs the job that the arguments of this process name.
 ///
 /// # Errors
 ///
-/// If that cannot be done, or the outcome is wrong.
+/// Returns an error if the job fails or its result is wrong.
 pub async fn run() -> Result<()> {
     let arguments = Arguments::of_process()?;
     let serverless = match arguments.job {

@@ -1,4 +1,4 @@
-//! A `Controller`: every labelled map owns a secret, which is made again when it is deleted and goes when its owner does.
+//! A `Controller`: every labelled map owns a secret, which is created again when it is deleted, and deleted with its owner.
 
 use std::{sync::Arc, time::Duration};
 

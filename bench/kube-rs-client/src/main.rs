@@ -37,13 +37,13 @@ fn ask(word: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes an object with a label.
+/// Creates an object with a label.
 async fn make(maps: &Api<ConfigMap>, name: &str) -> Result<ConfigMap> {
     let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"of": "kube"}}}))?;
     Ok(maps.create(&PostParams::default(), &map).await?)
 }
 
-/// Waits for what others do in their own time.
+/// Polls until a condition holds, for at most 30 seconds.
 async fn eventually<T>(what: &str, mut so: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     for _ in 0..3000 {
         if let Some(found) = so().await? {

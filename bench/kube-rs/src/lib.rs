@@ -17,11 +17,11 @@ use kube::{
 
 const LIBRARY: &str = "kube-rs";
 
-/// Does what the arguments of this process say.
+/// Runs the job that the arguments of this process name.
 ///
 /// # Errors
 ///
-/// If that cannot be done, or the outcome is wrong.
+/// Returns an error if the job fails or its result is wrong.
 pub async fn run() -> Result<()> {
     let arguments = Arguments::of_process()?;
     match arguments.job {

@@ -20,12 +20,12 @@ use klient::{
 };
 use klient_apiserver::ApiServer;
 
-/// How many objects are changed in turn.
+/// The number of objects that are changed in turn.
 const OBJECTS: usize = 1000;
 const WORKERS: usize = 4;
 /// How long the manager of ten informers is watched while nothing happens.
 const IDLE: Duration = Duration::from_secs(20);
-/// How many keys go through delays and failures at once.
+/// The number of keys that are delayed and fail at once.
 const KEYS: u32 = 100_000;
 
 #[tokio::main]

@@ -24,7 +24,7 @@ pub(crate) enum Form {
 pub(crate) struct Fleet {
     pub(crate) recording: Recording,
     pub(crate) size: usize,
-    /// How many changes there are.
+    /// The number of changes.
     pub(crate) events: usize,
     /// How many of them there are in a second; all at once if there is no number.
     pub(crate) pace: Option<u32>,
@@ -46,7 +46,7 @@ impl Fleet {
         Page { first, end }
     }
 
-    /// The bytes before the items.
+    /// Returns the bytes before the items.
     pub(crate) fn list_head(&self, form: Form, page: &Page) -> Vec<u8> {
         let (version, left) = (self.version(), self.size - page.end);
         match form {
@@ -140,7 +140,7 @@ impl Fleet {
         }
     }
 
-    /// How many changes a watch tells of.
+    /// Returns the number of changes that a watch sends.
     pub(crate) fn changes(&self, form: Form) -> usize {
         if self.templates(form).modified.is_empty() { 0 } else { self.events }
     }

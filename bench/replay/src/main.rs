@@ -28,7 +28,7 @@ use self::{fleet::Fleet, recording::Recording, serve::Server};
 
 struct Arguments {
     recording: PathBuf,
-    /// How many objects there are.
+    /// The number of objects.
     size: usize,
     /// How many of them change when a client asks for it.
     events: usize,

@@ -38,11 +38,11 @@ pub(crate) struct Server {
 /// Requests that were not carried out yet.
 #[derive(Default)]
 struct Due {
-    /// How many watches may tell of the changes.
+    /// The number of watches that may send the changes.
     changes: usize,
-    /// How many watches are to end.
+    /// The number of watches to end.
     ends: usize,
-    /// How many watches are too old to begin.
+    /// The number of watches to refuse as too old.
     refusals: usize,
 }
 
