@@ -131,7 +131,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 || (dev && ["klient-apiserver", "klient-harness"].contains(&on))
         }
         "klient-apiserver" => ["klient-core", "klient-proto"].contains(&on) || dev,
-        "klient-cli" | "klient-examples" => true,
+        "klient-cli" | "klient-examples" | "klient-chaos" => true,
         "xtask" => on == "klient-harness",
         _ => false,
     };

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use klient::{Api, Client};
 use klient::{
     Patch,
-    options::{CreateOptions, ListOptions, PatchOptions, UpdateOptions},
+    options::{CreateOptions, PatchOptions, UpdateOptions},
 };
 
 use crate::WORKERS;

@@ -31,7 +31,7 @@ pub(crate) struct History {
     lines: Arc<Mutex<Vec<Line>>>,
 }
 
-/// What a history is compared with.
+/// The reference that a history is compared with.
 pub(crate) struct Expected<'a> {
     pub(crate) timeline: &'a Timeline,
     pub(crate) fresh: &'a Fresh,

@@ -219,7 +219,7 @@ struct Handler<K: Resource> {
     guard: Guard<K>,
 }
 
-/// What keeps a handler registered.
+/// The registration of a handler.
 enum Guard<K: Resource> {
     Registration(#[expect(dead_code, reason = "dropping it removes the handler")] Registration<K>),
     Task(JoinHandle<()>),

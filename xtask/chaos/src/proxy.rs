@@ -23,7 +23,7 @@ pub(crate) struct Proxy {
     task: JoinHandle<()>,
 }
 
-/// What the proxy does to connections.
+/// The effect of the proxy on connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Orders {
     /// Each increment closes the connections that are open.

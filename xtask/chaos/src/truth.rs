@@ -1,4 +1,4 @@
-//! What really happened: every state of every object, from a watch without faults.
+//! The true history of the server: every state of every object, from a watch without faults.
 //!
 //! Where that watch had to list again, states may be missing. Such ranges of versions are gaps, in which any state is possible.
 

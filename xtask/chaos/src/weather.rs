@@ -68,7 +68,7 @@ struct State {
     violations: Vec<String>,
 }
 
-/// What happens to one request.
+/// The effect of the faults on one request.
 enum Effect {
     Pass,
     Refuse,

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Controller, Manager, ObjectKey, Patch, SharedInformer,
     controller::{Outcome, Request},
-    election::{ElectionOptions, LeaderElector, LeaseLock},
+    election::{ElectionOptions, LeaderElector, Leadership, LeaseLock},
     informer::{Event, Tombstone},
     metrics::Registry,
 };
@@ -62,7 +62,7 @@ async fn standby_has_caches_and_reconciles_after_the_leader_stops() {
         let informer = SharedInformer::new(maps.clone());
         let controller = Controller::builder(identity, informer.clone()).registry(Registry::new()).reconcile(
             move |request: Request<ConfigMap>| {
-                let _ = sender.send(request.leadership().map(|leadership| leadership.token()));
+                let _ = sender.send(request.leadership().map(Leadership::token));
                 async { Ok::<_, klient::Error>(Outcome::Done) }
             },
         );
