@@ -449,10 +449,8 @@ impl World {
         while late().next().is_some() && written.elapsed() < BUSY_LIMIT {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let describe = |observer: &Box<dyn AnyObserver>| {
-            format!("{}: cache is {BUSY_LIMIT:?} behind a handler that blocks", observer.describe())
-        };
-        Ok(late().map(describe).collect())
+        let names = late().map(|observer| observer.describe());
+        Ok(names.map(|name| format!("{name}: cache is {BUSY_LIMIT:?} behind a handler that blocks")).collect())
     }
 
     /// Stops everything, and checks that no task is left.
