@@ -345,7 +345,7 @@ impl<K: Observed> AnyObserver for Observer<K> {
         if expected.decodes {
             let poison = expected.fresh.values().filter(|(_, state)| !state.is_readable).count();
             let unreadable = self.informer.status().unreadable;
-            if unreadable as usize != poison {
+            if unreadable != poison {
                 problems.push(format!("status: {unreadable} unreadable objects, expected {poison}"));
             }
         }

@@ -225,7 +225,7 @@ impl Report {
                 Mode::Real => " --real 1",
             };
             let first = failures.first().map_or("", String::as_str);
-            println!("  cargo xtask chaos --replay {seed}{flag}    {:.120}", first);
+            println!("  cargo xtask chaos --replay {seed}{flag}    {first:.120}");
         }
         println!("seed             {}", self.seed);
         self.failed.is_empty()
