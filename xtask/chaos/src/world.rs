@@ -449,8 +449,8 @@ impl World {
         while late().next().is_some() && written.elapsed() < BUSY_LIMIT {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let names = late().map(|observer| observer.describe());
-        Ok(names.map(|name| format!("{name}: cache is {BUSY_LIMIT:?} behind a handler that blocks")).collect())
+        let describe = |name: String| format!("{name}: cache is {BUSY_LIMIT:?} behind a handler that blocks");
+        Ok(late().map(|observer| describe(observer.describe())).collect())
     }
 
     /// Stops everything, and checks that no task is left.
