@@ -14,17 +14,17 @@ import (
 type arguments struct {
 	job        string
 	kubeconfig string
-	// object is the file with the pod that objects are made from, as JSON.
+	// object is the JSON file of the pod that is the template of all objects.
 	object string
 	count  int
-	// size is how many objects there are in the fleet.
+	// size is the number of objects in the fleet.
 	size        int
 	concurrency int
-	// since is the version after which a watch begins.
+	// since is the resource version after which a watch starts.
 	since string
-	// replay is where the replay server is, for the jobs that are about it.
+	// replay is the address of the replay server, for the jobs that use it.
 	replay string
-	// started is when this process was, in nanoseconds of Unix time.
+	// started is the start of this process, in nanoseconds of Unix time.
 	started int64
 }
 
@@ -62,7 +62,7 @@ func (a *arguments) template() (*corev1.Pod, error) {
 	return template, json.Unmarshal(text, template)
 }
 
-// pods are those that are made, in order.
+// pods returns the objects to create, in order.
 func (a *arguments) pods() ([]*corev1.Pod, error) {
 	template, err := a.template()
 	if err != nil {

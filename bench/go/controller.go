@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// toldAt is the annotation in which the replay server says when it told of a change, in nanoseconds of Unix time.
+// toldAt is the annotation with the time at which the replay server sent a change, in nanoseconds of Unix time.
 const toldAt = "bench.klient.invalid/at"
 
-// reconciles counts those of both phases: first all objects once, then those that change.
+// reconciles counts the reconciles of both phases: first all objects once, then the changed ones.
 type reconciles struct {
 	lock sync.Mutex
 	left int
-	// answer is nil before there are changes.
+	// answer is nil before the first change.
 	answer       *answer
 	microseconds []float64
 	ended        chan struct{}
@@ -49,7 +49,7 @@ func (r *reconciles) percentile(part float64) float64 {
 	return r.microseconds[int(math.Round(float64(len(r.microseconds)-1)*part))]
 }
 
-// controller is a whole one: an informer, a queue that its handler fills, and workers that read what they are told to reconcile.
+// controller runs a whole controller: an informer, a queue that its handler fills, and workers that read the objects of their keys.
 func controller(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	done := &reconciles{left: arguments.size, ended: make(chan struct{}, 1)}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())

@@ -16,7 +16,7 @@ import (
 
 var rollouts = schema.GroupVersionResource{Group: "bench.klient.invalid", Version: "v1", Resource: "rollouts"}
 
-// syncCustom brings an informer for a kind that is known only at run time from nothing to complete.
+// syncCustom fills the cache of an informer for a kind known only at run time.
 func syncCustom(ctx context.Context, config *rest.Config) (measured, *answer, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

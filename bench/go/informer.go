@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// cached is what an informer has in the end.
+// cached is the content of an informer's cache.
 func cached(store cache.Store) *answer {
 	answer := &answer{}
 	for _, object := range store.List() {
@@ -28,12 +28,12 @@ func cached(store cache.Store) *answer {
 	return answer
 }
 
-// syncInformer brings an informer with a handler from nothing to complete, as the library does it by default.
+// syncInformer fills the cache of an informer with a handler, with the library's defaults.
 func syncInformer(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	return syncFrom(ctx, now(), clientset)
 }
 
-// cold is the same from the start of the process.
+// cold measures the same from the start of the process.
 func cold(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	return syncFrom(ctx, ofProcess(arguments.started), clientset)
 }
@@ -57,7 +57,7 @@ func syncFrom(ctx context.Context, mark mark, clientset *kubernetes.Clientset) (
 	return measured, answer, nil
 }
 
-// withoutManagedFields is what users who care for memory set.
+// withoutManagedFields is the transform that users set to save memory.
 func withoutManagedFields(object any) (any, error) {
 	if metadata, isObject := object.(metav1.Object); isObject {
 		metadata.SetManagedFields(nil)
@@ -65,8 +65,8 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// oldInformer lists the state of a version, so that the events after it come on the watch.
-// It says when it begins to watch.
+// oldInformer lists the state of an old version, so that the watch sends the later events.
+// It reports when the watch starts.
 func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since string, begin func()) cache.SharedIndexInformer {
 	api := pods(clientset)
 	source := &cache.ListWatch{
@@ -84,7 +84,7 @@ func oldInformer(ctx context.Context, clientset *kubernetes.Clientset, since str
 	return informer
 }
 
-// informerEvents have happened; they go through reflector, fifo and store to a handler that takes the key.
+// informerEvents measures past events on their way through reflector, fifo and store to a handler that takes the key.
 func informerEvents(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	var begun mark
 	var once sync.Once
@@ -107,7 +107,7 @@ func informerEvents(ctx context.Context, arguments *arguments, clientset *kubern
 	return begun.measured(), answer, nil
 }
 
-// groups are twenty pods each, which differ in the last digits of their names.
+// groups returns the group of a pod. Each group has twenty pods, which differ in the last digits of their names.
 var groups = cache.Indexers{"group": func(object any) ([]string, error) {
 	number, err := strconv.Atoi(strings.TrimPrefix(object.(*corev1.Pod).Name, "web-"))
 	return []string{strconv.Itoa(number / 20)}, err

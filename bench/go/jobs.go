@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// spread runs a goroutine per worker, each of which asks for its share of the numbers; returns the last pods.
+// spread runs one goroutine per worker, each with its share of the numbers. It returns the last pods.
 func spread(arguments *arguments, ask func(number int) (*corev1.Pod, error)) (*answer, error) {
 	type outcome struct {
 		last *corev1.Pod
@@ -124,7 +124,7 @@ func patch(ctx context.Context, arguments *arguments, clientset *kubernetes.Clie
 	mark := now()
 	answer, err := spread(arguments, func(number int) (*corev1.Pod, error) {
 		name := name(number % arguments.size)
-		// Another one in every process, so that none is without effect.
+		// The patch differs in every process, so that every patch changes the object.
 		change := fmt.Sprintf(`{"metadata":{"annotations":{"bench.klient.invalid/step":"%d-%d","%s":"8888888888888888888"}}}`, os.Getpid(), number, toldAt)
 		pod, err := api.Patch(ctx, name, types.MergePatchType, []byte(change), options)
 		return check(pod, err, name)
@@ -140,7 +140,7 @@ func watchTyped(ctx context.Context, arguments *arguments, clientset *kubernetes
 	return follow(ctx, arguments, clientset, (*answer).addPod)
 }
 
-// follow takes events that have happened, as fast as they come.
+// follow receives past events as fast as they arrive.
 func follow(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset, take func(*answer, *corev1.Pod)) (measured, *answer, error) {
 	answer := &answer{}
 	mark := now()

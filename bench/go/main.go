@@ -1,6 +1,6 @@
 // The jobs of the benchmark, with client-go.
 //
-// The Rust programs share what is here (bench/jobs); xtask/src/bench/ reads what all of them print.
+// bench/jobs does the same for the Rust programs; xtask/src/bench/ parses the output of all programs.
 package main
 
 import (
@@ -22,9 +22,9 @@ const (
 	fleet = "fleet"
 	// made is the namespace in which objects are created and deleted.
 	made = "made"
-	// warmUp is how often the program asks before it is measured: connections are made then.
+	// warmUp is the number of requests before the measurement, which open the connections.
 	warmUp = 20
-	// fieldManager changes fields; libraries would choose different names.
+	// fieldManager is the field manager, set because libraries would choose different names.
 	fieldManager = "bench"
 )
 
@@ -52,7 +52,7 @@ var jobs = map[string]job{
 	"index":           index,
 }
 
-// dynamics are the jobs that are about kinds known only at run time.
+// dynamics are the jobs with kinds known only at run time.
 var dynamics = map[string]func(context.Context, *rest.Config) (measured, *answer, error){
 	"sync-custom": syncCustom,
 }
@@ -91,7 +91,7 @@ func run(ctx context.Context) error {
 	}
 	switch arguments.job {
 	case "informer-events", "sync-list":
-		// The list must be one, not the beginning of a watch; this is read once, early.
+		// The first read must be a list and not a watch. The variable is read once, early.
 		os.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	case "sync-watch-list":
 		os.Setenv("KUBE_FEATURE_WatchListClient", "true")
@@ -100,7 +100,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The others have no limit of their own.
+	// The other libraries have no client-side limit.
 	config.QPS = -1
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -154,7 +154,7 @@ func pods(clientset *kubernetes.Clientset) typed.PodInterface {
 	return clientset.CoreV1().Pods(fleet)
 }
 
-// name is that of an object by its number.
+// name returns the name of an object by its number.
 func name(number int) string {
 	return fmt.Sprintf("web-%06d", number)
 }

@@ -20,19 +20,19 @@ type mark struct {
 	mallocs uint64
 }
 
-// measured is what was used since a mark; memory is the peak of the whole process.
+// measured has the resources used since a mark. Memory is the peak of the whole process.
 type measured struct {
 	wallSeconds, cpuSeconds float64
 	peakRSSBytes            int64
-	// rssBytes is what is resident in the end, or at rest where a job is about that.
+	// rssBytes is the resident memory at the end, or at rest in jobs that measure that.
 	rssBytes int64
-	// heapBytes is what is allocated and in use then.
+	// heapBytes is the size of live heap objects at that time.
 	heapBytes uint64
 	// allocations is the number of allocations.
 	allocations uint64
-	// p50 and p99 are latencies in microseconds: the middle, and what one in a hundred exceeds.
+	// p50 and p99 are the median and the 99th percentile of latencies, in microseconds.
 	p50, p99 float64
-	// writes is how many changes there were meanwhile, where a job makes some.
+	// writes is the number of concurrent writes, for jobs that write.
 	writes int64
 }
 
@@ -45,7 +45,7 @@ func now() mark {
 	return m
 }
 
-// ofProcess is the start of this process, at a Unix time in nanoseconds.
+// ofProcess returns a mark at the start of this process, given as nanoseconds of Unix time.
 func ofProcess(started int64) mark {
 	return mark{at: time.Unix(0, started)}
 }
@@ -64,7 +64,7 @@ func (m mark) measured() measured {
 	}
 }
 
-// rest looks at memory a moment later, when what is done afterwards is done.
+// rest measures memory again after a moment, when background work has ended.
 func (m *measured) rest() {
 	time.Sleep(time.Second)
 	m.rssBytes, m.peakRSSBytes = resident(), memory("VmHWM:")
@@ -79,12 +79,12 @@ func inUse() uint64 {
 	return memory.HeapAlloc
 }
 
-// cpuSeconds is that of all threads, the kernel's work for them included.
+// cpuSeconds returns the CPU time of all threads, including system time.
 func cpuSeconds(usage *syscall.Rusage) float64 {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 }
 
-// answer is what the program got, short enough to compare: a count, and a sum that does not depend on the order.
+// answer is the result of a program, short enough to compare: a count, and a sum that does not depend on the order.
 type answer struct {
 	count, sum uint64
 }
@@ -93,7 +93,7 @@ func (a *answer) addKey(namespace, name string) {
 	a.add(namespace + "/" + name)
 }
 
-// addNumber counts an object by a number that is quick to get, where a real answer would take longer than what is measured.
+// addNumber counts an object by a number that is cheap to read, where hashing would cost more than the measured work.
 func (a *answer) addNumber(number uint64) {
 	a.count++
 	a.sum += number

@@ -59,7 +59,7 @@ func queueBurst(arguments *arguments) (measured, *answer, error) {
 	return measured, answer, nil
 }
 
-// queueDelayed has each key wait up to 100 ms, fail once, and come again when the limiter says.
+// queueDelayed has each key wait up to 100 ms, fail once, and return after the limiter's delay.
 func queueDelayed(arguments *arguments) (measured, *answer, error) {
 	keys := keysOf(arguments.count)
 	mark := now()

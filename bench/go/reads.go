@@ -24,7 +24,7 @@ func readIndexWrites(arguments *arguments) (measured, *answer, error) {
 	return reads(arguments, true, true)
 }
 
-// reads are those of the store that informers and listers are made of, by many readers, and perhaps somebody writes meanwhile.
+// reads measures many readers of the store of informers and listers, with an optional concurrent writer.
 func reads(arguments *arguments, byIndex, withWriter bool) (measured, *answer, error) {
 	template, err := arguments.template()
 	if err != nil {

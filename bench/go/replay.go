@@ -26,7 +26,7 @@ func replayTyped(ctx context.Context, arguments *arguments, clientset *kubernete
 	return replay(ctx, arguments, clientset, func(answer *answer, object any) { answer.addPod(object.(*corev1.Pod)) })
 }
 
-// replay has the server tell an informer that is complete of changes, which go through reflector, fifo and store to a handler.
+// replay requests changes from the server, which pass through reflector, fifo and store of a synced informer to a handler.
 func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset, take func(*answer, any)) (measured, *answer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
 	informer := factory.Core().V1().Pods().Informer()
@@ -51,7 +51,7 @@ func replay(ctx context.Context, arguments *arguments, clientset *kubernetes.Cli
 	return mark.measured(), answer, nil
 }
 
-// replayChanges has one watch, now or as soon as there is one, be told of the changes.
+// replayChanges requests that the server sends the changes to one watch, now or as soon as a watch is open.
 func replayChanges(arguments *arguments) error {
 	return ask(arguments, "change")
 }
@@ -68,11 +68,11 @@ func ask(arguments *arguments, what string) error {
 	return nil
 }
 
-// expire has the server end the watch and not know any more what happened since: the whole state is read once more.
+// expire requests that the server ends the watch and rejects its resumption, so that the informer lists again.
 func expire(ctx context.Context, arguments *arguments, clientset *kubernetes.Clientset) (measured, *answer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(fleet), informers.WithTransform(withoutManagedFields))
 	informer := factory.Core().V1().Pods().Informer()
-	// An object that a new state shows is told of again, whether it changed or not.
+	// client-go calls the handler for every object of a relist, changed or not.
 	told, done := 0, make(chan struct{})
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
 		told++

@@ -1,4 +1,4 @@
-//! Field paths and JSON pointers: what parses prints, and parses again to the same.
+//! Field paths and JSON pointers: a parsed value prints as text that parses to the same value.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes as gzip: the same in any chunks, in bounded pieces, and what was compressed comes back.
+//! Bytes as gzip: the same result in any chunks, in bounded pieces; compressed bytes expand to the original.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ fn decompress(chunks: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
     for chunk in chunks {
         decoder.push(chunk, |bytes| {
             assert!(bytes.len() <= 64 << 10);
-            // Enough to compare; a bomb may go on.
+            // Enough to compare: the output of a bomb does not end.
             if out.len() < 1 << 20 {
                 out.extend_from_slice(bytes);
             }

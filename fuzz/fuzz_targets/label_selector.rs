@@ -1,4 +1,4 @@
-//! Label selectors: what parses prints, and parses again to the same.
+//! Label selectors: a parsed value prints as text that parses to the same value.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes as several kinds: what decodes is the same after another round trip.
+//! Bytes as several kinds: a decoded object is the same after another round trip.
 
 #![no_main]
 
@@ -42,6 +42,6 @@ fn check<K: Resource + std::fmt::Debug + 'static>(message: &[u8]) {
     let Ok(object) = decode::<K>(message, ManagedFields::Keep) else { return };
     let encoded = encode(&object).expect("the kind has a codec");
     let again: K = decode(&encoded, ManagedFields::Keep).expect("what was encoded decodes");
-    // By their bytes, as a number that is none differs from itself.
+    // Compared as bytes, because NaN differs from itself.
     assert_eq!(encode(&again).expect("the kind has a codec"), encoded, "{object:?}");
 }

@@ -1,4 +1,4 @@
-//! Quantities: what parses prints, and parses again to the same number.
+//! Quantities: a parsed value prints as text that parses to the same number.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A JSON object kept raw: where serde_json can parse it, identity and splicing agree with what it finds.
+//! A raw JSON object: if serde_json can parse it, identity and splicing agree with serde_json.
 
 #![no_main]
 

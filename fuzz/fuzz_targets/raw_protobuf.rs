@@ -1,4 +1,4 @@
-//! A protobuf object kept raw: every accessor agrees with the typed object.
+//! A raw protobuf object: every accessor agrees with the typed object.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Names of objects and of groups with versions: what parses prints as it was written.
+//! Names of objects and of groups with versions: a parsed value prints as it was written.
 
 #![no_main]
 

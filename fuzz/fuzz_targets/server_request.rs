@@ -1,4 +1,4 @@
-//! Requests to the embedded API server: whatever they are, it answers, and a failure in JSON says what it is.
+//! Requests to the embedded API server: it responds to any request, and a failure in JSON has its code.
 //!
 //! An input is text like that of HTTP: a line with method and path, headers, an empty line, a body; `---` before the next.
 
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             let Ok(answer) = tokio::time::timeout(PATIENCE, server.handle(request)).await else { continue };
             check(answer).await;
         }
-        // It goes on after all of this.
+        // The server still works after all requests.
         let request = Request::get("/api/v1/namespaces/default").body(Bytes::new()).expect("a request");
         assert_eq!(server.handle(request).await.status(), 200);
     });

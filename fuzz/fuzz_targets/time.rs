@@ -1,4 +1,4 @@
-//! Durations and instants: what parses prints, and parses again to the same.
+//! Durations and instants: a parsed value prints as text that parses to the same value.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         let _ = (human_duration(duration), short_human_duration(duration));
     }
     if let Ok(time) = parse_time(text) {
-        // Printed without what is finer than a second.
+        // Fractions of a second are not printed.
         let printed = format_time(&time);
         let again = parse_time(&printed).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert_eq!(format_time(&again), printed, "{text:?}");

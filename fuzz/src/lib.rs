@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::Pod;
 use klient_core::WatchEvent;
 use klient_proto::{ListEnd, ListSplitter, Problem, RawObject, SplitOptions, WatchSplitter};
 
-/// How many bytes at the start of an input say how the rest is cut.
+/// The number of bytes at the start of an input that give the sizes of chunks.
 const SIZES: usize = 4;
 
-/// The rest of an input in chunks whose sizes its first bytes give, over and over; and the rest in one piece.
+/// Returns the rest of an input in chunks, whose sizes its first bytes give in turn, and in one piece.
 pub fn chunks(data: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let (sizes, body) = data.split_at(SIZES.min(data.len()));
     let mut sizes = sizes.iter().cycle();
@@ -69,7 +69,7 @@ pub fn check_watch(data: &[u8], splitter: impl Fn() -> WatchSplitter) {
     whole.0.iter().flatten().filter_map(WatchEvent::object).for_each(use_raw);
 }
 
-/// Asks a raw object everything; only panics matter.
+/// Calls every accessor of a raw object. Only panics matter.
 pub fn use_raw(raw: &RawObject) {
     let _ = (raw.key(), raw.identity(), raw.generation(), raw.creation_timestamp(), raw.deletion_timestamp());
     let _ = (raw.labels().count(), raw.annotations().count(), raw.owner_references().count(), raw.finalizers().count());
@@ -92,7 +92,7 @@ const PATHS: [&str; 8] = [
     "status.startTime",
 ];
 
-/// The requests of an input; what is no request is left out.
+/// Returns the requests of an input. Anything else is left out.
 pub fn requests(data: &[u8]) -> Vec<Request<Bytes>> {
     let mut requests: Vec<Vec<&[u8]>> = vec![Vec::new()];
     for line in data.split(|byte| *byte == b'\n') {
@@ -117,5 +117,5 @@ fn request(lines: &[&[u8]]) -> Option<Request<Bytes>> {
     request.body(body.into()).ok()
 }
 
-/// More would be slow, and find nothing that fewer do not.
+/// The limit of requests per input: more would be slow and find nothing more.
 const MAX_REQUESTS: usize = 8;

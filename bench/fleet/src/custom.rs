@@ -8,14 +8,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use klient::{Api, Client, client::DynamicClient};
 use klient::{
     object::DynamicObject,
-    options::{CreateOptions, ListOptions},
     resource::{ApiResource, GroupVersionKind, Scope},
 };
 use serde_json::json;
 
 use crate::WORKERS;
 
-/// Makes the kind and the objects: what a pod is made from, as part of a larger thing.
+/// Creates the kind and its objects, each of which contains a pod template.
 pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     define(client).await?;
     let kind = GroupVersionKind::new(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
@@ -86,7 +85,7 @@ async fn wait_until_served(api: &Api<DynamicObject>) -> Result<()> {
         if api.list().await.is_ok() {
             return Ok(());
         }
-        // Another process takes the kind in: what it says of that comes before all of its parts know.
+        // The server reports the kind as established before all of its parts serve it.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     bail!("the kind is not served");

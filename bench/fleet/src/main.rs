@@ -1,5 +1,5 @@
 //! Sets up a measurement: fills a server with objects, and records its responses for the replay server.
-//! A program of its own, so that the one that is measured holds what the others' hold.
+//! A separate program, so that the measured programs contain nothing but the measured work.
 
 #![allow(clippy::print_stdout)]
 

@@ -13,7 +13,7 @@ use klient::{
 
 use crate::WORKERS;
 
-/// Makes the fleet, each pod as a controller makes it and with the status that a kubelet gives it.
+/// Creates the fleet: each pod as a controller creates it, with the status that a kubelet sets.
 pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     wait_until_ready(client).await?;
     for namespace in [FLEET, MADE] {
@@ -49,7 +49,7 @@ pub(crate) async fn fill(arguments: &Arguments, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Changes objects of the fleet; says which version was the last before.
+/// Changes objects of the fleet, and prints the last resource version before the changes.
 pub(crate) async fn touch(arguments: &Arguments, client: &Client) -> Result<()> {
     let fleet: Api<Pod> = Api::namespaced(client.clone(), FLEET);
     let since = fleet.list().limit(1).await?.metadata.resource_version;
@@ -65,7 +65,7 @@ async fn make_namespace(client: &Client, name: &str) -> Result<()> {
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.to_owned());
     Api::<Namespace>::cluster(client.clone()).create(&namespace).await?;
-    // No controller is there to make the account that pods run as.
+    // No controller creates the service account that pods run as.
     let mut account = ServiceAccount::default();
     account.metadata.name = Some("default".to_owned());
     Api::<ServiceAccount>::namespaced(client.clone(), name).create(&account).await?;
@@ -77,7 +77,7 @@ async fn wait_until_ready(client: &Client) -> Result<()> {
         if client.rest().get().path("/readyz").bytes().await.is_ok() {
             return Ok(());
         }
-        // Another process is starting up: there is nothing to be told by.
+        // Another process is starting, and there is no event to wait for.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     bail!("the API server does not become ready");

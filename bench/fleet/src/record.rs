@@ -1,4 +1,4 @@
-//! Writes down what a real server answers about the fleet, in both forms, for the replay server to serve again.
+//! Records the responses of a real server about the fleet, in both encodings, for the replay server.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result};
 use bench_jobs::{Arguments, CUSTOM_GROUP, CUSTOM_PLURAL, CUSTOM_VERSION, FLEET};
 use klient::Client;
 
-/// Long enough for what has happened before to be told.
+/// Long enough for a watch to send all earlier changes.
 const WATCH_SECONDS: u32 = 3;
 
-/// A list, a watch that begins with the state, and a watch of the changes since a version: of pods in both forms, and of custom
+/// Records a list, a watch with initial events, and a watch of the changes since a version: of pods in both encodings, and of custom
 /// resources, which do not change.
 pub(crate) async fn record(arguments: &Arguments, client: &Client) -> Result<()> {
     let pods = format!("/api/v1/namespaces/{FLEET}/pods");

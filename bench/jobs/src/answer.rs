@@ -50,7 +50,7 @@ impl Answer {
         ));
     }
 
-    /// Counts a custom resource by its key, and by a field deep inside of what it is besides.
+    /// Counts a custom resource by its key and by a deeply nested field.
     pub fn add_custom(&mut self, namespace: &str, name: &str, data: &Value) {
         let image = &data["spec"]["template"]["spec"]["containers"][0]["image"];
         self.add(&format!("{namespace}/{name} {}", image.as_str().unwrap_or_default()));
@@ -78,7 +78,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// The one that Go's standard library has, too.
+/// FNV-1a, which Go's standard library has as well.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

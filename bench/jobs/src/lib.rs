@@ -61,10 +61,10 @@ pub fn check(pod: &Pod, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The change that a patch makes: another one in every process, so that none is without effect.
+/// Returns the body of a patch. It differs in every process, so that every patch changes the object.
 pub fn change(number: usize) -> Value {
     let step = format!("{}-{number}", std::process::id());
-    // Nineteen digits: the replay server puts the time into their place.
+    // The replay server replaces these nineteen digits with the time.
     let annotations = serde_json::json!({"bench.klient.invalid/step": step, TOLD_AT: "8888888888888888888"});
     serde_json::json!({"metadata": {"annotations": annotations}})
 }
@@ -72,7 +72,7 @@ pub fn change(number: usize) -> Value {
 /// The field manager, set because libraries would choose different names.
 pub const FIELD_MANAGER: &str = "bench";
 
-/// Prints the outcome as the one line that is read.
+/// Prints the outcome as one line of JSON, which `xtask` parses.
 pub fn report(library: &str, arguments: &Arguments, measured: &Measured, answer: &Answer) {
     let line = serde_json::json!({
         "library": library,

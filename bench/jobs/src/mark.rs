@@ -30,9 +30,9 @@ pub struct Measured {
     pub heap_bytes: Option<u64>,
     /// The number of allocations, if they are counted.
     pub allocations: Option<u64>,
-    /// In microseconds: the middle, and what one in a hundred exceeds.
+    /// The median and the 99th percentile, in microseconds.
     pub latency: Option<(f64, f64)>,
-    /// How many changes there were meanwhile, where a job makes some.
+    /// The number of concurrent writes, for jobs that write.
     pub writes: Option<u64>,
 }
 
@@ -50,11 +50,11 @@ static SLOWNESS: OnceLock<f64> = OnceLock::new();
 
 /// Sets the function that counts allocations.
 pub fn count_with(counter: fn() -> Allocations) {
-    // The first one stays: a program has one allocator.
+    // A program has one allocator, so that only the first call has an effect.
     let _ = COUNTER.set(counter);
 }
 
-/// Makes everything that is measured take so many percent more CPU, to see that it shows.
+/// Slows all measured work down by a percentage, to check that the benchmark shows it.
 pub(crate) fn slow_down(percent: f64) {
     let _ = SLOWNESS.set(percent);
 }
@@ -85,7 +85,7 @@ impl Mark {
         Ok(Self { at: Instant::now(), cpu_seconds: cpu_seconds(&usage()?), allocations: allocations() })
     }
 
-    /// The start of this process, at a Unix time in nanoseconds.
+    /// Returns a mark at the start of this process, given as nanoseconds of Unix time.
     pub fn of_process(started: u64) -> Result<Self> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH)?.saturating_sub(Duration::from_nanos(started));
         let at = Instant::now().checked_sub(since).context("the process has started before the machine")?;
@@ -111,7 +111,7 @@ impl Mark {
         })
     }
 
-    /// Uses CPU for nothing, if this process is to be slow.
+    /// Wastes CPU, if this process is slowed down on purpose.
     fn idle(&self) -> Result<()> {
         let Some(percent) = SLOWNESS.get() else { return Ok(()) };
         let used = cpu_seconds(&usage()?) - self.cpu_seconds;
@@ -122,7 +122,7 @@ impl Mark {
 }
 
 impl Measured {
-    /// Looks at memory a moment later, when what is done afterwards is done.
+    /// Measures memory again after a moment, when background work has ended.
     pub async fn rest(&mut self) -> Result<()> {
         tokio::time::sleep(Duration::from_secs(1)).await;
         self.rss_bytes = resident()?;
@@ -140,7 +140,7 @@ fn usage() -> Result<Usage> {
     Ok(getrusage(UsageWho::RUSAGE_SELF)?)
 }
 
-/// Of all threads, the kernel's work for them included.
+/// Returns the CPU time of all threads, including system time.
 fn cpu_seconds(usage: &Usage) -> f64 {
     let microseconds = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     microseconds as f64 / 1e6

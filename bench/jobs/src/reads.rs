@@ -1,4 +1,4 @@
-//! Readers of a store, each on a thread of its own, and perhaps one who writes meanwhile.
+//! Readers of a store, one thread each, and an optional concurrent writer.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 
 use crate::{Answer, Arguments, Job, Mark, Measured};
 
-/// Which reads there are.
+/// The reads of a job.
 pub struct Reads<'a> {
     arguments: &'a Arguments,
 }
@@ -28,7 +28,7 @@ impl<'a> Reads<'a> {
         matches!(self.arguments.job, Job::ReadKeyWrites | Job::ReadIndexWrites)
     }
 
-    /// Runs all readers, each with its share; another thread writes until they are done, if the job says so.
+    /// Runs all readers, each with its share. In jobs with writes, another thread writes until the readers are done.
     pub fn run(
         &self,
         read: impl Fn(usize) -> u64 + Sync,
@@ -69,12 +69,12 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// The last character of a name: an answer that is quick to get.
+/// Returns the last character of a name, which costs next to nothing to read.
 pub fn last_of(name: &str) -> u64 {
     name.bytes().next_back().unwrap_or_default().into()
 }
 
-/// The group of a pod by its name: twenty that differ in the last digits.
+/// Returns the group of a pod by its name. Each group has twenty pods, which differ in their last digits.
 pub fn group_of(name: &str) -> String {
     let number: usize = name.trim_start_matches("web-").parse().unwrap_or_default();
     (number / 20).to_string()

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{Answer, Arguments};
 
-/// The annotation in which the replay server says when it told of a change, in nanoseconds of Unix time.
+/// The annotation with the time at which the replay server sent a change, in nanoseconds of Unix time.
 pub const TOLD_AT: &str = "bench.klient.invalid/at";
 
 /// Counts the reconciles of both phases.
@@ -23,7 +23,7 @@ pub struct Reconciles {
 struct State {
     /// The number of reconciles until the phase ends.
     left: usize,
-    /// None before there are changes.
+    /// `None` before the first change.
     changes: Option<Changes>,
 }
 
@@ -60,7 +60,7 @@ impl Reconciles {
         *self.state() = State { left: changes, changes: Some(Changes::default()) };
     }
 
-    /// Waits until all changes were; tells how long each was under way, the middle and what one in a hundred exceeds.
+    /// Waits until all changes were reconciled. Returns the median and the 99th percentile of their latencies.
     pub async fn changed(&self) -> Result<((f64, f64), Answer)> {
         self.ended.notified().await;
         let changes = self.state().changes.take().context("no changes")?;

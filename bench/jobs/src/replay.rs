@@ -1,4 +1,4 @@
-//! The replay server, as far as programs know it: it tells a watch of changes when it is asked to, or ends it for good.
+//! The control requests of the replay server: send changes to a watch, or end it for good.
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::Arguments;
 
-/// Makes the server send the changes to one watch, now or as soon as a watch is open.
+/// Requests that the server sends the changes to one watch, now or as soon as a watch is open.
 pub fn replay_changes(arguments: &Arguments) -> Result<()> {
     ask(arguments, "change")
 }
 
-/// Makes the server end one watch and refuse to resume it.
+/// Requests that the server ends one watch and rejects its resumption.
 pub fn replay_expiry(arguments: &Arguments) -> Result<()> {
     ask(arguments, "expire")
 }

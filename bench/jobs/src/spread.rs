@@ -6,9 +6,9 @@ use tokio::task::JoinSet;
 
 use crate::Arguments;
 
-/// Runs a task per worker; returns the last pod that each one got.
+/// Runs one task per worker. Returns the last pod that each one received.
 ///
-/// Tasks even for a single worker: that is where the code of a controller runs.
+/// A single worker runs in a task as well, because the code of controllers does.
 pub async fn spread<F>(arguments: &Arguments, work: impl Fn(Vec<usize>) -> F) -> Result<Vec<Pod>>
 where
     F: Future<Output = Result<Option<Pod>>> + Send + 'static,

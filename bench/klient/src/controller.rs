@@ -1,4 +1,4 @@
-//! A whole controller: an informer, a queue that its events fill, and workers that read what they are told to reconcile.
+//! A whole controller: an informer, a queue that its events fill, and workers that read the objects of their keys.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) async fn run(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measu
         move |request: Request<Pod>| {
             let told = Arc::clone(&told);
             async move {
-                // What is gone needs nothing; what cannot be decoded is missing from the answer.
+                // A deleted object needs no work. An object that cannot be decoded is missing from the result.
                 if let Some(pod) = request.object()? {
                     told.add(&pod);
                 }

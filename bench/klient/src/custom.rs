@@ -1,4 +1,4 @@
-//! Custom resources, which come as JSON, with the API for kinds that are known only at run time.
+//! Custom resources, which are JSON, with the API for kinds known only at run time.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use klient::{
     resource::{ApiResource, GroupVersionKind, Scope},
 };
 
-/// A cache from nothing to complete, with a handler.
+/// Fills a cache from the start, with a handler.
 pub(crate) async fn sync(client: &Client) -> Result<(Measured, Answer)> {
     let kind = GroupVersionKind::new(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
     let resource = ApiResource::new(kind, CUSTOM_PLURAL, Scope::Namespaced);

@@ -1,4 +1,4 @@
-//! Jobs of informers: complete, follow, look up, read again.
+//! Jobs of informers: syncs, events, index lookups and relists.
 
 use std::sync::{
     Arc, OnceLock,
@@ -34,7 +34,7 @@ fn answer(informer: &SharedInformer<Pod>) -> Answer {
     answer
 }
 
-/// A cache from nothing to complete, with a handler.
+/// Fills a cache from the start, with a handler.
 pub(crate) async fn sync(
     mark: Mark,
     fleet: Api<Pod>,
@@ -56,7 +56,7 @@ pub(crate) async fn sync(
     Ok((measured, answer))
 }
 
-/// Lists the state of a version, so that the events after it come on the watch; says when that begins.
+/// Lists the state of an old version, so that the watch sends the later events. Reports when the watch starts.
 struct Old {
     fleet: Api<Pod>,
     since: String,
@@ -76,7 +76,7 @@ impl ListWatch for Old {
 
     async fn watch(&self, options: WatchOptions, managed_fields: ManagedFields) -> Result<Watch<Pod>, Error> {
         if let Ok(now) = Mark::now() {
-            // The first one counts.
+            // The first watch counts.
             let _ = self.begun.set(now);
         }
         ListWatch::watch(&self.fleet, options, managed_fields).await
@@ -87,7 +87,7 @@ impl ListWatch for Old {
     }
 }
 
-/// Events that have happened, through reflector, fifo and store to a handler that takes the key.
+/// Measures past events on their way through reflector, fifo and store to a handler that takes the key.
 pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (count, done) = (arguments.count, Arc::new(Notify::new()));
     let (keys, ended) = (Arc::new(std::sync::Mutex::new(Answer::default())), Arc::clone(&done));
@@ -110,7 +110,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     Ok((measured, answer))
 }
 
-/// Objects by index values, 20 for each.
+/// Looks objects up by index values, 20 for each.
 pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let informer = SharedInformer::new(fleet);
     let group = IndexFunc::new(|pod: &CachedObject<Pod>, found| found.add(&group_of(pod.key().name())));
@@ -127,9 +127,9 @@ pub(crate) async fn index(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Mea
     Ok((mark.measured()?, answer))
 }
 
-/// The whole state once more, after the server has ended the watch and does not know any more what happened since. One object has
-/// changed meanwhile: a handler that is told of it finds all of the state in the cache. Memory is the peak meanwhile, and what there
-/// is before.
+/// Measures a relist, after the server has ended the watch and rejected its resumption. One object has changed meanwhile: when the
+/// handler receives that change, the cache has the whole new state. Memory is the peak during the relist, and the resident memory
+/// before it.
 pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let changed = Arc::new(Notify::new());
     let tells = Arc::clone(&changed);

@@ -15,7 +15,7 @@ use klient::{
     workqueue::{ExponentialBackoff, QueueOptions},
 };
 
-/// Each worker adds a key, and processes the one whose turn it is. No key comes twice: two adds could become one.
+/// Each worker adds a key and processes the next one. No key is added twice, because two adds could be merged.
 pub(crate) async fn steady(arguments: &Arguments) -> Result<(Measured, Answer)> {
     let keys = keys(arguments.count);
     let queue: WorkQueue<ObjectKey> = WorkQueue::new();
@@ -71,7 +71,7 @@ pub(crate) async fn burst(arguments: &Arguments) -> Result<(Measured, Answer)> {
     Ok((mark.measured()?, answer))
 }
 
-/// Each key waits up to 100 ms, fails once, and comes again when the limiter says.
+/// Each key waits up to 100 ms, fails once, and returns after the limiter's delay.
 pub(crate) async fn delayed(arguments: &Arguments) -> Result<(Measured, Answer)> {
     let (keys, count) = (keys(arguments.count), arguments.count);
     let mark = Mark::now()?;

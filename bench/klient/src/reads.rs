@@ -1,4 +1,4 @@
-//! Reads of the store that informers and listers are made of, by many readers. No server is asked.
+//! Reads of the store of informers and listers by many readers, without a server.
 
 use anyhow::{Context as _, Result};
 use bench_jobs::{Answer, Arguments, FLEET, Job, Measured, Reads, group_of, last_of, name};
@@ -33,13 +33,13 @@ pub(crate) fn read(arguments: &Arguments) -> Result<(Measured, Answer)> {
     }
 }
 
-/// As it is in the cache of an informer that decodes everything at once.
+/// Returns an object as an informer with decoded objects caches it.
 fn decoded(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
     template.metadata.name = Some(name(number));
     Ok(CachedObject::from_object(template.clone()))
 }
 
-/// As it is in the cache of others.
+/// Returns an object as other informers cache it.
 fn as_it_came(template: &mut Pod, number: usize) -> Result<CachedObject<Pod>> {
     template.metadata.name = Some(name(number));
     template.metadata.resource_version = Some((number + 1).to_string());

@@ -1,4 +1,4 @@
-//! Events of the replay server: changes that it tells a complete informer of.
+//! Events of the replay server for a synced informer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,20 +12,20 @@ use klient::{
 };
 use tokio::sync::Notify;
 
-/// A handler that needs no more than to know which object it is.
+/// A handler that reads the key only.
 pub(crate) fn take_key(answer: &mut Answer, pod: &CachedObject<Pod>) {
     answer.add_key(pod.key().namespace().unwrap_or_default(), pod.key().name());
 }
 
-/// A handler that uses the object, which is decoded then.
+/// A handler that decodes the object.
 pub(crate) fn take_object(answer: &mut Answer, pod: &CachedObject<Pod>) {
-    // What cannot be decoded is missing from the answer.
+    // An object that cannot be decoded is missing from the result.
     if let Ok(pod) = pod.decode() {
         answer.add_pod(&pod);
     }
 }
 
-/// Changes on their way through reflector, fifo and store to a handler.
+/// Measures changes on their way through reflector, fifo and store to a handler.
 pub(crate) async fn events(
     arguments: &Arguments,
     fleet: Api<Pod>,

@@ -1,4 +1,4 @@
-//! Jobs that watch: events that have happened, as fast as they come.
+//! Jobs that watch: past events, as fast as they arrive.
 
 use anyhow::{Context as _, Result, bail};
 use bench_jobs::{Answer, Arguments, Mark, Measured};
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use klient::Api;
 use klient::WatchEvent;
 
-/// Objects stay as they came; only their metadata is read.
+/// Objects stay in wire form, and only their metadata is read.
 pub(crate) async fn keys(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Measured, Answer)> {
     let mut answer = Answer::default();
     let mark = Mark::now()?;

@@ -67,7 +67,7 @@ async fn reconcile(map: Arc<ConfigMap>, client: Arc<Client>) -> Result<Action, E
                     outcome => drop(outcome?),
                 }
             }
-            // What it owns goes with it.
+            // Its dependents are deleted with it.
             Event::Cleanup(_) => {}
         }
         Ok::<_, kube::Error>(Action::await_change())

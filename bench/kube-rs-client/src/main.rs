@@ -1,7 +1,7 @@
 //! Uses kube as any program does, against klient's embedded API server.
 //!
-//! The server's owner is the process that started this one. A line `do: WORD` asks it for a fault; it answers with a line
-//! when the fault is there.
+//! The parent process owns the server. A line `do: WORD` requests a fault from it; the parent responds with a line
+//! when the fault is in effect.
 
 mod controllers;
 mod watchers;
@@ -18,7 +18,7 @@ async fn main() -> Result<()> {
     let client = Client::try_default().await?;
     let version = client.apiserver_version().await?;
     ensure!(version.major == "1", "Kubernetes {version:?}");
-    // All that they do takes seconds.
+    // The checks take seconds.
     tokio::time::timeout(Duration::from_secs(120), async {
         watchers::check(&client).await.context("watchers")?;
         controllers::check(&client).await.context("controllers")
@@ -28,7 +28,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Has the owner do something, and waits until it is done.
+/// Requests a fault from the parent process, and waits until it is in effect.
 fn ask(word: &str) -> Result<()> {
     println!("do: {word}");
     let mut answer = String::new();

@@ -1,5 +1,5 @@
-//! Stores that `watcher` fills, by lists and by streams, through an ended watch, a broken one, and one that the server no
-//! longer knows the past of.
+//! Stores that `watcher` fills, by lists and by initial events, across an ended watch, a broken one and an expired
+//! one.
 
 use std::{collections::BTreeMap, fmt::Debug, hash::Hash};
 
@@ -53,7 +53,7 @@ pub(crate) async fn check(client: &Client) -> Result<()> {
     custom(client).await
 }
 
-/// Makes one object, changes others, takes the label from one and deletes one.
+/// Creates one object, changes others, removes the label of one and deletes one.
 async fn change(maps: &Api<ConfigMap>, round: usize) -> Result<()> {
     make(maps, &format!("kube-new-{round}")).await?;
     let params = PatchParams::default();
@@ -66,7 +66,7 @@ async fn change(maps: &Api<ConfigMap>, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// A kind that the server did not know before, of which this program has no type.
+/// Checks a kind that is defined at run time, and for which this program has no type.
 async fn custom(client: &Client) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -97,7 +97,7 @@ async fn custom(client: &Client) -> Result<()> {
     eventually("the deletion is seen", async || Ok(seen(&resource).is_none().then_some(()))).await
 }
 
-/// A store that a watcher keeps up to date for as long as the program runs.
+/// Returns a store that a watcher keeps current while the program runs.
 fn follow<K>(api: Api<K>, config: watcher::Config, kind: K::DynamicType) -> Store<K>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,

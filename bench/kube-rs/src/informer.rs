@@ -16,17 +16,17 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-/// A store from nothing to complete. Objects are always decoded.
+/// Fills a store. Objects are always decoded.
 pub(crate) async fn sync(mark: Mark, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     store(mark, fleet, (), watcher::Config::default(), Answer::add_pod).await
 }
 
-/// The same, by a watch that begins with the state.
+/// The same, by a watch with initial events.
 pub(crate) async fn sync_watch_list(fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     store(Mark::now()?, fleet, (), watcher::Config::default().streaming_lists(), Answer::add_pod).await
 }
 
-/// The same of custom resources, with the API for kinds that are known only at run time.
+/// The same for custom resources, with the API for kinds known only at run time.
 pub(crate) async fn sync_custom(client: &Client) -> Result<(Measured, Answer)> {
     let kind = GroupVersionKind::gvk(CUSTOM_GROUP, CUSTOM_VERSION, CUSTOM_KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, CUSTOM_PLURAL);
@@ -60,7 +60,7 @@ where
     Ok((measured, answer))
 }
 
-/// Objects without their managed fields, as users do it who care for memory.
+/// Removes the managed fields, as users do to save memory.
 fn watched<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = watcher::Result<watcher::Event<K>>>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -68,7 +68,7 @@ where
     watcher(api, config).modify(|object| object.meta_mut().managed_fields = None)
 }
 
-/// Changes that the server tells a complete store of.
+/// Measures changes that arrive after the store is complete.
 pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (_store, writer) = reflector::store();
     let mut events = std::pin::pin!(reflector(writer, watched(fleet, watcher::Config::default())).default_backoff());
@@ -86,7 +86,7 @@ pub(crate) async fn events(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     Ok((mark.measured()?, answer))
 }
 
-/// The whole state once more, after the server has ended the watch and does not know any more what happened since.
+/// Measures a relist, after the server has ended the watch and rejected its resumption.
 pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let (store, writer) = reflector::store();
     let mut events = std::pin::pin!(reflector(writer, watched(fleet, watcher::Config::default())).default_backoff());
@@ -96,7 +96,7 @@ pub(crate) async fn expire(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Me
     forget_peak()?;
     let mark = Mark::now()?;
     replay_expiry(arguments)?;
-    // The refusal is told as an error, and followed by the state.
+    // kube reports the rejection as an error, and lists afterwards.
     while !matches!(events.next().await.context("the watch has ended")?, Ok(watcher::Event::InitDone)) {}
     let mut measured = mark.measured()?;
     measured.peak_rss_bytes = i64::try_from(peak()?)?;

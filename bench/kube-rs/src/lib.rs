@@ -52,7 +52,7 @@ pub async fn run() -> Result<()> {
         Job::List | Job::ListManaged => read::list(&arguments, &fleet).await?,
         Job::Create => write::create(&arguments, &client).await?,
         Job::Patch => write::patch(&arguments, fleet).await?,
-        // Whole objects come typed alone.
+        // kube returns whole objects typed only.
         Job::WatchKeys | Job::WatchTyped => watch::watch(&arguments, &fleet).await?,
         Job::Sync | Job::SyncList | Job::SyncDecoded => informer::sync(Mark::now()?, fleet).await?,
         Job::SyncWatchList => informer::sync_watch_list(fleet).await?,
@@ -60,7 +60,7 @@ pub async fn run() -> Result<()> {
         Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
         Job::Expire => informer::expire(&arguments, fleet).await?,
         Job::Controller => controller::run(&arguments, fleet).await?,
-        // There are no indices, and no way to begin at a version.
+        // kube has no indices, and its watcher cannot start at a version.
         Job::InformerEvents
         | Job::Cold
         | Job::Index

@@ -1,4 +1,4 @@
-//! Reads of the store that reflectors keep, by many readers. No server is asked. There are no indices.
+//! Reads of a reflector's store by many readers, without a server and without indices.
 
 use std::sync::Arc;
 

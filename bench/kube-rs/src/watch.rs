@@ -1,4 +1,4 @@
-//! Jobs that watch: events that have happened, as fast as they come.
+//! Jobs that watch: past events, as fast as they arrive.
 
 use anyhow::{Context as _, Result, bail};
 use bench_jobs::{Answer, Arguments, Job, Mark, Measured};
@@ -21,7 +21,7 @@ pub(crate) async fn watch(arguments: &Arguments, fleet: &Api<Pod>) -> Result<(Me
                 answer.add_key(&text(&metadata.namespace), &text(&metadata.name));
             }
             WatchEvent::Modified(pod) => answer.add_pod(&pod),
-            // The library asks for them unless told not to.
+            // kube requests bookmarks by default.
             WatchEvent::Bookmark(_) => {}
             other => bail!("{other:?}"),
         }

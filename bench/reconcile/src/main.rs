@@ -1,6 +1,6 @@
-//! A whole controller on the embedded server: how soon after a change its reconcile begins, and what it costs to do nothing.
+//! A whole controller on the embedded server: the latency of reconciles after changes, and the cost of idling.
 //!
-//! `bench-reconcile [CHANGES_PER_SECOND] [SECONDS]`: all of it in one process, the server and the one who changes objects included.
+//! `bench-reconcile [CHANGES_PER_SECOND] [SECONDS]`: one process with the server, the writer and the controller.
 
 #![allow(clippy::print_stdout)]
 
@@ -23,7 +23,7 @@ use klient_apiserver::ApiServer;
 /// The number of objects that are changed in turn.
 const OBJECTS: usize = 1000;
 const WORKERS: usize = 4;
-/// How long the manager of ten informers is watched while nothing happens.
+/// The time for which an idle manager with ten informers is measured.
 const IDLE: Duration = Duration::from_secs(20);
 /// The number of keys that are delayed and fail at once.
 const KEYS: u32 = 100_000;
@@ -43,7 +43,7 @@ fn client(server: &ApiServer) -> Client {
     Client::from_service(server.service())
 }
 
-/// Changes objects at a rate, and tells how long after each change it was reconciled.
+/// Changes objects at a rate, and prints the latency of their reconciles.
 async fn changes(rate: u64, time: Duration) -> Result<()> {
     let server = ApiServer::start().await?;
     let client = client(&server);
@@ -101,7 +101,7 @@ async fn changes(rate: u64, time: Duration) -> Result<()> {
     latencies.sort_unstable();
     let at = |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or_default();
     println!(
-        "{:.0} changes per second asked for, {:.0} made in {:.1} s; {} reconciles; change to reconcile: p50 {:.0?}, p99 {:.0?}, longest {:.0?}",
+        "{:.0} changes per second requested, {:.0} written in {:.1} s; {} reconciles; latency: p50 {:.0?}, p99 {:.0?}, longest {:.0?}",
         rate,
         done as f64 / took.as_secs_f64(),
         took.as_secs_f64(),
@@ -114,7 +114,7 @@ async fn changes(rate: u64, time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Many keys that are delayed at first and then fail once, through one queue.
+/// Sends many keys through one queue, each delayed first and failing once.
 async fn delays() -> Result<()> {
     let mark = Mark::now()?;
     let start = Instant::now();
@@ -149,7 +149,7 @@ async fn delays() -> Result<()> {
     Ok(())
 }
 
-/// A manager with ten informers, of which nothing is asked.
+/// Measures an idle manager with ten informers.
 async fn idle() -> Result<()> {
     let server = ApiServer::start().await?;
     let client = client(&server);

@@ -12,12 +12,12 @@ use crate::{
     template::{FIRST_VERSION, Template},
 };
 
-/// Which objects a client wants, and how.
+/// The kind and encoding of the objects that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Protobuf,
     Json,
-    /// Custom resources, of which there is JSON alone.
+    /// Custom resources, which are JSON only.
     Custom,
 }
 
@@ -26,20 +26,20 @@ pub(crate) struct Fleet {
     pub(crate) size: usize,
     /// The number of changes.
     pub(crate) events: usize,
-    /// How many of them there are in a second; all at once if there is no number.
+    /// The number of changes per second; all at once if unset.
     pub(crate) pace: Option<u32>,
-    /// How often the last object changed without a watch that told of it.
+    /// The number of changes of the last object that no watch sent.
     pub(crate) unseen: AtomicUsize,
 }
 
-/// A part of the objects, as a list tells of them.
+/// A page of a list.
 pub(crate) struct Page {
     pub(crate) first: usize,
     pub(crate) end: usize,
 }
 
 impl Fleet {
-    /// The objects from a number on, no more than a limit if there is one.
+    /// Returns the objects from a number on, up to a limit.
     pub(crate) fn page(&self, first: usize, limit: Option<usize>) -> Page {
         let first = first.min(self.size);
         let end = limit.map_or(self.size, |limit| first.saturating_add(limit).min(self.size));
@@ -85,7 +85,7 @@ impl Fleet {
         }
     }
 
-    /// One item, with what stands before it.
+    /// Returns one item with the bytes before it.
     pub(crate) fn item(&self, form: Form, page: &Page, number: usize, out: &mut Vec<u8>) {
         let template = nth(&self.templates(form).items, number);
         match form {
@@ -103,24 +103,24 @@ impl Fleet {
         }
     }
 
-    /// One object by itself.
+    /// Returns one object as the response to a get.
     pub(crate) fn object(&self, form: Form, number: usize) -> Vec<u8> {
         let mut out = Vec::new();
         nth(&self.templates(form).standing, number).write(number, self.version_of(number), &mut out);
         out
     }
 
-    /// The event that says that an object is there.
+    /// Returns the ADDED event of an object.
     pub(crate) fn added(&self, form: Form, number: usize, out: &mut Vec<u8>) {
         nth(&self.templates(form).added, number).write(number, self.version_of(number), out);
     }
 
-    /// The event that ends those.
+    /// Returns the bookmark at the end of the initial events.
     pub(crate) fn end(&self, form: Form, out: &mut Vec<u8>) {
         self.templates(form).end.write(0, self.version(), out);
     }
 
-    /// The event that says that a version is too old.
+    /// Returns the error event for an expired version.
     pub(crate) fn expired(form: Form, out: &mut Vec<u8>) {
         match form {
             Form::Json | Form::Custom => {
@@ -145,18 +145,18 @@ impl Fleet {
         if self.templates(form).modified.is_empty() { 0 } else { self.events }
     }
 
-    /// A change after the state that lists tell of. Each object changes as often as any other, give or take one.
+    /// Returns a change after the listed state. All objects change equally often, give or take one.
     pub(crate) fn modified(&self, form: Form, number: usize, at: SystemTime, out: &mut Vec<u8>) {
         let version = self.version() + 1 + number as u64;
         nth(&self.templates(form).modified, number).write_changed(number % self.size, version, at, out);
     }
 
-    /// That of the state.
+    /// Returns the resource version of the listed state.
     fn version(&self) -> u64 {
         FIRST_VERSION + (self.size + self.unseen.load(Relaxed)) as u64
     }
 
-    /// That of an object as long as no watch tells of a change.
+    /// Returns the resource version of an object before any change.
     fn version_of(&self, number: usize) -> u64 {
         let changes = if number + 1 == self.size { self.unseen.load(Relaxed) } else { 0 };
         FIRST_VERSION + (number + changes) as u64

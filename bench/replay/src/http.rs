@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as three clients on loopback need: requests without bodies that matter, and answers whole or in chunks.
+//! The part of HTTP/1.1 that three clients on loopback need: requests with ignored bodies, and responses whole or in chunks.
 
 use std::{
     io::{self, BufRead, Read as _, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Large enough that system calls do not count.
+/// Large enough that system calls are negligible.
 const WRITE: usize = 256 * 1024;
 
 /// A request.
@@ -21,7 +21,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads the next one; nothing if the client is gone.
+    /// Reads the next request. Returns `None` if the client has disconnected.
     pub(crate) fn read(from: &mut impl BufRead) -> Result<Option<Self>> {
         let mut line = String::new();
         if from.read_line(&mut line)? == 0 {
@@ -64,13 +64,13 @@ impl Request {
         self.accept.contains(media_type)
     }
 
-    /// Whether the client wants no other answer on this connection.
+    /// Returns whether the connection is closed after this response.
     pub(crate) fn closes(&self) -> bool {
         self.closes
     }
 }
 
-/// Answers at once.
+/// Sends a complete response.
 pub(crate) fn whole(to: &mut TcpStream, status: &str, content_type: &str, body: &[u8]) -> Result<()> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n");
@@ -78,7 +78,7 @@ pub(crate) fn whole(to: &mut TcpStream, status: &str, content_type: &str, body: 
     Ok(())
 }
 
-/// An answer of which the length is not known: chunks, many of which go to the socket in one write.
+/// A response of unknown length, in chunks, many of which go to the socket in one write.
 pub(crate) struct Chunked<'a> {
     to: &'a mut TcpStream,
     buffer: Vec<u8>,
@@ -92,9 +92,9 @@ impl<'a> Chunked<'a> {
         Self { to, buffer }
     }
 
-    /// Adds what becomes one chunk.
+    /// Appends one chunk.
     pub(crate) fn chunk(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
-        // The length comes first and is known last: it gets as many digits as any needs.
+        // The length precedes the data and is known last, so that it has a fixed number of digits.
         let start = self.buffer.len();
         self.buffer.extend_from_slice(b"00000000\r\n");
         write(&mut self.buffer);
@@ -119,7 +119,7 @@ impl<'a> Chunked<'a> {
         self.flush()
     }
 
-    /// Whether the client has gone. It has nothing more to say until the answer ends.
+    /// Returns whether the client has disconnected. It sends nothing until the response ends.
     pub(crate) fn is_abandoned(&self) -> Result<bool> {
         self.to.set_nonblocking(true)?;
         let peeked = self.to.peek(&mut [0]);

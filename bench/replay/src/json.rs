@@ -1,6 +1,6 @@
-//! Recorded JSON: takes lists and watches apart, and puts places into objects.
+//! Recorded JSON: splits lists and watches, and inserts placeholders into objects.
 //!
-//! Text is changed where it stands, so that what the server wrote is what clients read. The server writes an object's own name, uid and
+//! Text is changed in place, so that clients read the server's bytes. The server writes an object's own name, uid and
 //! version before any other.
 
 use anyhow::{Context as _, Result};
@@ -12,12 +12,12 @@ pub(crate) fn events(body: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(std::str::from_utf8(body)?.split_inclusive('\n').map(|line| line.as_bytes().to_vec()).collect())
 }
 
-/// Whether an event is of a type.
+/// Returns whether an event has a type.
 pub(crate) fn is_of_type(event: &[u8], kind: &str) -> bool {
     event.starts_with(format!(r#"{{"type":"{kind}","#).as_bytes())
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 pub(crate) fn items(body: &[u8]) -> Result<Vec<Vec<u8>>> {
     let text = std::str::from_utf8(body)?;
     let mut rest = text.split_once(r#""items":["#).context("no items")?.1;
@@ -30,14 +30,14 @@ pub(crate) fn items(body: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(items)
 }
 
-/// The object of an event.
+/// Returns the object of an event.
 pub(crate) fn object(event: &[u8]) -> Result<Vec<u8>> {
     let text = std::str::from_utf8(event)?;
     let object = text.split_once(r#""object":"#).context("no object")?.1;
     Ok(object.as_bytes()[..object_length(object).context("the object does not end")?].to_vec())
 }
 
-/// An object or an event with places.
+/// Creates a template from an object or an event.
 pub(crate) fn template(object: &[u8]) -> Result<Template> {
     let text = std::str::from_utf8(object)?;
     let (before, metadata) = text.split_at(text.find(r#""metadata":{"#).context("no metadata")?);
@@ -50,7 +50,7 @@ pub(crate) fn bookmark(event: &[u8]) -> Result<Template> {
     Template::bookmark(replace(std::str::from_utf8(event)?, "resourceVersion", VERSION)?.into_bytes())
 }
 
-/// Replaces the first value with a name.
+/// Replaces the first value of a member.
 fn replace(text: &str, name: &str, value: &str) -> Result<String> {
     let start = format!(r#""{name}":""#);
     let (before, rest) = text.split_once(&start).with_context(|| format!("no {name}"))?;
@@ -58,7 +58,7 @@ fn replace(text: &str, name: &str, value: &str) -> Result<String> {
     Ok(format!(r#"{before}{start}{value}"{after}"#))
 }
 
-/// How long the object is with which a text begins.
+/// Returns the length of the object at the start of a text.
 fn object_length(text: &str) -> Option<usize> {
     let (mut depth, mut in_string, mut escaped) = (0, false, false);
     for (at, byte) in text.bytes().enumerate() {

@@ -1,7 +1,7 @@
-//! `bench-replay --recording FOLDER --size N [--events N] [--pace N] [--port N]`: what a real server answered, served again over plain HTTP on
-//! loopback, for as many objects as wanted.
+//! `bench-replay --recording FOLDER --size N [--events N] [--pace N] [--port N]`: replays a real server's responses over plain HTTP on
+//! loopback, for any number of objects.
 //!
-//! It costs little per byte, so that on a machine with few cores it takes little from the client that is measured. It prints its address as
+//! It uses little CPU per byte, which matters on a machine with few cores. It prints its address as
 //! its first line, and ends when its standard input does: with the process that started it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -30,11 +30,11 @@ struct Arguments {
     recording: PathBuf,
     /// The number of objects.
     size: usize,
-    /// How many of them change when a client asks for it.
+    /// The number of changes that a client can request.
     events: usize,
-    /// How many of them in a second; all at once if it is zero.
+    /// The number of changes per second; all at once if zero.
     pace: u32,
-    /// Any free one if it is zero.
+    /// The port; a free one if zero.
     port: u16,
 }
 
@@ -68,7 +68,7 @@ fn run() -> Result<()> {
     Arc::new(Server::new(fleet)).accept(&listener)
 }
 
-/// Listens where it is wanted, or says that this is not possible.
+/// Listens on a port of the loopback address.
 fn listen(port: u16) -> Result<TcpListener> {
     TcpListener::bind(("127.0.0.1", port)).with_context(|| format!("cannot listen on 127.0.0.1:{port}"))
 }

@@ -1,4 +1,4 @@
-//! Recorded protobuf: takes lists and watches apart, and puts places into objects, whatever that does to the lengths around them.
+//! Recorded protobuf: splits lists and watches, and inserts placeholders into objects, with the lengths around them adjusted.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::template::{NAME, Template, UID, VERSION};
 
-/// The prefix of every object that stands by itself.
+/// The prefix of every top-level object.
 const PREFIX: &[u8] = b"k8s\0";
 /// Fields of `runtime.Unknown`, `WatchEvent`, `RawExtension`, lists, objects and their metadata.
 const UNKNOWN_RAW: u64 = 2;
@@ -19,7 +19,7 @@ const METADATA_NAME: u64 = 1;
 const METADATA_UID: u64 = 5;
 const METADATA_VERSION: u64 = 6;
 
-/// The events of a watch, each with the length before it.
+/// Returns the events of a watch, each with its length prefix.
 pub(crate) fn events(mut body: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut events = Vec::new();
     while let Some((length, rest)) = body.split_first_chunk::<4>() {
@@ -31,14 +31,14 @@ pub(crate) fn events(mut body: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(events)
 }
 
-/// Whether an event is of a type.
+/// Returns whether an event has a type.
 pub(crate) fn is_of_type(event: &[u8], kind: &str) -> bool {
     event
         .get(4..)
         .is_some_and(|message| find(message, EVENT_TYPE).is_ok_and(|value| &message[value] == kind.as_bytes()))
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 pub(crate) fn items(body: &[u8]) -> Result<Vec<Vec<u8>>> {
     let message = body.strip_prefix(PREFIX).context("not Kubernetes protobuf")?;
     let list = &message[find(message, UNKNOWN_RAW)?];
@@ -52,24 +52,24 @@ pub(crate) fn items(body: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(items)
 }
 
-/// The object of an event, as it stands by itself.
+/// Returns the object of an event as a top-level object.
 pub(crate) fn object(event: &[u8]) -> Result<Vec<u8>> {
     let message = event.get(4..).context("no event")?;
     let extension = &message[find(message, EVENT_OBJECT)?];
     Ok(extension[find(extension, EXTENSION_RAW)?].to_vec())
 }
 
-/// An item of a list with places.
+/// Creates a template from an item of a list.
 pub(crate) fn item(item: &[u8]) -> Result<Template> {
     Template::object(with_places(item)?)
 }
 
-/// An object that stands by itself, with places.
+/// Creates a template from a top-level object.
 pub(crate) fn standing(object: &[u8]) -> Result<Template> {
     Template::object(in_envelope(object, with_places)?)
 }
 
-/// An event with places.
+/// Creates a template from an event.
 pub(crate) fn event(event: &[u8]) -> Result<Template> {
     Template::object(in_event(event, with_places)?)
 }
@@ -80,7 +80,7 @@ pub(crate) fn bookmark(event: &[u8]) -> Result<Template> {
     Template::bookmark(in_event(event, |object| replace(object, METADATA, metadata))?)
 }
 
-/// The bytes before a value of a known length in a field.
+/// Returns the bytes before a field's value of a known length.
 pub(crate) fn head(number: u64, length: usize, out: &mut Vec<u8>) {
     varint(number << 3 | 2, out);
     varint(length as u64, out);
@@ -95,7 +95,7 @@ pub(crate) fn varint(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// The bytes before the items of a list of pods, or around an object: prefix and type. The raw message follows as the
-/// second field, and nothing after it: what the server writes there is empty.
+/// second field, and nothing follows it: the server's other fields are empty.
 pub(crate) fn envelope(kind: &str, length: usize) -> Vec<u8> {
     let mut kinds = Vec::new();
     for (number, text) in [(1, "v1"), (2, kind)] {
@@ -109,7 +109,7 @@ pub(crate) fn envelope(kind: &str, length: usize) -> Vec<u8> {
     out
 }
 
-/// An event about an error, which is an object that stands by itself.
+/// Returns an error event, whose object is a top-level object.
 pub(crate) fn error(object: &[u8], out: &mut Vec<u8>) {
     let (mut extension, mut message) = (Vec::new(), Vec::new());
     head(EXTENSION_RAW, object.len(), &mut extension);
@@ -146,7 +146,7 @@ fn in_envelope(object: &[u8], change: impl Fn(&[u8]) -> Result<Vec<u8>>) -> Resu
     Ok([PREFIX, &replace(message, UNKNOWN_RAW, change)?].concat())
 }
 
-/// A message in which the first field with a number has another value.
+/// Returns a message in which the first field with a number has another value.
 fn replace(message: &[u8], number: u64, change: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let at = first(message, number)?;
     let value = change(&message[at.value.clone()])?;
@@ -171,7 +171,7 @@ fn first(message: &[u8], number: u64) -> Result<Field> {
     bail!("no field {number}")
 }
 
-/// A field and where it is.
+/// A field and its position.
 struct Field {
     number: u64,
     start: usize,

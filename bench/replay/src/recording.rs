@@ -6,29 +6,29 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{json, protobuf, template::Template};
 
-/// Pods in both forms that clients ask for, and custom resources.
+/// The recordings of pods in both encodings, and of custom resources.
 pub(crate) struct Recording {
     pub(crate) protobuf: Templates,
     pub(crate) json: Templates,
     pub(crate) custom: Templates,
 }
 
-/// The recording of one encoding. Objects with numbers beyond those recorded are made from the same templates again.
+/// The recording of one encoding. Further objects reuse its templates.
 pub(crate) struct Templates {
-    /// As items of a list.
+    /// The items of a list.
     pub(crate) items: Vec<Template>,
-    /// As an answer by itself.
+    /// The responses to gets.
     pub(crate) standing: Vec<Template>,
-    /// As the events with which a watch begins that asks for the state.
+    /// The initial events of a watch.
     pub(crate) added: Vec<Template>,
-    /// The bytes after them.
+    /// The bookmark after the initial events.
     pub(crate) end: Template,
-    /// Changes. There are none of custom resources.
+    /// The changes. Custom resources have none.
     pub(crate) modified: Vec<Template>,
 }
 
 impl Recording {
-    /// Reads the bodies of a list, of a watch that begins with the state, and of a watch of changes, in both forms.
+    /// Reads the bodies of a list, of a watch with initial events, and of a watch of changes, in both encodings.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let body = |name: &str| fs::read(folder.join(name)).with_context(|| folder.join(name).display().to_string());
         let protobuf = Templates::new(&Form::PROTOBUF, &body("list.pb")?, &body("initial.pb")?, &body("events.pb")?);
@@ -76,7 +76,7 @@ impl Templates {
 
 type Make = fn(&[u8]) -> Result<Template>;
 
-/// How a form is taken apart.
+/// The functions that split one encoding.
 struct Form {
     items: fn(&[u8]) -> Result<Vec<Vec<u8>>>,
     events: fn(&[u8]) -> Result<Vec<Vec<u8>>>,

@@ -19,14 +19,14 @@ const PODS: &str = "/api/v1/namespaces/fleet/pods";
 const ROLLOUTS: &str = "/apis/bench.klient.invalid/v1/namespaces/fleet/rollouts";
 /// The path that makes one watch, now or as soon as there is one, send the changes.
 const CHANGE: &str = "/replay/change";
-/// The path that ends one watch, and makes the next one too old to begin: its client has to ask for the whole state again, in which one object
+/// The path that ends one watch and rejects the next as expired: the client has to list again, and finds that one object
 /// has changed.
 const EXPIRE: &str = "/replay/expire";
-/// Objects of a list that share a chunk.
+/// The number of objects of a list per chunk.
 const CHUNK: usize = 8;
-/// How often a watch that has nothing to say looks whether its client is there.
+/// The interval at which an idle watch checks that its client is connected.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a watch lasts if the client does not say.
+/// The timeout of a watch whose client requests none.
 const WATCH: Duration = Duration::from_secs(1800);
 
 pub(crate) struct Server {
@@ -111,14 +111,14 @@ impl Server {
         }
     }
 
-    /// Notes what is to happen.
+    /// Records a control request.
     fn order(&self, to: &mut TcpStream, change: impl FnOnce(&mut Due)) -> Result<()> {
         change(&mut self.due());
         self.changed.notify_all();
         http::whole(to, "200 OK", "text/plain", b"ok")
     }
 
-    /// Whether a watch that begins at a version is refused.
+    /// Returns whether a watch from a version is rejected.
     fn is_too_old(&self, request: &Request) -> bool {
         let mut due = self.due();
         let refused = due.refusals > 0 && due.ends == 0 && !request.has("sendInitialEvents");
@@ -132,7 +132,7 @@ impl Server {
 
     fn list(&self, request: &Request, form: Form, content_type: &str, to: &mut TcpStream) -> Result<()> {
         let number = |name: &str| request.parameter(name).and_then(|value| value.parse::<usize>().ok());
-        // The real server knows no pages of what it has in its cache.
+        // The real server does not split lists from its cache into pages.
         let any_version = request.parameter("resourceVersion") == Some("0");
         let limit = number("limit").filter(|limit| *limit > 0 && !any_version);
         let page = self.fleet.page(number("continue").unwrap_or_default(), limit);
@@ -156,7 +156,7 @@ impl Server {
         };
         let mut answer = Chunked::new(to, content_type);
         if self.is_too_old(request) {
-            // The real server says so in the body, too.
+            // The real server sends this error in the body, too.
             answer.chunk(|out| Fleet::expired(form, out))?;
             return answer.end();
         }
@@ -173,7 +173,7 @@ impl Server {
                 let mut at = SystemTime::now();
                 if let Some(pace) = self.fleet.pace {
                     answer.flush()?;
-                    // A client that does not take them in time is late by all of it, and not from when it takes them on.
+                    // Latencies count from the scheduled time, also for a client that reads late.
                     let due = begun + Duration::from_secs(1) * u32::try_from(number)? / pace;
                     thread::sleep(due.duration_since(at).unwrap_or_default());
                     at = due;
@@ -185,7 +185,7 @@ impl Server {
         answer.end()
     }
 
-    /// Waits until this watch may tell of the changes, or ends: its time is over, its client has disconnected, or a request ended it.
+    /// Waits until this watch may send the changes, or ends: by its timeout, its client or a control request.
     fn wait_until_due(&self, answer: &Chunked<'_>, end: Instant) -> Result<Next> {
         let mut due = self.due();
         loop {

@@ -1,32 +1,32 @@
-//! Recorded bytes of one object, with places for what makes it another one: name, uid and version, each of a fixed width; and for
-//! the time at which a change is told of.
+//! Recorded bytes of one object, with placeholders of fixed width for name, uid and version; and for
+//! the time at which a change is sent.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The placeholder in places that are still to be filled.
+/// The digit of placeholders.
 pub(crate) const NAME: &str = "web-999999";
 pub(crate) const UID: &str = "00000000-0000-4000-8000-777777777777";
 pub(crate) const VERSION: &str = "9999999999";
-/// In an annotation, from the beginning on; nanoseconds of Unix time.
+/// The placeholder of the time in an annotation, in nanoseconds of Unix time.
 const TIME: &str = "8888888888888888888";
 
-/// Versions of objects that never changed begin here; all have the same width.
+/// The first resource version of unchanged objects. All versions have the same width.
 pub(crate) const FIRST_VERSION: u64 = 1_000_000_000;
 
 pub(crate) struct Template {
     bytes: Vec<u8>,
-    /// Where the digits end. A bookmark has a version alone.
+    /// The end positions of the digits. A bookmark has a version only.
     name: Option<usize>,
     uid: Option<usize>,
     version: usize,
-    /// Objects that were never changed have none.
+    /// `None` for objects that were never changed.
     time: Option<usize>,
 }
 
 impl Template {
-    /// An object, or an event about one.
+    /// Creates a template from an object or an event.
     pub(crate) fn object(bytes: Vec<u8>) -> Result<Self> {
         let (name, uid) = (Some(end_of(&bytes, NAME)?), Some(end_of(&bytes, UID)?));
         Ok(Self { version: end_of(&bytes, VERSION)?, time: end_of(&bytes, TIME).ok(), name, uid, bytes })
@@ -74,7 +74,7 @@ fn digits(bytes: &mut [u8], width: usize, mut number: u64) {
     }
 }
 
-/// Where a text ends that must be there once.
+/// Returns the end of a text that must occur exactly once.
 fn end_of(bytes: &[u8], text: &str) -> Result<usize> {
     let mut found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text.as_bytes());
     let (at, _) = found.next().with_context(|| format!("no place for {text}"))?;

@@ -1,4 +1,4 @@
-//! The program that counts allocations. That takes time, which is why it is another one than what is measured.
+//! The program that counts allocations. Counting takes time, so that another program is measured.
 
 use std::alloc::System;
 
