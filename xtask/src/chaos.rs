@@ -16,5 +16,5 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
 /// Runs the part of the suite that CI runs: always the same worlds. They are few, so that they need no optimised build.
 pub(crate) fn fixed(root: &Path) -> Result<()> {
     run::run(root, "cargo", &["build", "--locked", "--workspace", "--bins"], &[])?;
-    run::run(root, "target/debug/klient-chaos", &["--seed", "16", "--worlds", "40", "--real", "1"], &[])
+    run::run(root, "target/debug/klient-chaos", &["--seed", "16", "--worlds", "50", "--real", "1"], &[])
 }
