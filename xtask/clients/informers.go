@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// informers follows objects through an ended watch, a broken one, and one that the server no longer knows the past of.
+// informers checks caches after a watch that ended, a watch that broke, and a watch whose resource version expired.
 func informers(ctx context.Context, config *rest.Config, owner *owner) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func informers(ctx context.Context, config *rest.Config, owner *owner) error {
 	if !cache.WaitForCacheSync(ctx.Done(), maps.Informer().HasSynced, pods.HasSynced) {
 		return fmt.Errorf("the caches did not sync")
 	}
-	// The same as the server, however it got there.
+	// agree waits until the cache has the same objects as the server.
 	agree := func(what string) error {
 		return eventually(ctx, what, func() bool {
 			listed, err := api.List(ctx, metav1.ListOptions{})
@@ -67,7 +67,7 @@ func informers(ctx context.Context, config *rest.Config, owner *owner) error {
 			return err
 		}
 		if fault == "forget" {
-			// The past of these changes is gone before the informer may ask for it.
+			// The server drops the history of these changes before the informer may request it.
 			if err := owner.ask("remember"); err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func informers(ctx context.Context, config *rest.Config, owner *owner) error {
 	return nil
 }
 
-// fill makes so many objects.
+// fill creates the objects with numbers from `from` up to, but not including, `to`.
 func fill(ctx context.Context, client kubernetes.Interface, from, to int) error {
 	for i := from; i < to; i++ {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("map-%d", i)}}
@@ -94,7 +94,7 @@ func fill(ctx context.Context, client kubernetes.Interface, from, to int) error 
 	return nil
 }
 
-// change makes one object, updates and patches another, and deletes a third.
+// change creates one object, updates and patches another, and deletes a third.
 func change(ctx context.Context, client kubernetes.Interface, round int) error {
 	api := client.CoreV1().ConfigMaps("default")
 	if err := fill(ctx, client, 100+round, 101+round); err != nil {
@@ -115,7 +115,7 @@ func change(ctx context.Context, client kubernetes.Interface, round int) error {
 	return api.Delete(ctx, fmt.Sprintf("map-%d", round+1), metav1.DeleteOptions{})
 }
 
-// seen is what handlers were called with.
+// seen records the calls of handlers.
 type seen struct {
 	sync.Mutex
 	added, updated int

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaders has two candidates: the second leads when the first lets go.
+// leaders runs two candidates, one after the other: the second leads after the first releases the lease.
 func leaders(ctx context.Context, config *rest.Config, _ *owner) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -34,7 +34,7 @@ func leaders(ctx context.Context, config *rest.Config, _ *owner) error {
 			RetryPeriod:     2 * time.Second,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) {
-					// Whoever stops in the middle of a renewal may lose the race against it.
+					// A candidate that stops during a renewal may race with it, so it stops only after a renewal.
 					led = eventually(ctx, "a renewal", func() bool { return renewed(ctx, client, name) }) == nil
 					stop()
 				},

@@ -1,7 +1,7 @@
-// Uses client-go and controller-runtime as any program does, against the embedded API server.
+// This program tests client-go and controller-runtime against the embedded API server.
 //
-// The server's owner is the process that started this one. A line `do: WORD` asks it for a fault; it answers with a line
-// when the fault is there.
+// The parent process owns the server. A line `do: WORD` on standard output requests a fault. The parent responds with a line
+// on standard input when the fault is in effect.
 package main
 
 import (
@@ -56,7 +56,7 @@ type owner struct {
 	answers *bufio.Reader
 }
 
-// ask has the owner do something, and waits until it is done.
+// ask requests a fault from the owner, and waits for the response.
 func (o *owner) ask(word string) error {
 	fmt.Println("do:", word)
 	answer, err := o.answers.ReadString('\n')
@@ -66,7 +66,7 @@ func (o *owner) ask(word string) error {
 	return err
 }
 
-// expect is an error if something is not so.
+// expect returns an error if the condition is false.
 func expect(so bool, format string, arguments ...any) error {
 	if so {
 		return nil
@@ -74,7 +74,7 @@ func expect(so bool, format string, arguments ...any) error {
 	return fmt.Errorf("expected "+format, arguments...)
 }
 
-// eventually waits for what others do in their own time.
+// eventually waits until the condition is true, for at most 30 seconds.
 func eventually(ctx context.Context, what string, so func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 
 const finalizer = "clients.klient.invalid/reports"
 
-// manager runs a controller: every deployment owns a report, and gets a status.
+// manager runs a controller that creates a report for every deployment and sets its status.
 func manager(ctx context.Context, config *rest.Config, owner *owner) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +66,7 @@ func follow(ctx context.Context, direct client.Client, owner *owner) error {
 	if err := owner.ask("end-watches"); err != nil {
 		return err
 	}
-	// What is owned is made again when somebody takes it away.
+	// The controller creates the report again after another client deletes it.
 	if err := direct.Delete(ctx, report); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *reports) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !object.DeletionTimestamp.IsZero() {
-		// The report goes with its owner.
+		// The garbage collector deletes the report with its owner.
 		patch := client.MergeFrom(object.DeepCopy())
 		controllerutil.RemoveFinalizer(object, finalizer)
 		return reconcile.Result{}, client.IgnoreNotFound(r.Patch(ctx, object, patch))

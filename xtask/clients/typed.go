@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// typed has the typed client do what programs do with it, in protobuf.
+// typed checks the usual requests of the typed client, in protobuf.
 func typed(ctx context.Context, config *rest.Config, _ *owner) error {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf"
@@ -120,7 +120,7 @@ func pods(ctx context.Context, client kubernetes.Interface, namespace string) er
 	return expect(apierrors.IsNotFound(err), "NotFound, not %v", err)
 }
 
-// pages lists in chunks, and deletes a collection.
+// pages lists objects in chunks, and deletes a collection.
 func pages(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	api := client.CoreV1().ConfigMaps(namespace)
 	for i := range 7 {
@@ -155,7 +155,7 @@ func pages(ctx context.Context, client kubernetes.Interface, namespace string) e
 	return expect(len(left.Items) == 4, "4 objects left, not %d", len(left.Items))
 }
 
-// conflicts has two writers meet, and one of them try again.
+// conflicts checks that one of two writers gets a conflict, and that its retry succeeds.
 func conflicts(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	api := client.CoreV1().ConfigMaps(namespace)
 	stale, err := api.Get(ctx, "page-0", metav1.GetOptions{})

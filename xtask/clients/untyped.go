@@ -18,7 +18,7 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// untyped defines a kind, finds it by discovery, and works with its objects.
+// untyped defines a kind, finds it by discovery, and uses the dynamic client with its objects.
 func untyped(ctx context.Context, config *rest.Config, _ *owner) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -102,7 +102,7 @@ func widget(name string, size int64) *unstructured.Unstructured {
 	}}
 }
 
-// define adds a kind with a size and a status.
+// define creates a custom resource definition with the field `spec.size` and the subresource `status`.
 func define(ctx context.Context, client dynamic.Interface, kind, plural string) error {
 	size := map[string]any{"type": "integer", "minimum": int64(0)}
 	properties := map[string]any{

@@ -1,4 +1,4 @@
-//! Benchmarks: of the wire forms by themselves, and of whole programs beside client-go and kube-rs on the real server.
+//! Benchmarks: of the wire forms alone, and of whole programs compared with client-go and kube-rs on the real server.
 
 mod agreement;
 mod child;
@@ -50,23 +50,26 @@ pub(crate) fn compare(root: &Path, arguments: &[&str]) -> Result<()> {
     measure(root, &options, &command).map(drop)
 }
 
-/// Says so, and ends. Everything that was started ends with this process, and nothing was written.
+/// Exits with an error message on SIGINT, SIGTERM or SIGHUP.
+///
+/// Child processes end with this process. Files are written atomically, after all measurements, so no file is partial.
 fn end_when_interrupted() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            eprintln!("\nerror: interrupted; a file is missing unless it was written whole before");
+            eprintln!("\nerror: interrupted; files that were not complete were not written");
             process::exit(INTERRUPTED);
         }
     });
     Ok(())
 }
 
-/// As shells say it.
+/// The exit code that shells use for an interrupted program.
 const INTERRUPTED: i32 = 130;
 
-/// Small, quick to build, and strict: every library must be there and get the right answers. Times mean nothing here. The programs'
-/// own tests come first, as `bench/` is a workspace of its own.
+/// Checks that every library is available and gets the right results, with few objects and unoptimized programs.
+///
+/// The measured times have no meaning here. The programs' own tests run first, because `bench/` is a separate workspace.
 pub(crate) fn smoke(root: &Path) -> Result<()> {
     let bench = root.join("bench");
     let version = [("K8S_OPENAPI_ENABLED_VERSION", "1.36")];
@@ -93,7 +96,7 @@ fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurem
         Library::ALL.iter().map(|library| Program::build(root, *library, options.profile)).collect();
     for program in &programs {
         if let Err(why) = program.path() {
-            println!("no numbers of {}: {why}", program.library.name());
+            println!("no measurements of {}: {why}", program.library.name());
         }
     }
     let object = root.join("bench/pod.json");
@@ -128,7 +131,7 @@ fn measure(root: &Path, options: &Options, command: &str) -> Result<Vec<Measurem
     Ok(measurements)
 }
 
-/// Removes what another run has left where this one will write, once everything is measured: what is there is of one whole run.
+/// Removes the output files of an earlier run. All output files are then from one complete run.
 fn forget(options: &Options) -> Result<()> {
     let plots = options.plots.iter().flat_map(|folder| plot::names(&options.jobs).map(|name| folder.join(name)));
     for path in options.json.iter().chain(&options.report).cloned().chain(plots) {
@@ -144,32 +147,33 @@ fn forget(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically: to a temporary name, which is then renamed.
 fn write(path: &Path, text: &str) -> Result<()> {
     let new = unfinished(path);
     fs::write(&new, text).with_context(|| new.display().to_string())?;
     fs::rename(&new, path).with_context(|| path.display().to_string())
 }
 
-/// Where a file is until it is whole.
+/// Returns the temporary name of a file that is not yet complete.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     PathBuf::from(name)
 }
 
-/// The things that all jobs need.
+/// The inputs that all jobs share.
 struct Bench<'a> {
     root: &'a Path,
     options: &'a Options,
     programs: &'a [Program],
-    /// The pod that others are made from.
+    /// The file with the pod that all other objects are copied from.
     object: &'a Path,
 }
 
 impl Bench<'_> {
-    /// Does everything once, and everything again as often as wanted, each time on servers of its own: what a machine does for some
-    /// minutes is then a part of every job's spread, and not the whole of one job.
+    /// Runs all jobs once per round, each round on new servers.
+    ///
+    /// Other load on the machine for some minutes then widens the spread of every job a little, instead of distorting one job.
     fn rounds(&self) -> Result<Vec<Measurement>> {
         let mut plan = self.plan();
         let is_anywhere = |place| plan.iter().any(|measurement| measurement.job.place == place);
@@ -177,7 +181,7 @@ impl Bench<'_> {
         let fleet = if is_real || is_replayed { self.build_fleet()? } else { PathBuf::new() };
         let replay = if is_replayed { Some(Replay::record(self.root, self.options.profile, &fleet)?) } else { None };
         for round in 0..self.options.repetitions {
-            // Each server is there for its own jobs alone.
+            // Each server runs only during its own jobs.
             for part in plan.chunk_by_mut(|one, next| one.job.place == next.job.place) {
                 match part[0].job.place {
                     Place::Real => self.on_real_server(round, part, &fleet)?,
@@ -189,7 +193,7 @@ impl Bench<'_> {
         Ok(plan)
     }
 
-    /// The measurements, in order.
+    /// Returns the measurements to take, in order.
     fn plan(&self) -> Vec<Measurement> {
         let mut plan = Vec::new();
         for job in &self.options.jobs {
@@ -201,7 +205,7 @@ impl Bench<'_> {
         plan
     }
 
-    /// The program that fills servers.
+    /// Builds the program that fills servers, and returns its path.
     fn build_fleet(&self) -> Result<PathBuf> {
         program::build_rust(&self.root.join("bench"), "bench-fleet", &["bench-fleet"], self.options.profile)
     }
@@ -212,7 +216,7 @@ impl Bench<'_> {
         let size = plan[0].size;
         let call = Call { kubeconfig: &kubeconfig, object: self.object, size, ..Call::default() };
         let fill = |job, what| {
-            let filled = sample::run(fleet, &Call { job, ..call }).context("filling the server")?;
+            let filled = sample::run(fleet, &Call { job, ..call }).context("cannot fill the server")?;
             if round == 0 {
                 println!("{size} {what} of {} bytes as JSON, without their managed fields", filled["object_bytes"]);
             }
@@ -222,7 +226,7 @@ impl Bench<'_> {
         if plan.iter().any(|measurement| measurement.job.needs_custom()) {
             fill("fill-custom", "custom resources")?;
         }
-        // Nothing else changes pods until all have seen these changes: those who write come last.
+        // No other job may change pods until all libraries have watched these changes, so the jobs that write come last.
         let watched = plan.iter().filter(|measurement| measurement.job.needs_events());
         let touched = match watched.map(|measurement| measurement.count).max() {
             Some(count) => sample::run(fleet, &Call { job: "touch", count, ..call })?,
@@ -290,7 +294,7 @@ mod tests {
         let options = Options { json: Some(json.clone()), plots: Some(plots), ..Options::default() };
         forget(&options).unwrap();
         assert!(!json.exists() && !plot.exists() && other.exists());
-        // There is nothing to forget the second time.
+        // The second call finds no files.
         forget(&options).unwrap();
     }
 }

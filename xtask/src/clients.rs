@@ -1,4 +1,4 @@
-//! Other people's clients against the embedded server: kubectl, and programs of client-go and kube-rs that are built here.
+//! Tests of other clients against the embedded server: kubectl, and programs that use client-go and kube-rs, built here.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use klient_harness::Programs;
 
 use crate::run::run;
 
-/// Builds the clients and runs the tests that start them, none of which may be skipped.
+/// Builds the clients and runs the tests that start them. A skipped test is a failure.
 pub(crate) fn test(root: &Path) -> Result<()> {
     let kubectl = Programs::find_or_build()?;
     println!("kubectl is in {}", kubectl.folder().display());

@@ -23,7 +23,7 @@ use prost_reflect::DescriptorPool;
 
 use modules::{GoModules, MINORS};
 
-/// Generates everything; with `check`, writes nothing and fails if what is committed differs.
+/// Writes all generated files. With `check`, writes nothing and fails if a committed file differs.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let source = modules::k8s_openapi_source(root)?;
     let mut minors = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
 
 /// Compiles every `.proto` file of a minor.
 fn descriptors(modules: &GoModules) -> Result<DescriptorPool> {
-    // Imports say `k8s.io/api/core/v1/generated.proto`, without a version: lay the folders out that way.
+    // Imports have no version (`k8s.io/api/core/v1/generated.proto`), so the folders are linked under such paths.
     let layout = std::env::temp_dir().join(format!("klient-codegen-{}", std::process::id()));
     std::fs::create_dir_all(layout.join("k8s.io"))?;
     for (module, dir) in &modules.dirs {
@@ -60,12 +60,12 @@ fn descriptors(modules: &GoModules) -> Result<DescriptorPool> {
     }
     let files: Vec<String> =
         modules.proto_packages()?.into_iter().map(|(import, _)| format!("{import}/generated.proto")).collect();
-    let compiled = protox::compile(&files, [&layout]).context("compiling the .proto files");
+    let compiled = protox::compile(&files, [&layout]).context("cannot compile the .proto files");
     std::fs::remove_dir_all(&layout)?;
     Ok(DescriptorPool::from_file_descriptor_set(compiled?)?)
 }
 
-/// Files in the generated folder that this run did not make.
+/// Returns the files in the generated folder that this run did not generate.
 fn stale_files(folder: &Path, outputs: &BTreeMap<PathBuf, Vec<u8>>) -> Result<Vec<PathBuf>> {
     let mut stale = Vec::new();
     if folder.is_dir() {
@@ -80,7 +80,8 @@ fn stale_files(folder: &Path, outputs: &BTreeMap<PathBuf, Vec<u8>>) -> Result<Ve
 }
 
 fn compare(outputs: &BTreeMap<PathBuf, Vec<u8>>, stale: &[PathBuf]) -> Result<()> {
-    let mut wrong: Vec<String> = stale.iter().map(|path| format!("{} is left over", path.display())).collect();
+    let mut wrong: Vec<String> =
+        stale.iter().map(|path| format!("{} is no longer generated", path.display())).collect();
     for (path, contents) in outputs {
         if std::fs::read(path).ok().as_ref() != Some(contents) {
             wrong.push(format!("{} is out of date", path.display()));

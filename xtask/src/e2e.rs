@@ -7,20 +7,20 @@ use klient_harness::{Programs, Server};
 
 use crate::run::run;
 
-/// Starts both servers, built if they are not there, for as long as what is returned lives.
+/// Starts both servers, and builds them first if they are missing. They stop when the returned value is dropped.
 pub(crate) fn start() -> Result<Server> {
     Server::start(&Programs::find_or_build()?)
 }
 
-/// Builds the servers if they are not there, and runs the tests and examples against them.
+/// Builds the servers if they are missing, and runs the tests and examples against them.
 pub(crate) fn test(root: &Path) -> Result<()> {
     let programs = Programs::find_or_build()?;
-    // The tests start their own servers. They are not to be skipped here.
+    // The tests start their own servers. `KLIENT_E2E` turns a skipped test into a failure.
     // With `--workspace`, dependencies have the features of the step `test` and are not built again.
     run(root, "cargo", &["test", "--locked", "--workspace", "--test", "e2e"], &[("KLIENT_E2E", "required")])?;
     let sample = ["test", "--locked", "--workspace", "--test", "sample_controller"];
     run(root, "cargo", &sample, &[("KLIENT_E2E", "required")])?;
-    // So does the one that asks both servers what is not recorded.
+    // This test also starts its own server: it sends sequences that are not recorded to both servers.
     let both = ["test", "--locked", "--workspace", "--test", "differential", "unrecorded_sequences"];
     run(root, "cargo", &both, &[("KLIENT_E2E", "required")])?;
     let server = Server::start(&programs)?;
@@ -45,12 +45,12 @@ pub(crate) fn serve() -> Result<()> {
     Ok(())
 }
 
-/// Writes the embedded server's table of built-in kinds from what the real one says.
+/// Writes the embedded server's table of built-in kinds from the documents of the real server.
 pub(crate) fn registry(root: &Path) -> Result<()> {
     ask(root, &["registry", "--", "crates/klient-apiserver/src/registry/kubernetes.json"])
 }
 
-/// Records what the real server answers to the scripts that the embedded one is compared by.
+/// Records the real server's responses to the scripts. The tests compare the embedded server with these responses.
 pub(crate) fn record(root: &Path) -> Result<()> {
     ask(root, &["record"])
 }

@@ -12,7 +12,7 @@ const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanit
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds all targets and runs each for so many seconds, from a seed or from one that is different each time.
+/// Builds all targets and runs each for `seconds`, with the given seed or with a random one.
 pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
     let folder = root.join("fuzz");
     // With an explicit target, build scripts and macros are not instrumented.
@@ -21,10 +21,10 @@ pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
     let mut targets = Vec::new();
     for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {
         let path = entry?.path();
-        targets.push(path.file_stem().context("a fuzz target without a name")?.to_string_lossy().into_owned());
+        targets.push(path.file_stem().context("fuzz target has no file name")?.to_string_lossy().into_owned());
     }
     targets.sort();
-    // Each runs on one processor.
+    // Each target uses one processor, so two run at a time.
     for pair in targets.chunks(2) {
         std::thread::scope(|scope| {
             let runs: Vec<_> =
@@ -35,12 +35,12 @@ pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
     Ok(())
 }
 
-/// Runs one target for so many seconds.
+/// Runs one target for `seconds`.
 fn run_target(target: &str, seconds: u32, seed: Option<u32>, root: &Path) -> Result<()> {
     let folder = root.join("fuzz");
     println!("-- fuzzing {target} for {seconds} s");
     let program = folder.join("target").join(TARGET).join("debug").join(target);
-    // What is found goes to a scratch folder; the committed corpus is only read.
+    // New inputs are written to a scratch folder. The committed corpus is only read.
     let found = folder.join("target/found").join(target);
     let artifacts = folder.join("artifacts").join(target);
     std::fs::create_dir_all(&found)?;
@@ -48,7 +48,7 @@ fn run_target(target: &str, seconds: u32, seed: Option<u32>, root: &Path) -> Res
     let corpus = folder.join("corpus").join(target);
     let arguments = [
         format!("-max_total_time={seconds}"),
-        // Zero is one that the engine chooses.
+        // With seed zero, the engine chooses a random seed.
         format!("-seed={}", seed.unwrap_or_default()),
         "-rss_limit_mb=2048".to_owned(),
         "-timeout=10".to_owned(),
@@ -60,5 +60,5 @@ fn run_target(target: &str, seconds: u32, seed: Option<u32>, root: &Path) -> Res
     ];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     run_program(&folder, &program.to_string_lossy(), &arguments, &[])
-        .with_context(|| format!("{target} failed; the input is in {}", artifacts.display()))
+        .with_context(|| format!("fuzz target {target} failed: the input is in {}", artifacts.display()))
 }

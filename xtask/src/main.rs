@@ -1,4 +1,4 @@
-//! Code generation, checks and the steps of CI: one place for people and machines.
+//! The tasks of this repository: code generation, checks, benchmarks and the steps of CI.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -26,22 +26,22 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   ci                   every check, as CI runs them
-  ci STEP              one of them; `cargo xtask ci --list` names them
+  ci STEP              one check; `cargo xtask ci --list` lists all
   codegen [--check]    write the generated code, or fail if it is out of date (needs Go)
-  fuzz [SECONDS]       run each fuzz target for so long (default 10)
-  e2e                  tests and examples against the real kube-apiserver, built if it is not there (needs Go)
+  fuzz [SECONDS]       run each fuzz target for SECONDS (default 10)
+  e2e                  tests and examples against the real kube-apiserver, built if it is missing (needs Go)
   clients              kubectl, client-go, controller-runtime and kube-rs against the embedded server (needs Go)
-  apiserver            run the real kube-apiserver and etcd, and say how to reach them, with kubectl for one
-  registry             write the embedded server's table of kinds from what the real one says
-  record               record the real server's answers that the embedded one is compared with
-  chaos [OPTIONS]      worlds with random faults, and checks at the end of each; options are --worlds N, --real N (needs Go, once),
+  apiserver            run the real kube-apiserver and etcd, and print the KUBECONFIG and PATH for kubectl
+  registry             write the embedded server's table of kinds from the real server's documents
+  record               record the real server's responses, which the embedded server is compared with
+  chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
                        --seed N, --replay N, --threaded, --verbose and --log
   guide                build the guide into target/guide
   publish              check the packages, their documents and README's program outside the workspace
   api [--check]        write the lists of public items in docs/api, or fail if they are out of date
   supply               check licences, versions and sources of dependencies, and the lock files
   linked               check that a binary holds only the codecs that it uses
-  bench [OPTIONS]      compare klient with client-go and kube-rs on the real server and a replayed one (needs Go); options are
+  bench [OPTIONS]      compare klient with client-go and kube-rs on the real server and a replay server (needs Go); options are
                        --job NAME, --size N, --sizes N,N..., --count N, --repetitions N, --json FILE, --report FILE,
                        --beside FILE, --plots FOLDER, --no-allocations, --build-times, --replay-port N and --slow-klient PERCENT
   bench-server         compare the embedded server with the real one (needs Go)
@@ -91,11 +91,11 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
             println!("{USAGE}");
             Ok(())
         }
-        _ => bail!("no such command\n{USAGE}"),
+        _ => bail!("unknown command\n{USAGE}"),
     }
 }
 
-/// The workspace's folder.
+/// Returns the root folder of the workspace.
 fn root() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().map_or(manifest.clone(), PathBuf::from)

@@ -1,4 +1,4 @@
-//! Checks what is published: each crate as its package holds it, outside the workspace, and README's program as a crate of its own.
+//! Checks the published packages outside the workspace: each crate, and README's program as a separate crate.
 
 use std::{
     fs,
@@ -13,9 +13,9 @@ use crate::run::run;
 /// The crates that are published, each after those that it depends on.
 pub(crate) const CRATES: [&str; 5] = ["klient-core", "klient-proto", "klient", "klient-apiserver", "klient-cli"];
 
-/// Packages all crates, unpacks them into a workspace of their own, and there builds README's program and the documents.
+/// Packages all crates, unpacks the packages into a new workspace, and builds README's program and the documents there.
 ///
-/// No file of the repository and no variable of its configuration can help: what compiles there compiles for users.
+/// The build uses no source file and no configured variable of this repository, so it equals a user's build.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let packages: Vec<&str> = CRATES.iter().flat_map(|name| ["--package", name]).collect();
     let arguments = [&["package", "--locked", "--allow-dirty", "--no-verify"], &packages[..]].concat();
@@ -46,15 +46,15 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         Ok(())
     };
     cargo(&["check", "--package", "quick-start", "--package", "klient-cli"])?;
-    // As docs.rs does it, with the features of `package.metadata.docs.rs`.
+    // docs.rs builds the documents in the same way, with the features of `package.metadata.docs.rs`.
     let libraries = ["klient-core", "klient-proto", "klient", "klient-apiserver"];
     let documented: Vec<&str> = libraries.iter().flat_map(|name| ["--package", name]).collect();
     cargo(&[&["doc", "--no-deps", "--features", "k8s-openapi/v1_37"], &documented[..]].concat())?;
-    println!("packages compile and are documented outside the workspace, and so does README's program");
+    println!("packages, their documents and README's program build outside the workspace");
     Ok(())
 }
 
-/// Writes the manifest of a workspace in which the unpacked crates stand for those of the registry.
+/// Writes the manifest of a workspace in which the unpacked crates replace those of the registry.
 fn write_workspace(folder: &Path, version: &str) -> Result<()> {
     let members: Vec<String> = CRATES.iter().map(|name| format!("\"{name}-{version}\"")).collect();
     let mut manifest = format!(
@@ -74,7 +74,7 @@ fn write_quick_start(root: &Path, folder: &Path) -> Result<()> {
     let manifest = first_block(&readme, "toml").context("README.md has no `toml` block")?;
     let program = first_block(&readme, "rust").context("README.md has no `rust` block")?;
     ensure!(program.contains("async fn main()"), "README's first `rust` block is not a whole program");
-    // README names a checkout beside the new crate; here the unpacked packages stand for it.
+    // README names a checkout beside the new crate. Here the unpacked packages replace the checkout.
     let path = "{ path = \"../klient/crates/klient\" }";
     ensure!(manifest.contains(path), "README's manifest does not name klient as `{path}`");
     let manifest = manifest.replace(path, "\"0.1\"");

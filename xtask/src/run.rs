@@ -1,10 +1,10 @@
-//! Runs other programs, and says which one failed.
+//! Runs other programs. Errors name the command that failed.
 
 use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-/// Runs a program to its end.
+/// Runs a program until it exits.
 pub(crate) fn run(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let words = [&[program], arguments].concat().join(" ");
     let status = command(directory, program, arguments, environment)
@@ -16,7 +16,7 @@ pub(crate) fn run(directory: &Path, program: &str, arguments: &[&str], environme
     Ok(())
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program until it exits, and returns its standard output.
 pub(crate) fn output(directory: &Path, program: &str, arguments: &[&str]) -> Result<String> {
     let words = [&[program], arguments].concat().join(" ");
     let output =

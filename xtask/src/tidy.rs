@@ -1,16 +1,16 @@
-//! Rules about the tree that no compiler checks, as ordinary tests.
+//! Tests of rules about the source tree that the compiler does not check.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{root, run::output};
 
-/// A source file of ours, with its text.
+/// A source file of this repository, with its text.
 struct Source {
     path: String,
     text: String,
 }
 
-/// Every Rust file that git knows or would add, generated ones aside.
+/// Returns every Rust file that git tracks or would add, except generated files.
 fn sources() -> Vec<Source> {
     let listed = output(&root(), "git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).unwrap();
     let sources: Vec<Source> = listed
@@ -21,7 +21,7 @@ fn sources() -> Vec<Source> {
         })
         .filter(|source| !source.text.contains("// @generated"))
         .collect();
-    assert!(sources.len() > 50, "only {} files: this would check nothing", sources.len());
+    assert!(sources.len() > 50, "found only {} files: the check would be empty", sources.len());
     sources
 }
 
@@ -48,7 +48,7 @@ fn no_file_is_too_long() {
 
 #[test]
 fn nothing_is_left_unfinished_or_ignored() {
-    // Put together here, so that this file does not find itself.
+    // The parts are joined at run time, so that this test does not match its own source.
     let marks = [["to", "do!("], ["unimple", "mented!("], ["dbg", "!("], ["#[ig", "nore"], ["FIX", "ME"]]
         .map(|parts| parts.concat());
     let wrong = offenders(|source| marks.iter().any(|mark| source.text.contains(mark.as_str())));
@@ -57,7 +57,7 @@ fn nothing_is_left_unfinished_or_ignored() {
 
 #[test]
 fn prose_uses_the_usual_words() {
-    // Put together here, so that this file does not find itself.
+    // The parts are joined at run time, so that this test does not match its own source.
     let words = [
         ["who", "ever"],
         ["some", "body"],
@@ -105,8 +105,8 @@ fn test_names_have_at_most_60_characters() {
             }
         }
     }
-    assert!(tests > 500, "only {tests} tests found: this would check nothing");
-    assert!(wrong.is_empty(), "subject, verb, condition: {wrong:#?}");
+    assert!(tests > 500, "found only {tests} tests: the check would be empty");
+    assert!(wrong.is_empty(), "test names over 60 characters (use subject, verb, condition): {wrong:#?}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! An authority that certifies servers and users, made for one test.
+//! A certificate authority for servers and users, created for one test.
 
 use anyhow::Result;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
-/// An authority.
+/// A certificate authority.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -12,16 +12,16 @@ pub struct Authority {
 pub struct CertifiedKey {
     /// The certificate.
     pub certificate: String,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: String,
 }
 
 impl Authority {
-    /// Creates a new authority.
+    /// Creates an authority with a new key.
     ///
     /// # Errors
     ///
-    /// If no key can be made.
+    /// Returns an error if the key or the certificate cannot be created.
     pub fn new(name: &str) -> Result<Self> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -29,25 +29,25 @@ impl Authority {
         Ok(Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)? })
     }
 
-    /// Its own certificate, in PEM.
+    /// Returns the certificate of the authority, in PEM.
     pub fn certificate(&self) -> String {
         self.issuer.pem()
     }
 
-    /// Certifies a server on loopback.
+    /// Creates a key and a certificate for a server on loopback.
     ///
     /// # Errors
     ///
-    /// If no key can be made.
+    /// Returns an error if the key or the certificate cannot be created.
     pub fn server(&self) -> Result<CertifiedKey> {
         self.certify(&CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?)
     }
 
-    /// Certifies a user.
+    /// Creates a key and a client certificate for a user.
     ///
     /// # Errors
     ///
-    /// If no key can be made.
+    /// Returns an error if the key or the certificate cannot be created.
     pub fn user(&self, name: &str, group: &str) -> Result<CertifiedKey> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, name);

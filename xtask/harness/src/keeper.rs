@@ -1,7 +1,7 @@
-//! Children that do not outlive their owner, even if that is killed, and neither does what they have started.
+//! Child processes that end with their owner, together with their own children, even if the owner is killed.
 //!
-//! A child runs below a shell that holds the end of a pipe. The pipe closes when the owner lets go of it or ends in any
-//! other way, and the shell then kills the child with the rest of its group.
+//! A child runs below a shell that reads from a pipe. The pipe closes when the owner drops its end, exits or is killed.
+//! The shell then kills the process group of the child.
 
 use std::{
     ffi::OsStr,
@@ -9,33 +9,34 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
-/// A program that ends when the standard input of what is started here does: that belongs to the owner, and is not the program's.
+/// Returns a command that runs a program until the program exits or the standard input of the command closes.
 ///
-/// `Child::wait` closes it: take it out before, if the program is to go on.
+/// The owner holds the other end of that standard input. The program itself reads from `/dev/null`. `Child::wait` closes the
+/// standard input: call `stdin.take()` first and keep the result if the program must continue.
 pub fn kept(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", KEEPER, "keeper"]).arg(program).stdin(Stdio::piped());
     command
 }
 
-/// Runs a program to its end, or to that of this process.
+/// Runs a program until it exits, or until this process ends.
 ///
 /// # Errors
 ///
-/// If it cannot be started.
+/// Returns an error if the program cannot be started.
 pub fn run_kept(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = command.spawn()?;
     let held = child.stdin.take();
     let status = child.wait()?;
     drop(held);
-    // As shells say it.
+    // Shells use this code for a program that is not found.
     if status.code() == Some(127) { Err(io::ErrorKind::NotFound.into()) } else { Ok(status) }
 }
 
-/// Runs its arguments until they end or standard input does.
+/// A script that runs its arguments until they exit or standard input closes.
 ///
-/// A signal to all processes of a terminal or a job must not end it before its child, and where there is `setsid` it does not get
-/// to the child at all.
+/// The shell ignores signals to all processes of a terminal or a job, because it must not end before its child. If `setsid`
+/// is installed, such a signal does not reach the child either.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 exec 3<&0
@@ -64,7 +65,7 @@ mod tests {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "started");
         child.wait().unwrap();
-        // The other end was closed without a message.
+        // The pipe closed before the background process printed its message.
         assert!(lines.next().is_none());
     }
 

@@ -1,6 +1,6 @@
 //! The real kube-apiserver, etcd and kubectl for tests: found or built, started and stopped.
 //!
-//! Nothing that is started outlives the process that started it, however that ends.
+//! Child processes end, and temporary folders are removed, with the process that created them, even if it is killed.
 
 mod authority;
 mod keeper;

@@ -1,4 +1,4 @@
-//! Where the programs are: in `KUBEBUILDER_ASSETS`, or else in a cache outside the repository.
+//! The location of the programs: `KUBEBUILDER_ASSETS`, or else a cache outside the repository.
 
 mod go_module;
 
@@ -23,11 +23,12 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// If `KUBEBUILDER_ASSETS` names a folder without the programs: others would not be those that were chosen.
+    /// Returns an error if `KUBEBUILDER_ASSETS` names a folder without the programs. Other programs are not used instead,
+    /// because the variable is an explicit choice.
     pub fn find() -> Result<Option<Self>> {
         if let Some(folder) = variable(ASSETS) {
             if let Some(missing) = missing(&folder) {
-                bail!("{ASSETS} is {}, where there is no {missing}", folder.display());
+                bail!("{ASSETS} is {}, which has no {missing}: correct or unset the variable", folder.display());
             }
             return Ok(Some(Self { folder }));
         }
@@ -35,11 +36,11 @@ impl Programs {
         Ok(missing(&folder).is_none().then_some(Self { folder }))
     }
 
-    /// As [`find`](Self::find); builds what is not there.
+    /// Finds the programs as [`find`](Self::find) does, or builds them.
     ///
     /// # Errors
     ///
-    /// As [`find`](Self::find), and if Go is missing or cannot build them.
+    /// Returns the errors of [`find`](Self::find), and an error if Go is missing or cannot build the programs.
     pub fn find_or_build() -> Result<Self> {
         if let Some(found) = Self::find()? {
             return Ok(found);
@@ -48,21 +49,23 @@ impl Programs {
         Ok(Self { folder })
     }
 
-    /// The folder, for `PATH`.
+    /// Returns the folder of the programs, for `PATH`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The version of Kubernetes that `kube-apiserver` says it is, such as `v1.36.0`.
+    /// Returns the version that `kube-apiserver` reports, such as `v1.36.0`.
     ///
     /// # Errors
     ///
-    /// If it cannot be run, or says something else.
+    /// Returns an error if `kube-apiserver` cannot be run, or if its output is not a version.
     pub fn kubernetes_version(&self) -> Result<String> {
         let output = Command::new(self.path("kube-apiserver")).arg("--version").output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.trim().strip_prefix("Kubernetes ");
-        Ok(version.with_context(|| format!("kube-apiserver calls its version {text:?}"))?.to_owned())
+        Ok(version
+            .with_context(|| format!("expected a version from `kube-apiserver --version`, but it printed {text:?}"))?
+            .to_owned())
     }
 
     pub(crate) fn path(&self, program: &str) -> PathBuf {
@@ -70,18 +73,18 @@ impl Programs {
     }
 }
 
-/// The first of the programs that tests cannot do without and that is not in a folder.
+/// Returns the first program that the tests require and that is not in the folder.
 fn missing(folder: &Path) -> Option<&'static str> {
     ["kube-apiserver", "etcd"].into_iter().find(|program| !folder.join(program).is_file())
 }
 
-/// Where programs are kept from one run to the next.
+/// Returns the folder in which programs are cached between runs.
 fn cache() -> Result<PathBuf> {
     let folder = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
     Ok(folder.context("neither XDG_CACHE_HOME nor HOME is set")?.join("klient/kube"))
 }
 
-/// A variable that names a folder; an empty one is none.
+/// Returns the folder that an environment variable names. An empty variable counts as unset.
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

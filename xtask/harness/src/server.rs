@@ -1,4 +1,4 @@
-//! One etcd and one kube-apiserver on loopback, with their files in a folder that goes with them.
+//! One etcd and one kube-apiserver on loopback, with their files in a temporary folder that is removed with them.
 
 mod files;
 mod folder;
@@ -20,9 +20,9 @@ pub use self::{
 };
 use crate::{Authority, Programs};
 
-/// Both servers. They end when this is dropped, and when its process ends in whatever way.
+/// A running etcd and kube-apiserver. Both end when this value is dropped, and when its process exits or is killed.
 pub struct Server {
-    // Dropped in this order: first the one that needs the other, last what both write to.
+    // Fields are dropped in this order: first the API server, which needs etcd, and last the folder that both write to.
     apiserver: Option<Process>,
     etcd: Process,
     files: Files,
@@ -34,24 +34,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts both and waits until they are ready.
+    /// Starts both servers and waits until they are ready.
     ///
     /// # Errors
     ///
-    /// If one of them does not start; the message ends with what it logged last.
+    /// Returns an error if one of the servers does not start. The message ends with the last lines of its log.
     pub fn start(programs: &Programs) -> Result<Self> {
         Self::start_with(programs, &[])
     }
 
-    /// As [`start`](Self::start), with more flags for the API server, such as `("watch-cache", "false")`.
+    /// Starts both servers as [`start`](Self::start) does, with more flags for the API server, such as
+    /// `("watch-cache", "false")`.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// Returns the errors of [`start`](Self::start).
     pub fn start_with(programs: &Programs, more: &[(&'static str, &str)]) -> Result<Self> {
         let mut started = Self::try_start(programs, more);
         for _ in 0..2 {
-            // Another program has taken a port before etcd or kube-apiserver did.
+            // Another program may take a port before etcd or kube-apiserver listens on it.
             let is_taken = |error: &anyhow::Error| format!("{error:#}").contains("address already in use");
             if started.as_ref().err().is_some_and(is_taken) {
                 started = Self::try_start(programs, more);
@@ -86,22 +87,22 @@ impl Server {
         Ok(server)
     }
 
-    /// A kubeconfig whose contexts `token`, `second-token` and `certificate` are administrators.
+    /// Returns the path of a kubeconfig. The users of its contexts `token`, `second-token` and `certificate` are administrators.
     pub fn kubeconfig(&self) -> PathBuf {
         self.file("kubeconfig")
     }
 
-    /// The file with the authority that the API server's certificate comes from.
+    /// Returns the path of the certificate of the authority that signed the API server's certificate.
     pub fn authority_file(&self) -> PathBuf {
         self.file("ca.crt")
     }
 
-    /// The address of etcd, whose HTTP gateway compacts it.
+    /// Returns the address of etcd. Its HTTP gateway can compact the data.
     pub fn etcd_url(&self) -> String {
         self.etcd_url.clone()
     }
 
-    /// Who certifies users.
+    /// Returns the authority that signs the certificates of users.
     pub fn user_authority(&self) -> &Authority {
         self.files.user_authority()
     }
@@ -110,21 +111,21 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.file("apiserver.log"))?)
     }
 
-    /// Kills the API server as `kill -9` does. Its port is free until it is restarted.
+    /// Kills the API server as `kill -9` does. Its port stays free until the API server is restarted.
     pub fn kill(&mut self) {
         self.apiserver = None;
     }
 
-    /// Starts the API server on the same port and data, and waits until it is ready; kills it first if it runs.
+    /// Restarts the API server on the same port and data, and waits until it is ready. A running API server is killed first.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// Returns the errors of [`start`](Self::start).
     pub fn restart(&mut self) -> Result<()> {
         self.kill();
         let in_folder = |name: &str| self.file(name).display().to_string();
@@ -149,11 +150,12 @@ impl Server {
         Ok(())
     }
 
-    /// Replaces the authority of the API server's certificate, and restarts it with a certificate of the new one.
+    /// Replaces the authority of the API server's certificate, and restarts the API server with a certificate of the new
+    /// authority.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// Returns the errors of [`start`](Self::start).
     pub fn replace_authority(&mut self) -> Result<()> {
         self.kill();
         self.files.write_authority()?;
@@ -178,19 +180,19 @@ impl Server {
                 Ok(()) => return Ok(()),
                 Err(error) => last = format!("{error:#}"),
             }
-            // Another process is starting up: there is nothing to be told by.
+            // The server sends no notification when it is ready, so its readiness is polled.
             std::thread::sleep(Duration::from_millis(50));
         }
         bail!("kube-apiserver is not ready ({last}):\n{}", apiserver.last_lines()?);
     }
 }
 
-/// Flags as both programs take them.
+/// Formats flags for etcd and kube-apiserver.
 fn flags(all: &[(&str, String)]) -> Vec<String> {
     all.iter().map(|(name, value)| format!("--{name}={value}")).collect()
 }
 
-/// Ports that were free a moment ago.
+/// Returns ports that were free a moment ago.
 fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut listeners = Vec::new();
     for _ in 0..N {
@@ -203,5 +205,5 @@ fn free_ports<const N: usize>() -> Result<[u16; N]> {
     Ok(ports)
 }
 
-/// A loaded machine needs a while.
+/// The time limit for a start. Servers start slowly on a loaded machine.
 const START: Duration = Duration::from_secs(120);

@@ -1,15 +1,17 @@
-//! Whether two runs say the same: the ratios of this one beside those of an earlier one.
+//! A comparison of the ratios of this run with those of an earlier run.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Reads what an earlier run has written with `--json`.
+/// Reads the file that an earlier run wrote with `--json`.
 pub(super) fn read(path: &Path) -> Result<Value> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let run: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-    run["jobs"].as_array().with_context(|| format!("{} is not of `bench --json`", path.display()))?;
+    run["jobs"]
+        .as_array()
+        .with_context(|| format!("{} was not written by `bench --json`: it has no `jobs`", path.display()))?;
     Ok(run)
 }
 
@@ -20,6 +22,7 @@ struct Pair<'a> {
     now: Spread,
 }
 
+/// The median, the minimum and the maximum of a ratio.
 #[derive(Clone, Copy)]
 struct Spread {
     median: f64,
@@ -28,12 +31,12 @@ struct Spread {
 }
 
 impl Pair<'_> {
-    /// Whether both runs have seen some same value: then the difference is no more than what each of them shows by itself.
+    /// Returns whether the ranges of both runs overlap. The difference is then within the spread of the runs.
     fn agrees(&self) -> bool {
         self.earlier.min <= self.now.max && self.now.min <= self.earlier.max
     }
 
-    /// Whether what each of them calls the middle is within what the other has seen.
+    /// Returns whether the median of each run is within the range of the other run.
     fn agrees_closely(&self) -> bool {
         self.earlier.holds(self.now.median) && self.now.holds(self.earlier.median)
     }
@@ -54,7 +57,7 @@ impl Spread {
     }
 }
 
-/// How many ratios agree, and those that do not.
+/// Describes the number of ratios that agree, and lists those that do not.
 pub(super) fn describe(earlier: &Value, now: &Value) -> String {
     let (earlier, now) = (ratios(earlier), ratios(now));
     let pairs: Vec<_> =
@@ -70,14 +73,14 @@ pub(super) fn describe(earlier: &Value, now: &Value) -> String {
     if agree < pairs.len() {
         text.push_str("\n| ratio that does not agree | earlier | now |\n|---|---|---|\n");
         for Pair { what, earlier, now } in pairs.iter().filter(|pair| !pair.agrees()) {
-            // A `String` takes everything.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "| {what} | {} | {} |", earlier.text(), now.text());
         }
     }
     text
 }
 
-/// All ratios of a run, by what they are of.
+/// Returns all ratios of a run, by description.
 fn ratios(run: &Value) -> BTreeMap<String, Spread> {
     let mut ratios = BTreeMap::new();
     for job in run["jobs"].as_array().into_iter().flatten() {

@@ -1,5 +1,4 @@
-//! Runs a program that is measured: no longer than it may take, with no more memory than there is, and never beyond the end of this
-//! process.
+//! Runs a measured program with limits of time and memory. The program ends with this process at the latest.
 
 use std::{
     io::Read,
@@ -15,12 +14,12 @@ use signal_hook::consts::SIGKILL;
 
 use super::memory;
 
-/// How it ended, if it did not fail.
+/// The outcome of a program that did not fail.
 #[derive(Debug, PartialEq)]
 pub(super) enum Ended {
-    /// With this output.
+    /// The program succeeded, with this standard output.
     Printed(String),
-    /// It was ended, so that the machine does not run out of memory.
+    /// The program was killed, before or because the machine ran out of memory.
     OutOfMemory,
 }
 
@@ -28,9 +27,9 @@ pub(super) enum Ended {
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) time: Duration,
-    /// How much memory is left to the rest of the machine.
+    /// The amount of memory that must stay available to the rest of the machine.
     pub(super) reserve_bytes: u64,
-    /// How much of the machine's memory can be had now, where that is known.
+    /// The function that returns the amount of memory that is available now, if known.
     pub(super) available: fn() -> Option<u64>,
 }
 
@@ -42,20 +41,20 @@ impl Default for Limits {
 
 #[cfg(test)]
 impl Limits {
-    /// Whatever else runs on the machine has no part in it.
+    /// Returns limits without a check of memory, so that other load on the machine cannot fail a test.
     pub(super) fn of_time_alone() -> Self {
         Self { available: || None, ..Self::default() }
     }
 }
 
-/// Runs a program to its end, with a standard input that lasts as long as this process: programs end with it.
+/// Runs a program until it exits. Its standard input stays open as long as this process runs, and the program ends with it.
 pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended> {
     let words = format!("{command:?}");
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = piped.spawn().with_context(|| format!("cannot start {words}"))?;
     let mut running = Running(child);
-    let printed = collect(running.0.stdout.take().context("no output")?);
-    let complaints = collect(running.0.stderr.take().context("no output")?);
+    let printed = collect(running.0.stdout.take().context("standard output is not piped")?);
+    let complaints = collect(running.0.stderr.take().context("standard error is not piped")?);
     let deadline = Instant::now() + limits.time;
     let status = loop {
         if let Some(status) = running.0.try_wait()? {
@@ -67,13 +66,13 @@ pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended> {
         if Instant::now() > deadline {
             bail!("{words} does not end within {} seconds", limits.time.as_secs());
         }
-        // Another process is at work: there is nothing to be told by.
+        // Neither the end of the program nor the use of memory can be awaited here, so both are polled.
         thread::sleep(LOOK);
     };
     let text = |reader: JoinHandle<Vec<u8>>| String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned();
     let (printed, complaints) = (text(printed), text(complaints));
     if status.signal() == Some(SIGKILL) {
-        // Only the kernel does that: a failing program ends with an error instead.
+        // Only the kernel's OOM killer sends SIGKILL. A failing program exits with an error.
         return Ok(Ended::OutOfMemory);
     }
     if !status.success() {
@@ -82,12 +81,12 @@ pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended> {
     Ok(Ended::Printed(printed))
 }
 
-/// A child that ends with this, if it did not before.
+/// A child process that is killed on drop if it still runs.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // If it is gone already, so be it.
+        // An error means that the child has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -96,13 +95,13 @@ impl Drop for Running {
 fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut all = Vec::new();
-        // What was read until it broke is all that there is.
+        // After a read error, the bytes so far are the best available output.
         let _ = from.read_to_end(&mut all);
         all
     })
 }
 
-/// How often the program and the memory are looked at.
+/// The interval at which the program and the memory are polled.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -130,7 +129,7 @@ mod tests {
     fn a_program_is_ended_before_memory_is() {
         let limits = Limits { available: || Some(1000), ..Limits::default() };
         assert_eq!(run(&mut shell("exec sleep 1000"), limits).unwrap(), Ended::OutOfMemory);
-        // The kernel was faster.
+        // SIGKILL is treated as the kernel's OOM killer.
         assert_eq!(run(&mut shell("kill -9 $$"), Limits::of_time_alone()).unwrap(), Ended::OutOfMemory);
     }
 
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn standard_input_lasts_as_long_as_the_owner() {
-        // It would print at once if there were none.
+        // With a closed standard input, the script would print and exit at once.
         let limits = Limits { time: Duration::from_millis(200), ..Limits::of_time_alone() };
         assert!(run(&mut shell("cat >/dev/null; echo over"), limits).is_err());
     }

@@ -1,4 +1,4 @@
-//! How large the programs are, and how long it takes to build them from nothing.
+//! The sizes of the programs, and the times of clean builds.
 
 use std::{
     fs,
@@ -13,15 +13,17 @@ use serde_json::{Map, Value, json};
 use super::program::{self, Library, Program};
 use crate::run::run;
 
+/// The size and the build time of one program.
 pub(super) struct Footprint {
     library: Library,
-    /// Without symbols, where there is a program that takes them away.
+    /// The size of the binary, without symbols if `strip` is available.
     bytes: u64,
     is_stripped: bool,
+    /// The time of a clean build, if measured.
     build: Option<Duration>,
 }
 
-/// Looks at the programs that are there. Builds take minutes, and are measured only on request.
+/// Measures the programs that were built. Clean builds take minutes, and are measured only on request.
 pub(super) fn measure(root: &Path, programs: &[Program], build_times: bool) -> Result<Vec<Footprint>> {
     let mut footprints = Vec::new();
     for program in programs {
@@ -37,7 +39,7 @@ pub(super) fn measure(root: &Path, programs: &[Program], build_times: bool) -> R
     Ok(footprints)
 }
 
-/// From nothing but what was downloaded.
+/// Returns the time of a clean build. Downloads are not included.
 fn build_time(root: &Path, library: Library, folder: &Path) -> Result<Duration> {
     let started = Instant::now();
     program::build_from_nothing(&root.join("bench"), library, folder)?;

@@ -1,27 +1,29 @@
-//! The jobs, and how often each is done to take long enough.
+//! The jobs, each with a number of operations that takes long enough to measure.
 
 use super::{program::Library, sample::Call};
 
-/// A job that all libraries do.
+/// A job that is measured with each library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
-    /// As it is chosen and told of.
+    /// The name in options and reports.
     pub(super) name: &'static str,
-    /// As the programs know it.
+    /// The name that the programs are called with.
     pub(super) task: &'static str,
-    /// Whom it asks.
+    /// The server that the job sends requests to.
     pub(super) place: Place,
-    /// The name of one operation.
+    /// The description of one operation.
     pub(super) operation: &'static str,
-    /// How many operations are measured.
+    /// The number of measured operations.
     pub(super) count: usize,
-    /// How many are under way at a time, or how many workers or readers there are.
+    /// The number of concurrent operations, workers or readers.
     pub(super) concurrency: usize,
-    /// How many changes there are in a second; all at once otherwise.
+    /// The number of changes per second. Without it, all changes come at once.
     pub(super) pace: Option<u32>,
 }
 
-/// Whom a job asks. Jobs are done in this order: a server that is not asked takes nothing from the others.
+/// The server that a job sends requests to.
+///
+/// Jobs run in this order, so that only the server of the current jobs runs and no other server uses the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// kube-apiserver and etcd.
@@ -119,69 +121,70 @@ impl Job {
         Self { name, task: name, place: Place::Process, operation, count, concurrency, pace: None }
     }
 
-    /// Its name, with how fast it goes where that is given.
+    /// Returns the name of the job, with its pace if it has one.
     pub(super) fn full_name(self) -> String {
         self.pace.map_or_else(|| self.name.to_owned(), |pace| format!("{}, {pace} in a second", self.name))
     }
 
-    /// How many objects there are unless it is said.
+    /// Returns the number of objects if no option sets it.
     pub(super) fn default_size(self) -> usize {
         match self.place {
             Place::Real => 500,
-            // They need not be made.
+            // Replayed objects need not be created.
             Place::Replay => EVENTS,
             Place::Process => 10_000,
         }
     }
 
-    /// How many operations are measured, of as many as there can be.
+    /// Returns the number of operations to measure, limited by the number of objects where each can change only once.
     pub(super) fn count(self, wanted: Option<usize>, size: usize) -> usize {
-        // What is done once is not done more often.
+        // The option does not apply to jobs of a single operation.
         let count = wanted.filter(|_| self.count > 1).unwrap_or(self.count);
-        // No object changes twice: libraries may make one of two changes.
+        // No object changes twice, because libraries may merge two changes of an object into one.
         if self.changes() { count.min(size) } else { count }
     }
 
-    /// Whether the replay server tells of changes.
+    /// Returns whether the replay server sends changes.
     fn changes(self) -> bool {
         self.task.starts_with("events") || self.task == "controller"
     }
 
-    /// Whether it is to be seen how it grows with the number of objects.
+    /// Returns whether the job is measured with several numbers of objects, to show how its costs grow.
     pub(super) fn grows(self) -> bool {
         matches!(self.name, "sync-replay" | "sync-custom-replay" | "events-replay")
     }
 
-    /// Whether it is about custom resources of the real server, which must have been made.
+    /// Returns whether the job needs custom resources on the real server, which must be created before the job starts.
     pub(super) fn needs_custom(self) -> bool {
         self.name == "sync-custom"
     }
 
-    /// Whether it watches changes that must have happened.
+    /// Returns whether the job watches changes that must happen before the job starts.
     pub(super) fn needs_events(self) -> bool {
         self.name.starts_with("watch") || self.name == "informer-events"
     }
 
-    /// Whether a library has such a thing at all: kube-rs has no queue by itself and no indices, and its watcher cannot be told
-    /// where to begin.
+    /// Returns whether a library offers the feature that the job measures.
+    ///
+    /// kube-rs has no separate queue and no indices, and its watcher cannot start from a given resource version.
     pub(super) fn is_offered_by(self, library: Library) -> bool {
         let lacking = ["informer-events", "index", "read-index", "read-index-writes"];
         library != Library::KubeRs || !(lacking.contains(&self.name) || self.name.starts_with("queue"))
     }
 
-    /// How many objects a right answer counts.
+    /// Returns the number of objects that a correct result contains.
     pub(super) fn objects(self, call: &Call<'_>) -> usize {
         match self.task {
             "list" | "list-managed" | "cold" | "expire" => call.size,
             task if task.starts_with("sync") => call.size,
-            // The last of each worker.
+            // The result contains the last object of each worker.
             "get" | "patch" => self.concurrency,
             _ => call.count,
         }
     }
 }
 
-/// Enough that what happens once does not show.
+/// The number of events. It is large enough that one-time costs do not matter.
 const EVENTS: usize = 10_000;
-/// Of a controller.
+/// The number of workers of a controller.
 const WORKERS: usize = 4;

@@ -1,23 +1,26 @@
-//! Whether there is enough memory for a size: judged by smaller ones, before anything is run.
+//! A check for enough memory before a run, estimated from runs with fewer objects.
 
 use std::{fs, path::Path};
 
 use super::sample::Sample;
 
-/// How much memory can be had now, where that is known: of the machine's, and of what a container leaves.
+/// Returns the amount of memory that is available now, if known: the smaller of the machine's and the container's.
 pub(super) fn available() -> Option<u64> {
     let number = |name: &str| fs::read_to_string(Path::new(CGROUP).join(name)).ok()?.trim().parse::<u64>().ok();
     let left = number("memory.max").zip(number("memory.current")).map(|(most, now)| most.saturating_sub(now));
     machine().into_iter().chain(left).min()
 }
 
+/// Returns the available memory of the machine, without the limit of a container.
 fn machine() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// Why a size is too large, if it is: memory grows with the number of objects, from what a smaller number took.
+/// Returns the reason if there is too little memory for a size.
+///
+/// The estimate assumes that memory is proportional to the number of objects, and starts from a run with fewer objects.
 pub(super) fn too_little(smaller: (usize, &[Sample]), size: usize, available: Option<u64>) -> Option<String> {
     let (known_size, samples) = smaller;
     let peak = samples.iter().map(|sample| sample.peak_rss_bytes).fold(0.0, f64::max);
@@ -27,10 +30,10 @@ pub(super) fn too_little(smaller: (usize, &[Sample]), size: usize, available: Op
         .then(|| format!("too little memory: about {:.1} GB needed, {:.1} GB available", needed / 1e9, available / 1e9))
 }
 
-/// The memory limit of a container, as seen inside of it.
+/// The folder with the memory limit of the container that this process runs in.
 const CGROUP: &str = "/sys/fs/cgroup";
 
-/// Not all of it: others run here, too.
+/// The usable part of the available memory. Other processes need the rest.
 const USABLE: f64 = 0.9;
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+//! The options of a benchmark.
+//!
 //! `bench [--job NAME]... [--size N] [--sizes N,N...] [--count N] [--repetitions N] [--json FILE] [--report FILE] [--beside FILE]
 //! [--plots FOLDER] [--slow-klient PERCENT] [--replay-port N] [--no-allocations] [--build-times]`.
 
@@ -7,38 +9,39 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::job::Job;
 
+/// The parsed options.
 pub(super) struct Options {
     pub(super) jobs: Vec<Job>,
-    /// How many objects there are; each job has a number of its own otherwise.
+    /// The number of objects. Without it, each job has its own number.
     pub(super) size: Option<usize>,
-    /// How many there are, one after the other, for the jobs that show how costs grow.
+    /// The numbers of objects for the jobs that show how costs grow, in ascending order.
     pub(super) sizes: Vec<usize>,
-    /// How many operations are measured; each job has a number of its own otherwise.
+    /// The number of measured operations. Without it, each job has its own number.
     pub(super) count: Option<usize>,
     pub(super) repetitions: usize,
     pub(super) json: Option<PathBuf>,
-    /// Where the whole run goes as a page.
+    /// The file to write the whole run to, as Markdown.
     pub(super) report: Option<PathBuf>,
-    /// The file of an earlier run, for comparison.
+    /// The JSON file of an earlier run to compare with.
     pub(super) beside: Option<PathBuf>,
-    /// Where plots go.
+    /// The folder to write plots to.
     pub(super) plots: Option<PathBuf>,
     pub(super) profile: Profile,
-    /// How many percent more CPU klient is to use, to see that it shows.
+    /// The percentage of additional CPU that klient uses, to show that the benchmark detects it.
     pub(super) slow_klient: Option<usize>,
-    /// Of the replay server; any free one otherwise.
+    /// The port of the replay server. Zero stands for any free port.
     pub(super) replay_port: u16,
-    /// Whether allocations are counted, by one more run of each Rust program.
+    /// `true` if allocations are counted, by one additional run of each Rust program.
     pub(super) allocations: bool,
-    /// Whether to measure how long a build from nothing takes.
+    /// `true` if the times of clean builds are measured.
     pub(super) build_times: bool,
 }
 
-/// How the Rust programs are built.
+/// The cargo profile of the Rust programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Profile {
     Release,
-    /// Quick to build, for checks of the answers.
+    /// The profile that builds quickly, for checks of the results.
     Dev,
 }
 
@@ -80,7 +83,9 @@ impl Options {
                 }
                 _ => {}
             }
-            let value = words.next().with_context(|| format!("{flag} has no value, or there is no such option"))?;
+            let value = words
+                .next()
+                .with_context(|| format!("option {flag} is unknown or has no value: see `cargo xtask help`"))?;
             match flag {
                 "--job" => named.push(value),
                 "--size" => options.size = Some(positive(flag, value)?),
@@ -94,8 +99,8 @@ impl Options {
                 "--beside" => options.beside = Some(value.into()),
                 "--plots" => options.plots = Some(value.into()),
                 "--slow-klient" => options.slow_klient = Some(positive(flag, value)?),
-                "--replay-port" => options.replay_port = positive(flag, value)?.try_into().context("no port")?,
-                _ => bail!("no option {flag}"),
+                "--replay-port" => options.replay_port = positive(flag, value)?.try_into().context("not a port")?,
+                _ => bail!("unknown option {flag}: see `cargo xtask help`"),
             }
         }
         options.finish(&named)?;
@@ -106,29 +111,32 @@ impl Options {
         for name in named {
             let mut known: Vec<_> = Job::ALL.iter().map(|job| job.name).collect();
             known.dedup();
-            ensure!(known.contains(name), "no job {name}; there are {}", known.join(", "));
+            ensure!(known.contains(name), "unknown job {name}: expected one of {}", known.join(", "));
         }
         self.jobs.retain(|job| named.is_empty() || named.contains(&job.name));
-        // Memory that a size takes is judged by the one before.
+        // The memory for each size is estimated from the size before it.
         self.sizes.sort_unstable();
         self.sizes.dedup();
         ensure!(self.plots.is_none() || self.sizes.len() > 1, "--plots needs at least two --sizes");
         let grows = self.jobs.iter().any(|job| job.grows());
-        ensure!(self.sizes.is_empty() || grows, "--sizes is for sync-replay, sync-custom-replay and events-replay");
+        ensure!(
+            self.sizes.is_empty() || grows,
+            "--sizes applies only to sync-replay, sync-custom-replay and events-replay"
+        );
         let most = self.sizes.iter().copied().chain(self.size).max().unwrap_or(0);
-        ensure!(most <= MOST, "there can be no more than {MOST} objects");
+        ensure!(most <= MOST, "too many objects: --size and --sizes allow at most {MOST}");
         let most = self.jobs.iter().map(|job| job.concurrency).max().unwrap_or(1);
         ensure!(self.count.is_none_or(|count| count >= most), "--count must be at least {most}");
         Ok(())
     }
 }
 
-/// Names have six digits.
+/// The largest number of objects, because the names of objects have six digits.
 const MOST: usize = 1_000_000;
 
 fn positive(flag: &str, value: &str) -> Result<usize> {
     let number = value.parse::<usize>().ok().filter(|number| *number > 0);
-    number.with_context(|| format!("{flag} {value}: not a positive number"))
+    number.with_context(|| format!("invalid {flag} {value}: expected a positive number"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     table::median,
 };
 
-/// The plots of jobs with several sizes: a file name, a job, what is measured, and how.
+/// The plots of jobs with several sizes.
 const PLOTS: [Plot; 7] = [
     Plot { file: "sync-cpu.svg", job: "sync-replay", what: "CPU seconds of a sync", value: |s, _| Some(s.cpu_seconds) },
     Plot { file: "sync-time.svg", job: "sync-replay", what: "seconds of a sync", value: |s, _| Some(s.wall_seconds) },
@@ -40,11 +40,12 @@ const PLOTS: [Plot; 7] = [
     },
 ];
 
+/// A plot of one value of one job: its file name, job, title and value.
 struct Plot {
     file: &'static str,
     job: &'static str,
     what: &'static str,
-    /// Out of a sample and the number of operations.
+    /// The function that returns the value to plot from a sample and the number of operations.
     value: fn(&Sample, usize) -> Option<f64>,
 }
 
@@ -53,12 +54,12 @@ fn rss(sample: &Sample) -> Option<f64> {
     sample.more[place]
 }
 
-/// The plots that can be made: file names and contents.
+/// Draws the plots that have enough data. Returns file names and contents.
 pub(super) fn plots(measurements: &[Measurement]) -> Vec<(&'static str, String)> {
     PLOTS.iter().filter_map(|plot| Some((plot.file, plot.draw(measurements)?))).collect()
 }
 
-/// Those that these jobs may lead to.
+/// Returns the file names of all plots of these jobs.
 pub(super) fn names(jobs: &[Job]) -> impl Iterator<Item = &'static str> {
     PLOTS.iter().filter(|plot| jobs.iter().any(|job| job.name == plot.job)).map(|plot| plot.file)
 }
@@ -80,7 +81,7 @@ impl Plot {
 
 type Line = (Library, Vec<(f64, f64)>);
 
-/// A drawing; none unless there are at least two sizes.
+/// Draws a plot as SVG. Returns `None` if there are fewer than two sizes.
 fn draw(what: &str, lines: &[Line]) -> Option<String> {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let mut sizes: Vec<f64> = points().map(|(size, _)| *size).collect();
@@ -129,7 +130,7 @@ fn draw(what: &str, lines: &[Line]) -> Option<String> {
     labels.sort_by(|one, other| one.1.total_cmp(&other.1));
     let mut above = 0.0;
     for (x, y, colour, text) in labels {
-        // Lines may end in the same place; their names cannot.
+        // Lines may end at the same point, but their labels must not overlap.
         above = f64::max(y, above + LABEL);
         let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{above:.1}\" fill=\"{colour}\">{text}</text>");
     }
@@ -137,13 +138,13 @@ fn draw(what: &str, lines: &[Line]) -> Option<String> {
     Some(svg)
 }
 
-/// The powers of ten around a number.
+/// Returns the powers of ten below and above a number.
 fn decade(value: f64) -> (f64, f64) {
     let exponent = value.max(f64::MIN_POSITIVE).log10();
     (10f64.powf(exponent.floor()), 10f64.powf(exponent.ceil()))
 }
 
-/// From values to places.
+/// A logarithmic axis, which maps values to coordinates.
 struct Axis {
     low: f64,
     high: f64,
@@ -162,7 +163,7 @@ impl Axis {
     }
 }
 
-/// Short, and exact where it is an axis's.
+/// Formats a number briefly. The labels of an axis are exact.
 fn number(value: f64) -> String {
     if value >= 1000.0 {
         let digits = format!("{value:.0}");
@@ -190,7 +191,7 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 36.0;
-/// How far apart names are at least.
+/// The minimum vertical distance between labels.
 const LABEL: f64 = 14.0;
 
 #[cfg(test)]

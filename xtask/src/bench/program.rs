@@ -1,4 +1,4 @@
-//! The programs that are compared: how each is built, or why it could not be.
+//! The programs that are compared, and their builds.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,7 @@ use klient_harness::{kept, run_kept};
 
 use super::options::Profile;
 
+/// A client library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Library {
     Klient,
@@ -15,7 +16,7 @@ pub(super) enum Library {
 }
 
 impl Library {
-    /// The one that the others are compared to comes first.
+    /// All libraries. The first is the one that the others are compared with.
     pub(super) const ALL: [Self; 3] = [Self::Klient, Self::ClientGo, Self::KubeRs];
 
     pub(super) fn name(self) -> &'static str {
@@ -27,15 +28,17 @@ impl Library {
     }
 }
 
+/// The program of one library.
 pub(super) struct Program {
     pub(super) library: Library,
+    /// The path of the program, or the reason that its build failed.
     built: Result<PathBuf, String>,
-    /// The one that counts allocations, if that is another one.
+    /// The path of the program that counts allocations, if it is a separate one.
     counting: Option<PathBuf>,
 }
 
 impl Program {
-    /// Builds it. A failure is kept: the others can be measured without it.
+    /// Builds the program. A failure is stored, because the other libraries can be measured without it.
     pub(super) fn build(root: &Path, library: Library, profile: Profile) -> Self {
         let bench = root.join("bench");
         let built = match library {
@@ -52,24 +55,26 @@ impl Program {
         Self { library, built: built.map_err(|error| format!("{error:#}")), counting }
     }
 
-    /// The one that counts allocations, if that is another one.
+    /// Returns the path of the program that counts allocations, if it is a separate one.
     pub(super) fn counting(&self) -> Option<&Path> {
         self.counting.as_deref()
     }
 
-    /// One that is not built here.
+    /// Creates a program that is not built here.
     #[cfg(test)]
     pub(super) fn of(library: Library, built: Result<PathBuf, String>) -> Self {
         Self { library, built, counting: None }
     }
 
-    /// Where it is, or why it is not there.
+    /// Returns the path of the program, or the reason that its build failed.
     pub(super) fn path(&self) -> Result<&Path, &str> {
         self.built.as_deref().map_err(String::as_str)
     }
 }
 
-/// Each program is built by itself, so that it does not get features that the dependencies of another one enable.
+/// Builds a Rust program, and returns its path.
+///
+/// Release builds compile each program alone, so that it does not get features that another program's dependencies enable.
 pub(super) fn build_rust(bench: &Path, package: &str, programs: &[&str], profile: Profile) -> Result<PathBuf> {
     let (name, folder) = match profile {
         Profile::Release => ("release", "release"),
@@ -83,10 +88,10 @@ pub(super) fn build_rust(bench: &Path, package: &str, programs: &[&str], profile
             arguments.extend(["--package", package]);
             arguments.extend(programs.iter().flat_map(|program| ["--bin", program]));
         }
-        // All at once: what they share is built once.
+        // One build for all programs compiles shared dependencies once.
         Profile::Dev => arguments.push("--workspace"),
     }
-    // The Kubernetes version is that of the server; this process has the main workspace's in its environment.
+    // The Kubernetes version is that of the server. The environment of this process has the version of the main workspace.
     build(bench, "cargo", &arguments, &[("K8S_OPENAPI_ENABLED_VERSION", "1.36")])?;
     Ok(target.join(folder).join(package))
 }
@@ -97,7 +102,7 @@ fn build_go(bench: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Builds what is measured in a folder where nothing is.
+/// Builds the measured program of a library into an empty folder.
 pub(super) fn build_from_nothing(bench: &Path, library: Library, folder: &Path) -> Result<()> {
     let folder = folder.to_string_lossy();
     let rust = |package| {
@@ -115,7 +120,7 @@ pub(super) fn build_from_nothing(bench: &Path, library: Library, folder: &Path) 
     }
 }
 
-/// Runs a build, which ends with this process.
+/// Runs a build. The build ends with this process at the latest.
 fn build(directory: &Path, program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let words = [&[program], arguments].concat().join(" ");
     let mut command = kept(program);

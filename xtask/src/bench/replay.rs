@@ -1,4 +1,4 @@
-//! The replay server: what a real one answered, recorded once, served by a process of its own for as many objects as wanted.
+//! The replay server: a separate process that serves responses of a real server, recorded once, for any number of objects.
 
 use std::{
     fs,
@@ -17,17 +17,17 @@ use super::{
 };
 use crate::e2e;
 
-/// How many objects are recorded; others are made from these.
+/// The number of recorded objects. All others are copied from these.
 const RECORDED: usize = 100;
 
-/// The program, and what it serves.
+/// The program of the replay server, and the recording that it serves.
 pub(super) struct Replay {
     program: PathBuf,
     folder: Folder,
 }
 
 impl Replay {
-    /// Builds the program, and records a real server that lasts no longer than that.
+    /// Builds the program, and records the responses of a real server that runs only for the recording.
     pub(super) fn record(root: &Path, profile: Profile, fleet: &Path) -> Result<Self> {
         let program = program::build_rust(&root.join("bench"), "bench-replay", &["bench-replay"], profile)?;
         let folder = Folder::new()?;
@@ -38,14 +38,15 @@ impl Replay {
             (call.count, call.size, call.recording) = (RECORDED, RECORDED, folder.path());
             sample::run(fleet, &call)
         };
-        ask("fill", "").context("filling the server")?;
-        ask("fill-custom", "").context("filling the server")?;
+        ask("fill", "").context("cannot fill the server")?;
+        ask("fill-custom", "").context("cannot fill the server")?;
         let touched = ask("touch", "")?;
-        ask("record", touched["since"].as_str().context("no version to watch from")?).context("recording")?;
+        ask("record", touched["since"].as_str().context("expected a string `since` in the output of `touch`")?)
+            .context("cannot record the server")?;
         Ok(Self { program, folder })
     }
 
-    /// Serves so many objects, of which so many change when a client asks for it.
+    /// Starts a server of `size` objects, of which `events` change when a client requests it.
     pub(super) fn serve(&self, size: usize, events: usize, pace: Option<u32>, port: u16) -> Result<Replaying> {
         let mut child = Command::new(&self.program)
             .arg("--recording")
@@ -58,12 +59,12 @@ impl Replay {
             .spawn()
             .context("cannot start the replay server")?;
         let mut address = String::new();
-        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut address)?;
+        BufReader::new(child.stdout.take().context("standard output is not piped")?).read_line(&mut address)?;
         if address.is_empty() {
             let mut why = String::new();
-            child.stderr.take().context("no output")?.read_to_string(&mut why)?;
+            child.stderr.take().context("standard error is not piped")?.read_to_string(&mut why)?;
             child.wait()?;
-            bail!("the replay server does not start: {}", why.trim());
+            bail!("cannot start the replay server: {}", why.trim());
         }
         let address = address.trim().to_owned();
         let kubeconfig = self.folder.path().join("kubeconfig");
@@ -72,7 +73,7 @@ impl Replay {
     }
 }
 
-/// A running one. It ends when this is dropped, and with this process.
+/// A running replay server. It ends when this value is dropped, and with this process.
 pub(super) struct Replaying {
     child: Child,
     pub(super) address: String,
@@ -82,7 +83,7 @@ pub(super) struct Replaying {
 impl Drop for Replaying {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // If it cannot be waited for, it is gone already.
+        // An error means that the server has already exited.
         let _ = self.child.wait();
     }
 }

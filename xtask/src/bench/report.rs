@@ -1,4 +1,4 @@
-//! A whole run as a page: where and how it was made, one table of all ratios, and everything that was measured.
+//! A whole run as a Markdown page: its command and conditions, a table of all ratios, and all measurements.
 
 use std::{fs, path::Path, thread};
 
@@ -7,7 +7,7 @@ use klient_harness::Programs;
 use super::{sample::Measurement, table};
 use crate::run::output;
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(
     command: &str,
     conditions: &str,
@@ -31,9 +31,9 @@ pub(super) fn page(
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-/// Where and when a run begins.
+/// Describes the machine, the versions and the time at the start of a run.
 pub(super) fn conditions(root: &Path) -> String {
-    // What the machine was doing for the last 1, 5 and 15 minutes.
+    // The load averages of the last 1, 5 and 15 minutes.
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().take(3).collect::<Vec<_>>().join(", ");
     let said = |program: &str, arguments: &[&str]| {
@@ -52,13 +52,13 @@ pub(super) fn conditions(root: &Path) -> String {
     lines.join("\n")
 }
 
-/// Which server was asked: known at the end, as the first run builds it.
+/// Describes the real server. Its version is known only at the end, because the first run builds the server.
 pub(super) fn server() -> String {
     let version = Programs::find().ok().flatten().and_then(|programs| programs.kubernetes_version().ok());
     format!("- kube-apiserver {}", version.as_deref().unwrap_or("unknown"))
 }
 
-/// Returns the first value of a key in such a file.
+/// Returns the first value of a key in a file of `key: value` lines.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

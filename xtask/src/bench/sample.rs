@@ -1,4 +1,4 @@
-//! One run of one program, and what it printed.
+//! One run of one program, and its output.
 
 use std::{
     path::Path,
@@ -27,9 +27,9 @@ pub(super) struct Call<'a> {
     pub(super) since: &'a str,
     /// The address of the replay server.
     pub(super) replay: &'a str,
-    /// Where recorded answers go.
+    /// The folder to write recorded responses to.
     pub(super) recording: &'a Path,
-    /// How many percent more CPU it is to use.
+    /// The percentage of additional CPU that the program uses.
     pub(super) slow: Option<usize>,
 }
 
@@ -69,11 +69,11 @@ impl Call<'_> {
     }
 }
 
-/// Resources of a run besides time and CPU, where the program reports them.
+/// A resource of a run besides time and CPU, for the programs that report it.
 pub(super) struct Metric {
-    /// As the program calls it, and the JSON file.
+    /// The field in the output of the programs.
     pub(super) key: &'static str,
-    /// As the table calls it.
+    /// The title of the column. The JSON file has it in lower case, with underscores.
     pub(super) title: &'static str,
     pub(super) measure: Measure,
 }
@@ -101,15 +101,17 @@ pub(super) struct Sample {
     pub(super) wall_seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) peak_rss_bytes: f64,
-    /// As the metrics say.
+    /// The values of [`METRICS`], in the same order.
     pub(super) more: [Option<f64>; METRICS.len()],
-    /// The result, compared with those of the others.
+    /// The result, which is compared with those of the other libraries.
     pub(super) answer: String,
 }
 
 impl Sample {
     pub(super) fn read(line: &Value, count: usize) -> Result<Self> {
-        let number = |name: &str| line[name].as_f64().with_context(|| format!("no {name} in {line}"));
+        let number = |name: &str| {
+            line[name].as_f64().with_context(|| format!("expected a number `{name}` in the output {line}"))
+        };
         let wall_seconds = number("wall_seconds")?;
         let metric = |metric: &Metric| {
             let number = line[metric.key].as_f64().filter(|number| *number > 0.0)?;
@@ -125,11 +127,11 @@ impl Sample {
             cpu_seconds: number("cpu_seconds")?,
             peak_rss_bytes: number("peak_rss_bytes")?,
             more: METRICS.each_ref().map(metric),
-            answer: line["answer"].as_str().context("no answer")?.to_owned(),
+            answer: line["answer"].as_str().context("expected a string `answer` in the output")?.to_owned(),
         })
     }
 
-    /// How many objects the answer counts.
+    /// Returns the number of objects in the result.
     pub(super) fn objects(&self) -> Option<usize> {
         self.answer.split(':').next()?.parse().ok()
     }
@@ -139,13 +141,13 @@ impl Sample {
 pub(super) struct Measurement {
     pub(super) job: Job,
     pub(super) count: usize,
-    /// How many objects there were.
+    /// The number of objects on the server or in the store.
     pub(super) size: usize,
-    /// The samples of each library in the order of repetitions, or why there are none.
+    /// The samples of each library in the order of repetitions, or the reason for their absence.
     pub(super) samples: Vec<(Library, Result<Vec<Sample>, String>)>,
     /// The output of the programs that count allocations.
     pub(super) counted: Vec<(Library, Sample)>,
-    /// The result of the first program, which all others must have, too.
+    /// The result of the first program. All other programs must have the same result.
     pub(super) answer: Option<String>,
 }
 
@@ -161,7 +163,7 @@ impl Measurement {
         }
     }
 
-    /// There is nothing of a library, not even what it did before.
+    /// Records that a library has no samples, with the reason. Its earlier samples are removed.
     pub(super) fn missing(&mut self, library: Library, why: &str) {
         *self.of(library) = Err(why.to_owned());
     }
@@ -181,7 +183,7 @@ impl Measurement {
     }
 }
 
-/// Runs a program; returns the line that it printed.
+/// Runs a program, and returns the line that it printed.
 pub(super) fn run(program: &Path, call: &Call<'_>) -> Result<Value> {
     match measure(program, call, Limits::default())? {
         Some(line) => Ok(line),
@@ -189,8 +191,10 @@ pub(super) fn run(program: &Path, call: &Call<'_>) -> Result<Value> {
     }
 }
 
-/// The same; nothing if there was too little memory for it.
+/// Runs a program with limits, and returns the line that it printed, or `None` if there was too little memory.
 pub(super) fn measure(program: &Path, call: &Call<'_>, limits: Limits) -> Result<Option<Value>> {
     let Ended::Printed(printed) = child::run(&mut call.command(program), limits)? else { return Ok(None) };
-    serde_json::from_str(&printed).map(Some).with_context(|| format!("{} printed {printed:?}", program.display()))
+    serde_json::from_str(&printed)
+        .map(Some)
+        .with_context(|| format!("expected JSON from {}, but it printed {printed:?}", program.display()))
 }

@@ -1,8 +1,8 @@
-//! The embedded server beside the real kube-apiserver and etcd: how much each does in a second of CPU time, how fast it
-//! starts, and how much memory an object takes.
+//! A comparison of the embedded server with the real kube-apiserver and etcd: work per second of CPU time, time to start,
+//! and memory per object.
 //!
-//! Both are asked by the same program over HTTPS and HTTP/2, in turns. CPU is user and system time of the servers' own
-//! processes, out of `/proc`; the program's is not counted.
+//! The same program sends requests to both servers in turn, over HTTPS and HTTP/2. CPU is the user and system time of the
+//! servers' own processes, read from `/proc`. The CPU of the program is not counted.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use klient_harness::{Folder, Programs, Server, kept};
 
 use crate::run::{output, run};
 
-/// Measures both, and prints a table.
+/// Measures both servers, and prints a table.
 pub(crate) fn compare(root: &Path) -> Result<()> {
     let build =
         ["build", "--release", "--locked", "-p", "klient-cli", "-p", "klient-apiserver", "--bins", "--example", "load"];
@@ -31,7 +31,7 @@ fn measure(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
     starts(load, klient, folder)?;
     let begin = Instant::now();
     let real = Server::start(&Programs::find_or_build()?)?;
-    println!("start of the real one, until it is ready: {:.0} ms", begin.elapsed().as_secs_f64() * 1000.0);
+    println!("start of kube-apiserver and etcd, until ready: {:.0} ms", begin.elapsed().as_secs_f64() * 1000.0);
     let ours = Serving::start(klient, &folder.join("kubeconfig"))?;
     let (real_at, ours_at) = (real.kubeconfig(), folder.join("kubeconfig"));
     let sides: [(&str, &[&str], &Path); 2] =
@@ -44,7 +44,7 @@ fn measure(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
             let busy = cpu(programs)?;
             let (done, seconds) = ask(load, job, kubeconfig)?;
             let busy = cpu(programs)? - busy;
-            ensure!(busy > 0.0, "{name} used no CPU at all");
+            ensure!(busy > 0.0, "expected {name} to use CPU, but measured none");
             println!("| {} | {name} | {:.0} | {:.0} | {busy:.2} |", job.join(" "), done / busy, done / seconds);
             rates.push(done / busy);
         }
@@ -60,7 +60,7 @@ fn measure(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How long the embedded one takes to its first answer.
+/// Measures and prints the time from the start of the embedded server to its first response.
 fn starts(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
     let file = folder.join("start");
     let (klient, file) = (klient.to_string_lossy(), file.to_string_lossy());
@@ -71,7 +71,7 @@ fn starts(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
         }
         times.sort_by(f64::total_cmp);
         println!(
-            "start {name}, to the first answer: median {:.1} ms, worst {:.1} ms",
+            "start {name}, to the first response: median {:.1} ms, worst {:.1} ms",
             times[STARTS / 2],
             times[STARTS - 1]
         );
@@ -79,57 +79,61 @@ fn starts(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a job; returns how much was done, and in how many seconds.
+/// Runs a job. Returns the number of operations and the seconds that they took.
 fn ask(load: &Path, job: &[&str], kubeconfig: &Path) -> Result<(f64, f64)> {
     let arguments =
         [&["-c", r#"KUBECONFIG="$0" exec "$@""#, &kubeconfig.to_string_lossy(), &load.to_string_lossy()], job];
     let text = output(Path::new("."), "sh", &arguments.concat())?;
     let line = text.lines().last().unwrap_or_default();
-    let (done, seconds) = line.split_once(' ').with_context(|| format!("{job:?} printed {text:?}"))?;
+    let (done, seconds) = line
+        .split_once(' ')
+        .with_context(|| format!("expected a count and seconds from job {job:?}, but it printed {text:?}"))?;
     Ok((done.parse()?, seconds.parse()?))
 }
 
-/// `klient serve`, which ends with this, and with this process.
+/// A running `klient serve`. It ends when this value is dropped, and with this process.
 struct Serving(Child);
 
 impl Serving {
     fn start(klient: &Path, kubeconfig: &Path) -> Result<Self> {
         let mut child = kept(klient).arg("serve").arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn()?;
-        let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+        let lines = BufReader::new(child.stdout.take().context("standard output is not piped")?).lines();
         let serving = Self(child);
         for line in lines {
             if line?.starts_with("export KUBECONFIG=") {
                 return Ok(serving);
             }
         }
-        anyhow::bail!("klient does not serve")
+        anyhow::bail!("`klient serve` ended before it printed its kubeconfig")
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // That closes what it is held by; if it is gone already, so be it.
+        // `wait` closes standard input, which ends the server. An error means that the server has already exited.
         let _ = self.0.wait();
     }
 }
 
-/// Seconds of CPU that this process's descendants of these names have used.
+/// Returns the seconds of CPU used by the descendants of this process with these names.
 fn cpu(programs: &[&str]) -> Result<f64> {
     let ticks = descendants(programs)?.iter().map(|stat| stat.ticks).sum::<f64>();
     Ok(ticks / TICKS)
 }
 
-/// KiB of memory that they have.
+/// Returns the resident memory of the descendants of this process with these names, in KiB.
 fn memory(programs: &[&str]) -> Result<f64> {
     let mut total = 0.0;
     for stat in descendants(programs)? {
         let status = fs::read_to_string(format!("/proc/{}/status", stat.pid))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("/proc has no VmRSS of a server")?;
         total += line.trim().trim_end_matches(" kB").parse::<f64>()?;
     }
     Ok(total)
 }
 
+/// The fields of `/proc/PID/stat` that are used here.
 struct Stat {
     pid: u32,
     parent: u32,
@@ -140,7 +144,7 @@ struct Stat {
 fn descendants(programs: &[&str]) -> Result<Vec<Stat>> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        // A process may be gone by the time it is looked at.
+        // A process may exit before its file is read.
         if let Ok(text) = fs::read_to_string(entry?.path().join("stat")) {
             all.extend(Stat::parse(&text));
         }
@@ -154,7 +158,7 @@ fn descendants(programs: &[&str]) -> Result<Vec<Stat>> {
     };
     let found: Vec<u32> = all.iter().filter(|stat| is_ours(stat)).map(|stat| stat.pid).collect();
     all.retain(|stat| found.contains(&stat.pid) && programs.contains(&stat.name.as_str()));
-    ensure!(all.len() == programs.len(), "{} of {programs:?} run", all.len());
+    ensure!(all.len() == programs.len(), "expected one process for each of {programs:?}, but found {}", all.len());
     Ok(all)
 }
 
@@ -173,9 +177,9 @@ impl Stat {
     }
 }
 
-/// The first makes the objects that the others are about.
+/// The jobs, in order. The first creates the objects that the others use.
 const JOBS: &[&[&str]] = &[&["create", "5000"], &["update", "5000"], &["list", "20"], &["watch", "1000", "50"]];
 const OBJECTS: f64 = 5000.0;
 const STARTS: usize = 21;
-/// Of a second, as Linux counts CPU time.
+/// The clock ticks per second in which Linux counts CPU time.
 const TICKS: f64 = 100.0;

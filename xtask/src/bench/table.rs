@@ -1,4 +1,4 @@
-//! The table: medians over the repetitions, and ratios with their spread.
+//! The tables: medians over the repetitions, and ratios with their spread.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     sample::{METRICS, Measurement, Sample},
 };
 
-/// The middle of some numbers, and how far they reach.
+/// The median, the minimum and the maximum of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     median: f64,
@@ -29,12 +29,12 @@ impl Spread {
         json!({"median": self.median, "min": self.min, "max": self.max})
     }
 
-    /// The middle alone.
+    /// Formats the median alone.
     fn short(self) -> String {
         short(self.median)
     }
 
-    /// With how far it reaches.
+    /// Formats the median with the minimum and the maximum.
     fn long(self) -> String {
         format!("{} ({}-{})", short(self.median), short(self.min), short(self.max))
     }
@@ -44,12 +44,12 @@ impl Spread {
     }
 }
 
-/// The middle of some numbers.
+/// Returns the median of some numbers.
 pub(super) fn median(numbers: impl IntoIterator<Item = f64>) -> Option<f64> {
     Spread::of(numbers).map(|spread| spread.median)
 }
 
-/// As many digits as mean something.
+/// Formats a number with its significant digits only.
 fn short(number: f64) -> String {
     let digits = match number {
         _ if number >= 100.0 => 0,
@@ -59,13 +59,13 @@ fn short(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
-/// The cells of one library at one job.
+/// The cells of one library for one job.
 struct Row {
     cpu_microseconds: Spread,
     per_second: Spread,
     peak_rss_megabytes: Spread,
     more: [Option<Spread>; METRICS.len()],
-    /// Over klient's, of runs that followed each other.
+    /// The ratio to klient's CPU, of runs in the same round.
     cpu_ratio: Option<Spread>,
     wall_ratio: Option<Spread>,
 }
@@ -92,12 +92,12 @@ impl Row {
             peak_rss_megabytes: Spread::of(samples.iter().map(|sample| sample.peak_rss_bytes / 1e6))?,
             more: std::array::from_fn(metric),
             cpu_ratio: ratio(|sample| sample.cpu_seconds),
-            // What has a pace takes as long as that wants.
+            // The pace alone determines the time of a job that has one.
             wall_ratio: ratio(|sample| sample.wall_seconds).filter(|_| pace.is_none()),
         })
     }
 
-    /// One cell for each column.
+    /// Returns one cell for each column.
     fn cells(&self) -> Vec<String> {
         let optional = |spread: Option<Spread>, show: fn(Spread) -> String| spread.map(show).unwrap_or_default();
         let mut cells = vec![self.cpu_microseconds.long(), self.per_second.short(), self.peak_rss_megabytes.short()];
@@ -126,12 +126,12 @@ pub(super) fn print(measurement: &Measurement) {
     println!("\n{}", whole(measurement));
 }
 
-/// The rows of one job, with what it is.
+/// Returns the title and the table of one job.
 pub(super) fn whole(measurement: &Measurement) -> String {
     format!("{}\n{}", title(measurement), render(measurement))
 }
 
-/// The resources of each library in the last round.
+/// Describes the CPU of each library in the last round.
 pub(super) fn last(measurement: &Measurement) -> String {
     let took = |library: &Library| {
         let sample = measurement.samples_of(*library)?.last()?;
@@ -142,7 +142,7 @@ pub(super) fn last(measurement: &Measurement) -> String {
     format!("{}, {} at a time, {size} objects: CPU {}", job.full_name(), job.concurrency, all.join(", "))
 }
 
-/// One row for each job: what it takes of klient, and how many times as much of the others.
+/// Returns a table with one row for each job: klient's CPU, and the ratios of the other libraries.
 pub(super) fn summary(measurements: &[Measurement]) -> String {
     let mut lines = vec![
         "| job | at a time | objects | klient's CPU us | client-go's CPU / klient's | kube-rs's CPU / klient's \
@@ -185,7 +185,7 @@ fn title(measurement: &Measurement) -> String {
     format!("**{}: {}{objects}, {count} times**\n", job.name, job.operation)
 }
 
-/// The table as Markdown. Empty columns are left out.
+/// Returns the table of one job as Markdown, without empty columns.
 fn render(measurement: &Measurement) -> String {
     let mut titles = vec!["CPU us (min-max)", "per second", "peak RSS MB"];
     titles.extend(METRICS.iter().map(|metric| metric.title));
@@ -210,7 +210,7 @@ fn render(measurement: &Measurement) -> String {
     lines.join("\n")
 }
 
-/// Everything that was measured.
+/// Returns all measurements as JSON.
 pub(super) fn to_json(measurements: &[Measurement], options: &Options) -> Value {
     let jobs: Vec<Value> = measurements
         .iter()

@@ -1,4 +1,4 @@
-//! One job with each library, one after the other, so that what the machine does besides hits all of them.
+//! One job with each library, one after the other, so that other load on the machine affects all libraries.
 
 use std::path::Path;
 
@@ -13,22 +13,25 @@ use super::{
     sample::{self, Call, Measurement, Sample},
 };
 
+/// One round of one job.
 pub(super) struct Turns<'a> {
     pub(super) programs: &'a [Program],
-    /// How often the job was done before.
+    /// The number of earlier rounds.
     pub(super) round: usize,
     pub(super) call: Call<'a>,
-    /// The same with fewer objects, which tells how much memory this will take.
+    /// The same job with fewer objects, from which the memory is estimated.
     pub(super) smaller: Option<&'a Measurement>,
     pub(super) options: &'a Options,
 }
 
 impl Turns<'_> {
-    /// Has all do the job that can. Libraries that cannot do it, are not there or need too much memory have a reason instead of numbers.
+    /// Runs the job with each library.
+    ///
+    /// A library that does not offer the job, was not built or needs too much memory gets a reason instead of samples.
     ///
     /// # Errors
     ///
-    /// If a program fails, or one got another answer than the others.
+    /// Returns an error if a program fails, or if its result differs from those of the other programs.
     pub(super) fn take(&self, measurement: &mut Measurement, limits: Limits) -> Result<()> {
         for program in self.programs {
             if let Some(why) = self.obstacle(measurement.job, program, limits) {
@@ -43,7 +46,7 @@ impl Turns<'_> {
             }
             match self.sample(library, path, limits, measurement)? {
                 Some(sample) => measurement.add(library, sample),
-                None => measurement.missing(library, "too little memory: ended before it took all"),
+                None => measurement.missing(library, "too little memory: ended before the machine ran out"),
             }
         }
         if self.options.allocations && self.round + 1 == self.options.repetitions {
@@ -52,7 +55,7 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// Why a library is left out, if it is.
+    /// Returns the reason if a library cannot be measured.
     fn obstacle(&self, job: Job, program: &Program, limits: Limits) -> Option<String> {
         let library = program.library;
         if !job.is_offered_by(library) {
@@ -68,7 +71,7 @@ impl Turns<'_> {
         }
     }
 
-    /// One run; nothing if there was too little memory for it.
+    /// Runs a program once. Returns `None` if there was too little memory.
     fn sample(
         &self,
         library: Library,
@@ -85,11 +88,11 @@ impl Turns<'_> {
         let right = measurement.answer.get_or_insert_with(|| sample.answer.clone());
         ensure!(sample.answer == *right, "{name} {}: {}, not {right}", job.name, sample.answer);
         let objects = job.objects(&call);
-        ensure!(sample.objects() == Some(objects), "{name} {}: not {objects} objects", job.name);
+        ensure!(sample.objects() == Some(objects), "{name} {}: expected a result with {objects} objects", job.name);
         Ok(Some(sample))
     }
 
-    /// Once more with the programs that count, whose times mean nothing.
+    /// Runs the job once with the programs that count allocations. Their times are not used.
     fn count_allocations(&self, measurement: &mut Measurement, limits: Limits) -> Result<()> {
         for program in self.programs {
             let (library, Some(path)) = (program.library, program.counting()) else { continue };
@@ -103,7 +106,7 @@ impl Turns<'_> {
     }
 }
 
-/// No library is always the first, or always after the same other one.
+/// The orders of the libraries by round. Each library runs before each other one equally often.
 const ORDERS: [[usize; Library::ALL.len()]; 6] = [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]];
 
 #[cfg(test)]
@@ -118,14 +121,15 @@ mod tests {
 
     fn script(folder: &Folder, name: &str, text: &str) -> PathBuf {
         let path = folder.path().join(name);
-        // Another process writes it: nothing that this one starts meanwhile can have it open, which would keep it from being run.
+        // Another process writes the script. If this process wrote it, a child started meanwhile could inherit the open file,
+        // and the script could not be executed.
         let write = r#"printf '#!/bin/sh\n%s\n' "$2" > "$1" && chmod +x "$1""#;
         let status = Command::new("sh").args(["-c", write, "sh"]).arg(&path).arg(text).status().unwrap();
         assert!(status.success());
         path
     }
 
-    /// Runs programs that print what they are given, or cannot be built.
+    /// Runs the job with three programs: each is a shell script, or the reason that its build failed.
     fn run(
         programs: [Result<&str, &str>; 3],
         smaller: Option<&Measurement>,
@@ -193,7 +197,7 @@ mod tests {
         let small = print(&LINE.replace("2000000000", "20000000"));
         let limits = Limits { available: || Some(16_000_000_000), ..Limits::default() };
         let first = run([Ok(&small), Ok(&small), Ok(&large)], None, 20_000, limits).unwrap();
-        // Were it run, it would say so.
+        // The third program would fail if it were run.
         let second = run([Ok(&small), Ok(&small), Ok("exit 1")], Some(&first), 200_000, limits).unwrap();
         assert!(second.samples[2].1.as_ref().unwrap_err().contains("about 20.0 GB needed"));
         assert_eq!(second.samples_of(Library::Klient).unwrap().len(), 2);

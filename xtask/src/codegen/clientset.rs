@@ -23,7 +23,7 @@ struct Kind {
     minors: Minors,
 }
 
-/// The whole file.
+/// Returns the text of the generated file.
 pub(crate) fn file(minors: &[(u32, BTreeMap<String, RustType>)]) -> Result<String> {
     let versions = group_versions(minors)?;
     let mut out = String::from("//! Accessors of every built-in kind, by group and version.\n\n");
@@ -31,7 +31,7 @@ pub(crate) fn file(minors: &[(u32, BTreeMap<String, RustType>)]) -> Result<Strin
     out.push_str("\nuse super::group_versions;\n\n#[rustfmt::skip]\ngroup_versions! {\n");
     for (module, version) in versions {
         let parts: Vec<&str> = module.split("::").collect();
-        let [.., group, number] = parts[..] else { bail!("{module} is not a group and version") };
+        let [.., group, number] = parts[..] else { bail!("module {module} does not end with a group and a version") };
         let name = format!("{}{}", capitalised(group), capitalised(number));
         let (own, api_version) = (cfg(&version.minors, &all_minors())?, &version.api_version);
         writeln!(out, "    {own}{api_version:?} {group}_{number} {name} {{")?;
@@ -54,14 +54,14 @@ fn group_versions(minors: &[(u32, BTreeMap<String, RustType>)]) -> Result<BTreeM
     for (minor, types) in minors {
         for (path, ty) in types {
             let (Some((api_version, _)), Some(place)) = (&ty.resource, &ty.place) else { continue };
-            let (module, kind) = path.rsplit_once("::").context("a type outside of all modules")?;
+            let (module, kind) = path.rsplit_once("::").context("type is not in a module")?;
             let version = versions.entry(module.to_owned()).or_default();
             version.api_version.clone_from(api_version);
             version.minors.insert(*minor);
             let known = version.kinds.entry(kind.to_owned());
             let known = known.or_insert_with(|| Kind { place: place.clone(), minors: Minors::new() });
             if &known.place != place {
-                bail!("{path} moves between minors");
+                bail!("{path} has another scope or plural in another minor");
             }
             known.minors.insert(*minor);
         }
@@ -74,7 +74,7 @@ fn capitalised(word: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// `network_policies` of `NetworkPolicy` and `networkpolicies`.
+/// Returns the plural in snake case: `network_policies` for `NetworkPolicy` and `networkpolicies`.
 fn snake_plural(kind: &str, plural: &str) -> Result<String> {
     let letters: Vec<char> = kind.chars().collect();
     let mut out = String::new();

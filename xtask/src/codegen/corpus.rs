@@ -1,7 +1,7 @@
 //! Packs the test corpus that Kubernetes ships in `k8s.io/api/testdata`: one JSON and one protobuf form per kind.
 //!
-//! Packed into the repository (gzipped lines of JSON, some 140 KB a minor), so that the tests need neither Go nor
-//! a network.
+//! The packed corpus is in the repository (gzipped lines of JSON, about 140 KB per minor), so that the tests need neither
+//! Go nor a network.
 
 use std::{collections::BTreeMap, io::Write as _};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{modules::GoModules, rust_types::RustType};
 
-/// One line per kind that k8s-openapi has: `{"apiVersion", "kind", "json", "pb"}`.
+/// Returns the packed corpus, with one line for each kind of k8s-openapi: `{"apiVersion", "kind", "json", "pb"}`.
 pub(crate) fn pack(modules: &GoModules, types: &BTreeMap<String, RustType>) -> Result<Vec<u8>> {
     let dir = modules.dirs["k8s.io/api"].join("testdata/HEAD");
     let mut out = flate2::GzBuilder::new().mtime(0).write(Vec::new(), flate2::Compression::best());

@@ -1,7 +1,7 @@
-//! Facts that the `.proto` files leave out and the Go structs beside them have: which fields are pointers, which are
-//! embedded, and under what name JSON knows them.
+//! The facts that the Go structs have and the `.proto` files lack: which fields are pointers, which are embedded, and the
+//! JSON name of each field.
 //!
-//! Only struct fields with a `protobuf` tag matter; they stand one on a line, which is all the Go this reads.
+//! Only struct fields with a `protobuf` tag matter. Each is on its own line, so this reader needs no parser of Go.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,11 +13,11 @@ pub(crate) type GoStruct = BTreeMap<u32, GoField>;
 /// A field of a Go struct.
 #[derive(Clone, Debug)]
 pub(crate) struct GoField {
-    /// Embedded without a JSON name of its own: its fields appear in the outer JSON object.
+    /// `true` if the field is embedded without a JSON name: its fields are then part of the outer JSON object.
     pub(crate) embedded: bool,
-    /// Presence is told from zero.
+    /// `true` if the field is a pointer: an absent value then differs from zero.
     pub(crate) pointer: bool,
-    /// A zero value is left out of JSON.
+    /// `true` if JSON omits a zero value.
     pub(crate) omit_empty: bool,
     pub(crate) json_name: String,
 }
@@ -26,7 +26,7 @@ pub(crate) struct GoField {
 #[derive(Default)]
 pub(crate) struct GoPackage {
     pub(crate) structs: BTreeMap<String, GoStruct>,
-    /// `type Rule = v1.Rule`: the name here, to the import path and the name there.
+    /// The aliases by name, each with the import path and the name of its target: `type Rule = v1.Rule`.
     pub(crate) aliases: BTreeMap<String, (String, String)>,
 }
 

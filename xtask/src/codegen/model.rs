@@ -1,7 +1,7 @@
 //! Joins the three inputs into one description per message, and the minors into one description for all.
 //!
-//! Invariant: every field of every k8s-openapi struct that has a protobuf message ends up in the model, or
-//! generation fails naming it.
+//! Invariant: every field of every k8s-openapi struct that has a protobuf message is in the model, or
+//! generation fails and names the field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::{
 
 pub(crate) type Minors = BTreeSet<u32>;
 
-/// A message as one minor has it.
+/// A message of one minor.
 pub(crate) struct Message {
     pub(crate) items: Vec<Item>,
     pub(crate) has_default: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Field {
     pub(crate) json_name: String,
     pub(crate) shape: Shape,
     pub(crate) kind: FieldKind,
-    /// Go writes this field even when it is zero, and JSON leaves it out then.
+    /// `true` if Go writes a zero value in protobuf but omits it in JSON.
     pub(crate) zero_is_absent: bool,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct MergedMessage {
 const META: &str = "apimachinery::pkg::apis::meta::v1";
 const EXTENSIONS: &str = "apiextensions_apiserver::pkg::apis::apiextensions::v1";
 
-/// Message types that the runtime codes by hand, with the `Type` that describes them.
+/// Returns the `Type` of a message that has a hand-written codec in the runtime.
 fn special(path: &str) -> Option<&'static str> {
     let kinds = [
         (META, "Time", "Time"),
@@ -101,7 +101,7 @@ fn special(path: &str) -> Option<&'static str> {
     kinds.iter().find(|kind| (kind.0, kind.1) == (module, name)).map(|kind| kind.2)
 }
 
-/// The model of one minor, by path below k8s-openapi's root.
+/// Builds the model of one minor, by path below k8s-openapi's root.
 pub(crate) fn of_minor(
     pool: &DescriptorPool,
     modules: &GoModules,
@@ -128,7 +128,7 @@ pub(crate) fn of_minor(
     Ok(messages)
 }
 
-/// The Go structs of all packages, aliases included, by path below k8s-openapi's root.
+/// Returns the Go structs of all packages, including aliases, by path below k8s-openapi's root.
 fn go_structs(modules: &GoModules) -> Result<BTreeMap<String, GoStruct>> {
     let path = |import: &str, name: &str| rust_path(&format!("{import}.{name}").replace('/', ".").replace('-', "_"));
     let mut structs = BTreeMap::new();
@@ -146,7 +146,7 @@ fn go_structs(modules: &GoModules) -> Result<BTreeMap<String, GoStruct>> {
     Ok(structs)
 }
 
-/// `k8s.io.api.core.v1.Pod` as `api::core::v1::Pod`.
+/// Converts `k8s.io.api.core.v1.Pod` to `api::core::v1::Pod`.
 fn rust_path(full_name: &str) -> String {
     full_name.trim_start_matches("k8s.io.").replace('.', "::")
 }
@@ -163,7 +163,7 @@ impl Builder<'_> {
             RustShape::Struct(fields) => {
                 let mut left: BTreeMap<String, RustField> = fields.clone();
                 let items = self.items(path, message, &mut left)?;
-                // Type meta travels in the envelope, not in the message.
+                // `apiVersion` and `kind` are in the envelope, not in the message.
                 left.retain(|name, _| name != "apiVersion" && name != "kind");
                 if let Some(name) = left.keys().next() {
                     bail!("field {name} has no protobuf field");
@@ -173,11 +173,11 @@ impl Builder<'_> {
             RustShape::Json if message.fields().len() == 0 => {
                 Ok(Message { items: Vec::new(), has_default, empty_json: true, resource })
             }
-            _ => bail!("not a struct, and not one of the types coded by hand"),
+            _ => bail!("expected a struct or a type with a hand-written codec"),
         }
     }
 
-    /// The items of a message, each taken out of the `left` fields of the struct they belong to.
+    /// Returns the items of a message, and removes their fields from `left`, the fields of the struct without an item.
     fn items(
         &self,
         path: &str,
@@ -216,7 +216,7 @@ impl Builder<'_> {
 
     fn kind(&self, field: &FieldDescriptor, rust: &RustField) -> Result<(Shape, FieldKind)> {
         if field.is_map() {
-            let Kind::Message(entry) = field.kind() else { bail!("a map without entries") };
+            let Kind::Message(entry) = field.kind() else { bail!("map field has no entry message") };
             let key = entry.map_entry_key_field();
             if !matches!(key.kind(), Kind::String) {
                 bail!("map keys are not strings");
@@ -259,7 +259,7 @@ impl Builder<'_> {
     }
 }
 
-/// Joins the minors: what is the same in several is said once.
+/// Merges the minors. An item that is the same in several minors appears once.
 pub(crate) fn merge(minors: &[(u32, BTreeMap<String, Message>)]) -> Result<BTreeMap<String, MergedMessage>> {
     let paths: BTreeSet<&String> = minors.iter().flat_map(|(_, messages)| messages.keys()).collect();
     let mut merged = BTreeMap::new();
@@ -271,7 +271,7 @@ pub(crate) fn merge(minors: &[(u32, BTreeMap<String, Message>)]) -> Result<BTree
             .iter()
             .any(|(_, message)| (message.empty_json, &message.resource) != (newest.empty_json, &newest.resource))
         {
-            bail!("{path} changes its nature between minors");
+            bail!("{path} is another kind of message in another minor");
         }
         let items: Vec<(u32, &[Item])> = having.iter().map(|(minor, message)| (*minor, &*message.items)).collect();
         let message = MergedMessage {
@@ -312,15 +312,15 @@ fn merge_items(minors: &[(u32, &[Item])]) -> Vec<Versioned<MergedItem>> {
     merged
 }
 
-/// `#[cfg(...)]` for a set of minors out of those that the surroundings have; empty when it is all of them.
+/// Returns the `#[cfg(...)]` for `minors` inside an item that is in the minors `of`. It is empty if both are equal.
 pub(crate) fn cfg(minors: &Minors, of: &Minors) -> Result<String> {
     if minors == of {
         return Ok(String::new());
     }
-    let (Some(first), Some(last)) = (minors.first(), minors.last()) else { bail!("nothing has this item") };
+    let (Some(first), Some(last)) = (minors.first(), minors.last()) else { bail!("item is in no minor") };
     let range: Minors = of.range(first..=last).copied().collect();
     if &range != minors {
-        bail!("{minors:?} have it, and not what lies between");
+        bail!("item is in the minors {minors:?}, which are not consecutive");
     }
     let from = (Some(first) != of.first()).then(|| format!("k8s_from = \"{first}\""));
     let until = (Some(last) != of.last()).then(|| format!("k8s_until = \"{last}\""));
@@ -331,7 +331,7 @@ pub(crate) fn cfg(minors: &Minors, of: &Minors) -> Result<String> {
     })
 }
 
-/// All minors.
+/// Returns all minors.
 pub(crate) fn all_minors() -> Minors {
     MINORS.into_iter().collect()
 }

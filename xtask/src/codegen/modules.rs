@@ -1,6 +1,6 @@
-//! Where the generator's inputs come from: Go modules through the Go module proxy, and k8s-openapi's own source.
+//! The sources of the generator's inputs: Go modules from the Go module proxy, and the source of k8s-openapi.
 //!
-//! Nothing is vendored: the versions are pinned here, fetched by the ordinary clients, and verified by them.
+//! The inputs are not vendored. The versions are pinned here; `go` and `cargo` download and verify them.
 
 use std::{
     collections::BTreeMap,
@@ -31,17 +31,18 @@ impl GoModules {
                 .current_dir(std::env::temp_dir())
                 .output()
                 .context("cannot run `go`: code generation needs a Go toolchain to fetch modules")?;
-            let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
-                .with_context(|| format!("go mod download: {}", String::from_utf8_lossy(&output.stderr)))?;
+            let answer: serde_json::Value = serde_json::from_slice(&output.stdout).with_context(|| {
+                format!("cannot parse the output of `go mod download`: {}", String::from_utf8_lossy(&output.stderr))
+            })?;
             let Some(dir) = answer["Dir"].as_str() else {
-                bail!("go mod download {module}@v0.{minor}.0: {}", answer["Error"]);
+                bail!("`go mod download {module}@v0.{minor}.0` failed: {}", answer["Error"]);
             };
             dirs.insert(module, PathBuf::from(dir));
         }
         Ok(Self { dirs })
     }
 
-    /// Every folder that holds a `generated.proto`, as `(import path, folder)`.
+    /// Returns every folder with a `generated.proto`, as `(import path, folder)`.
     pub(crate) fn proto_packages(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut packages = Vec::new();
         for (module, dir) in &self.dirs {
@@ -63,15 +64,16 @@ impl GoModules {
     }
 }
 
-/// The source folder of the k8s-openapi release in the lock file.
+/// Returns the source folder of the k8s-openapi release in the lock file.
 pub(crate) fn k8s_openapi_source(root: &Path) -> Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])
         .current_dir(root)
         .output()
         .context("cannot run cargo metadata")?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("cannot parse the output of `cargo metadata`: {}", String::from_utf8_lossy(&output.stderr))
+    })?;
     let manifest = metadata["packages"]
         .as_array()
         .into_iter()

@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 pub(crate) struct RustType {
     pub(crate) shape: RustShape,
     pub(crate) has_default: bool,
-    /// `apiVersion` and `kind` of a type that is a resource.
+    /// The `apiVersion` and `kind` of a type that is a resource.
     pub(crate) resource: Option<(String, String)>,
-    /// Where a resource is found; those that hang below another one have no place of their own.
+    /// The scope and the plural of a resource. Subresources have neither.
     pub(crate) place: Option<Place>,
 }
 
-/// Where objects of a kind are: the plural name in paths.
+/// The scope of a kind, with its plural name in paths.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Namespace(String),
@@ -25,18 +25,18 @@ pub(crate) enum Place {
 }
 
 pub(crate) enum RustShape {
-    /// Fields by JSON name.
+    /// A struct, with its fields by JSON name.
     Struct(BTreeMap<String, RustField>),
     /// A newtype around `serde_json::Value`.
     Json,
-    /// Another newtype, or an enum: coded by hand.
+    /// Another newtype, or an enum: its codec is hand-written.
     Special,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct RustField {
     pub(crate) ident: String,
-    /// With all paths shortened to their last segment, as `Option<Vec<Container>>`.
+    /// The type, with all paths shortened to their last segment: `Option<Vec<Container>>`.
     pub(crate) ty: String,
 }
 
@@ -102,7 +102,7 @@ fn struct_shape(fields: &syn::Fields, json_names: &BTreeMap<String, String>) -> 
 fn derives_default(attribute: &syn::Attribute) -> bool {
     let mut found = false;
     if attribute.path().is_ident("derive") {
-        // A derive that does not parse as a list of paths holds no `Default`.
+        // A derive that does not parse as a list of paths has no `Default`.
         let _ = attribute.parse_nested_meta(|derive| {
             found |= derive.path.is_ident("Default");
             Ok(())
@@ -111,7 +111,7 @@ fn derives_default(attribute: &syn::Attribute) -> bool {
     found
 }
 
-/// `std::vec::Vec<crate::api::core::v1::Container>` as `Vec<Container>`.
+/// Shortens `std::vec::Vec<crate::api::core::v1::Container>` to `Vec<Container>`.
 fn short_type(ty: &syn::Type) -> String {
     let syn::Type::Path(path) = ty else { return "?".to_owned() };
     let Some(last) = path.path.segments.last() else { return "?".to_owned() };
@@ -127,7 +127,7 @@ fn short_type(ty: &syn::Type) -> String {
     format!("{}<{}>", last.ident, inner.join(", "))
 }
 
-/// Field identifier to JSON name, from the lines `"nodeName" => Field::Key_node_name,`.
+/// Returns the JSON names by field identifier, from the lines `"nodeName" => Field::Key_node_name,`.
 fn json_names(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter_map(|line| {
         let (name, key) = line.trim().split_once(" => Field::Key_")?;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::Authority;
 
+/// The folder with the files, and the authority of the users.
 pub(super) struct Files {
     folder: PathBuf,
     user_authority: Authority,
@@ -35,7 +36,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Makes an authority for the server, and a certificate of it.
+    /// Creates an authority and a certificate for the server, and writes both.
     pub(super) fn write_authority(&self) -> Result<()> {
         let authority = Authority::new("klient servers")?;
         let server = authority.server()?;
@@ -71,5 +72,5 @@ fn kubeconfig(port: u16) -> serde_json::Value {
 
 /// The token of `e2e-token-user`, an administrator.
 pub const TOKEN: &str = "e2e-token";
-/// The token of `e2e-second-user`, another one.
+/// The token of `e2e-second-user`, another administrator.
 pub const SECOND_TOKEN: &str = "e2e-second-token";

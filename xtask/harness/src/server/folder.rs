@@ -1,4 +1,4 @@
-//! A temporary folder that does not outlive its owner, even if that is killed.
+//! A temporary folder that is removed with its owner, even if the owner is killed.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,18 +7,18 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// It is removed when this is dropped, and when its process ends in whatever way.
+/// A temporary folder. It is removed when this value is dropped, and when its process exits or is killed.
 pub struct Folder {
     path: PathBuf,
     shell: Child,
 }
 
 impl Folder {
-    /// Makes one.
+    /// Creates a folder.
     ///
     /// # Errors
     ///
-    /// If it cannot be made, or what removes it cannot be started.
+    /// Returns an error if the folder cannot be created, or if the shell that removes it cannot be started.
     pub fn new() -> Result<Self> {
         let path = tempfile::Builder::new().prefix("klient-kube-").tempdir()?.keep();
         let shell = Command::new("sh")
@@ -30,7 +30,7 @@ impl Folder {
         Ok(Self { path, shell })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -39,12 +39,14 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // If it cannot be waited for, it is gone already.
+        // An error means that the shell has already exited.
         let _ = self.shell.wait();
     }
 }
 
-/// Removes its argument when standard input ends. The process that writes to it may be about to end.
+/// A script that removes its argument when standard input closes.
+///
+/// The script retries, because a process that writes to the folder may still be about to end.
 const REMOVER: &str = r#"
 trap '' INT TERM HUP
 read -r line

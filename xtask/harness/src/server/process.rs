@@ -1,4 +1,4 @@
-//! A server that was started: it writes a log, and does not outlive its owner.
+//! A server process that writes a log and ends with its owner.
 
 use std::{
     fs,
@@ -10,13 +10,14 @@ use anyhow::{Context, Result};
 
 use crate::kept;
 
+/// A started server. It ends when this value is dropped, and with this process.
 pub(super) struct Process {
     shell: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts a program; what it prints is added to the log.
+    /// Starts a program, and appends its output to the log.
     pub(super) fn spawn(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         let file = fs::File::options().create(true).append(true).open(log)?;
         let shell = kept(program)
@@ -28,12 +29,12 @@ impl Process {
         Ok(Self { shell, log: log.to_owned() })
     }
 
-    /// How it ended, if it did.
+    /// Returns the exit status of the server, or `None` if it still runs.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.shell.try_wait()?)
     }
 
-    /// The end of its log.
+    /// Returns the last 20 lines of the log.
     pub(super) fn last_lines(&self) -> Result<String> {
         let text = fs::read_to_string(&self.log)?;
         let lines: Vec<&str> = text.lines().collect();
@@ -44,7 +45,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // The shell ends when its child has; if it cannot be waited for, it is gone already.
+        // The shell exits after its child. An error means that the shell has already exited.
         let _ = self.shell.wait();
     }
 }
@@ -79,8 +80,8 @@ mod tests {
     fn wait_until(what: impl Fn() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !what() {
-            assert!(Instant::now() < deadline, "it does not happen");
-            // Other processes do it: there is nothing to be told by.
+            assert!(Instant::now() < deadline, "the condition is not met within 30 seconds");
+            // Other processes meet the condition without a notification, so it is polled.
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -98,7 +99,7 @@ mod tests {
     fn a_child_ends_when_its_owner_is_killed() {
         const FOLDER: &str = "KLIENT_HARNESS_TEST_FOLDER";
         if let Some(folder) = env::var_os(FOLDER) {
-            // The owner: this test, run once more by itself.
+            // This branch is the owner: the test runs itself as another process.
             let _process = spawn(Path::new(&folder), "echo $$; exec sleep 1000");
             loop {
                 std::thread::park();

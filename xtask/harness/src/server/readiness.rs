@@ -1,4 +1,4 @@
-//! Whether an API server says that it is ready. The one request that is made here, without a client to test.
+//! A check that an API server is ready. Its request does not use klient, which is the client under test.
 
 use std::{
     io::{Read as _, Write as _},
@@ -16,11 +16,12 @@ use rustls::{
 
 use super::TOKEN;
 
+/// Sends a request to `/readyz`, and returns an error unless the response has status 200.
 pub(super) fn check(port: u16, authority: &Path) -> Result<()> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     // A free port in the ephemeral range may connect to itself.
     if stream.local_addr()? == stream.peer_addr()? {
-        bail!("no process listens");
+        bail!("no process listens on port {port}");
     }
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -40,9 +41,10 @@ pub(super) fn check(port: u16, authority: &Path) -> Result<()> {
     let mut answer = [0; 12];
     stream.read_exact(&mut answer)?;
     if &answer != b"HTTP/1.1 200" {
-        bail!("/readyz answers {:?}", String::from_utf8_lossy(&answer));
+        bail!("expected status 200 from /readyz, but the server responded with {:?}", String::from_utf8_lossy(&answer));
     }
     Ok(())
 }
 
+/// The time limit of each read and write.
 const PATIENCE: Duration = Duration::from_secs(5);
