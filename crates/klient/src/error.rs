@@ -147,7 +147,7 @@ impl Error {
     }
 
     /// Returns how long the server requests to wait before a retry, at most
-    /// [`MAX_RETRY_AFTER`](crate::retry::MAX_RETRY_AFTER).
+    /// [`MAX_RETRY_AFTER`].
     pub fn retry_after(&self) -> Option<Duration> {
         let here = match &self.inner.what {
             What::Status(status) => status.retry_after(),
