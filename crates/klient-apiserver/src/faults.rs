@@ -67,28 +67,28 @@ pub(crate) enum Encounter {
 
 impl Fault {
     /// Responds with `status` without handling the request.
-    pub fn answer(status: Status) -> Self {
+    pub fn respond(status: Status) -> Self {
         Self::new(Action::Respond(Box::new(status)))
     }
 
     /// Responds with 409 Conflict, as if the object was modified.
     pub fn conflict() -> Self {
-        Self::answer(Status::failure(StatusReason::Conflict, 409, "a conflict on purpose"))
+        Self::respond(Status::failure(StatusReason::Conflict, 409, "a conflict on purpose"))
     }
 
     /// Responds with 410 Gone, as if the resource version has expired.
     pub fn gone() -> Self {
-        Self::answer(Status::expired("too old resource version, on purpose"))
+        Self::respond(Status::expired("too old resource version, on purpose"))
     }
 
     /// Responds with 429 Too Many Requests and a `Retry-After` of this many seconds.
     pub fn too_many_requests(retry_after_seconds: i32) -> Self {
-        Self::answer(Status::too_many_requests("too many requests, on purpose", retry_after_seconds))
+        Self::respond(Status::too_many_requests("too many requests, on purpose", retry_after_seconds))
     }
 
     /// Responds with 500 Internal Server Error.
     pub fn internal_error() -> Self {
-        Self::answer(Status::internal_error("an error on purpose"))
+        Self::respond(Status::internal_error("an error on purpose"))
     }
 
     /// Delays the request, then handles it.

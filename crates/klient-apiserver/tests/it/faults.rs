@@ -40,7 +40,7 @@ async fn status_fault_responds_without_handling_request() {
     for (fault, kind, code) in [
         (Fault::conflict(), ErrorKind::Conflict, 409),
         (Fault::gone(), ErrorKind::Gone, 410),
-        (Fault::answer(Status::unauthorized("who")), ErrorKind::Unauthorized, 401),
+        (Fault::respond(Status::unauthorized("who")), ErrorKind::Unauthorized, 401),
     ] {
         server.inject(fault.times(1));
         let error = maps.create(&map("a")).await.unwrap_err();
