@@ -25,7 +25,8 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     for name in CRATES {
         let package = root.join(format!("target/package/{name}-{version}.crate"));
-        run(outside.path(), "tar", &["-xzf", &package.to_string_lossy()], &[])?;
+        // With `-m`, files are as new as this run. Those in packages have one old date, and cargo would not build them again.
+        run(outside.path(), "tar", &["-xzmf", &package.to_string_lossy()], &[])?;
     }
     write_workspace(outside.path(), version)?;
     write_quick_start(root, &outside.path().join("quick-start"))?;
