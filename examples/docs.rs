@@ -12,6 +12,7 @@ macro_rules! pages {
 pages! {
     Readme "../README.md";
     QuickStart "../docs/guide/src/quick-start.md";
+    CustomResources "../docs/guide/src/custom-resources.md";
     ReadingAndWriting "../docs/guide/src/reading-and-writing.md";
     Informers "../docs/guide/src/informers.md";
     Controllers "../docs/guide/src/controllers.md";

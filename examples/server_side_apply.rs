@@ -10,42 +10,46 @@
 
 use anyhow::bail;
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{Api, Client, status::Status};
-use serde_json::{Value, json};
+use klient::{Api, Client, status::Status, wire::ManagedFields};
+use klient_apply::core::v1::ConfigMapApply;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let maps: Api<ConfigMap> = Api::default_namespaced(Client::infer()?);
+    // What a manager owns is in the managed fields of an object, which clients drop by default.
+    let client = Client::infer()?.to_builder().managed_fields(ManagedFields::Keep).build();
+    let namespace = client.default_namespace().to_owned();
+    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    let room = || ConfigMapApply::new("demo-apply", &namespace);
 
     // The first apply creates the object. Neither manager needs to know the fields of the other.
-    maps.apply(NAME, &fields(&json!({"colour": "blue"}))).manager("painter").await?;
-    let both = maps.apply(NAME, &fields(&json!({"wood": "oak"}))).manager("carpenter").await?;
-    println!("two managers, one object: {:?}", both.data.unwrap_or_default());
+    maps.apply(&room().data([("colour", "blue")])).manager("painter").await?;
+    let both = maps.apply(&room().data([("wood", "oak")])).manager("carpenter").await?;
+    println!("two managers, one object: {:?}", both.data.clone().unwrap_or_default());
+    println!("the painter owns: {}", ConfigMapApply::extract(&both, "painter")?.to_value()["data"]);
 
-    let theirs = fields(&json!({"wood": "oak", "colour": "red"}));
-    match maps.apply(NAME, &theirs).manager("carpenter").await {
+    // Applying what one owns already sends nothing.
+    let same = room().data([("wood", "oak")]);
+    let sent = maps.apply(&same).manager("carpenter").if_changed(&both).await?;
+    println!("sent again: {}", sent.is_some());
+
+    let theirs = room().data([("wood", "oak"), ("colour", "red")]);
+    match maps.apply(&theirs).manager("carpenter").await {
         Err(error) if error.is_conflict() => {
-            for cause in error.status().map(Status::causes).unwrap_or_default() {
-                println!("refused: {} at {}", cause.message, cause.field);
+            for conflict in error.status().map(Status::field_conflicts).unwrap_or_default() {
+                println!("refused: {} belongs to {}", conflict.field, conflict.manager);
             }
         }
         Err(error) => return Err(error.into()),
         Ok(_) => bail!("there should be a conflict"),
     }
-    let forced = maps.apply(NAME, &theirs).manager("carpenter").force().await?;
+    let forced = maps.apply(&theirs).manager("carpenter").force().await?;
     println!("by force: {:?}", forced.data.unwrap_or_default());
 
     // A field that its manager no longer applies is removed, unless another manager owns it, too.
-    let less = maps.apply(NAME, &fields(&json!({"wood": "oak"}))).manager("carpenter").await?;
+    let less = maps.apply(&same).manager("carpenter").await?;
     println!("without the colour: {:?}", less.data.unwrap_or_default());
 
-    maps.delete(NAME).await?;
-    println!("deleted {NAME}");
+    maps.delete("demo-apply").await?;
+    println!("deleted demo-apply");
     Ok(())
 }
-
-fn fields(data: &Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": data})
-}
-
-const NAME: &str = "demo-apply";

@@ -6,51 +6,23 @@
 
 use std::time::Duration;
 
-use k8s_openapi::{
-    NamespaceResourceScope, api::core::v1::ConfigMap,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
+use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, Controller, Manager, Patch, ResourceExt,
+    Api, Client, Controller, CustomResource, CustomResourceExt as _, Manager, Patch, ResourceExt,
     controller::{Outcome, Request, Retry, create_or_update},
+    custom::install,
     owner::set_controller_ref,
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct ConfigMapGenerator {
-    metadata: ObjectMeta,
-    spec: Spec,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Spec {
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "nullable.se", version = "v1", kind = "ConfigMapGenerator", namespaced)]
+struct ConfigMapGeneratorSpec {
     content: String,
-}
-
-impl k8s_openapi::Resource for ConfigMapGenerator {
-    const API_VERSION: &'static str = "nullable.se/v1";
-    const GROUP: &'static str = "nullable.se";
-    const KIND: &'static str = "ConfigMapGenerator";
-    const VERSION: &'static str = "v1";
-    const URL_PATH_SEGMENT: &'static str = "configmapgenerators";
-    type Scope = NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for ConfigMapGenerator {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }
 
 async fn reconcile(request: Request<ConfigMapGenerator>, client: Client) -> klient::Result<Outcome> {
@@ -70,10 +42,7 @@ async fn reconcile(request: Request<ConfigMapGenerator>, client: Client) -> klie
 async fn main() -> anyhow::Result<()> {
     let server = ApiServer::start().await?;
     let client = Client::from_service(server.service());
-    let definitions: Api<CustomResourceDefinition> = Api::cluster(client.clone());
-    definitions.create(&definition()?).await?;
-    let established = Until::condition("Established", "True");
-    wait_for(&definitions, "configmapgenerators.nullable.se", &established, Duration::from_secs(10)).await?;
+    install(&client, ConfigMapGenerator::crd()).await?;
 
     let generators: Api<ConfigMapGenerator> = Api::all(client.clone());
     let maps: Api<ConfigMap> = Api::all(client.clone());
@@ -98,9 +67,8 @@ async fn main() -> anyhow::Result<()> {
 async fn exercise(client: Client) -> klient::Result<()> {
     let generators: Api<ConfigMapGenerator> = Api::namespaced(client.clone(), "default");
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    let metadata = ObjectMeta { name: Some("samurai".to_owned()), ..ObjectMeta::default() };
-    let spec = Spec { content: "one".to_owned() };
-    generators.create(&ConfigMapGenerator { metadata, spec }).await?;
+    let spec = ConfigMapGeneratorSpec { content: "one".to_owned() };
+    generators.create(&ConfigMapGenerator::new("samurai", spec)).await?;
     for content in ["one", "two"] {
         generators.patch("samurai", Patch::merge(json!({"spec": {"content": content}}))).await?;
         let is_generated = Until::is(move |map: &ConfigMap| {
@@ -116,18 +84,4 @@ async fn exercise(client: Client) -> klient::Result<()> {
     wait_for(&maps, "samurai", &Until::exists(), Duration::from_secs(10)).await?;
     println!("created again");
     Ok(())
-}
-
-fn definition() -> serde_json::Result<CustomResourceDefinition> {
-    let content = json!({"type": "object", "properties": {"content": {"type": "string"}}});
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": content}}});
-    serde_json::from_value(json!({
-        "metadata": {"name": "configmapgenerators.nullable.se"},
-        "spec": {
-            "group": "nullable.se",
-            "scope": "Namespaced",
-            "names": {"plural": "configmapgenerators", "kind": "ConfigMapGenerator"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-        },
-    }))
 }

@@ -17,7 +17,7 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;
-use klient_cli::sample_controller::{Foo, Syncer, builder, events, install};
+use klient_cli::sample_controller::{Foo, FooSpec, Syncer, builder, events, install};
 use tracing::level_filters::LevelFilter;
 
 /// Reconciles Foos with Deployments
@@ -98,7 +98,7 @@ async fn run(client: &Client, arguments: &Arguments, signal: impl Future<Output 
 async fn show(client: &Client) {
     let shown = async {
         let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
-        foos.create(&Foo::new("example", "example-foo", Some(1))).await?;
+        foos.create(&Foo::new("example", FooSpec::new("example-foo", Some(1)))).await?;
         let deployments = Api::<k8s_openapi::api::apps::v1::Deployment>::namespaced(client.clone(), "default");
         let made = wait_for(&deployments, "example-foo", &Until::exists(), Duration::from_secs(30)).await?;
         let status = Until::is(|foo: &Foo| foo.status.is_some());

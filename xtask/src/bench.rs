@@ -67,6 +67,15 @@ fn end_when_interrupted() -> Result<()> {
 /// The exit code that shells use for an interrupted program.
 const INTERRUPTED: i32 = 130;
 
+/// Builds the unoptimized programs and their tests.
+pub(crate) fn build(root: &Path) -> Result<()> {
+    let bench = root.join("bench");
+    let version = [("K8S_OPENAPI_ENABLED_VERSION", "1.36")];
+    let arguments = ["test", "--quiet", "--workspace", "--locked", "--no-run", "--target-dir", "target"];
+    run(&bench, "cargo", &arguments, &version)?;
+    program::build_rust(&bench, "bench-klient", &[], Profile::Dev).map(drop)
+}
+
 /// Checks that every library is available and gets the right results, with few objects and unoptimized programs.
 ///
 /// The measured times have no meaning here. The programs' own tests run first, because `bench/` is a separate workspace.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::run;
+use crate::{built::Built, run};
 
 /// Runs the suite with options; see `klient-chaos`.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
@@ -15,6 +15,5 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
 
 /// Runs the part of the suite that CI runs: always the same worlds. They are few, so that they need no optimised build.
 pub(crate) fn fixed(root: &Path) -> Result<()> {
-    run::run(root, "cargo", &["build", "--locked", "--workspace", "--bins"], &[])?;
-    run::run(root, "target/debug/klient-chaos", &["--seed", "16", "--worlds", "50", "--real", "1"], &[])
+    Built::all(root)?.binary(root, "klient-chaos", &["--seed", "16", "--worlds", "50", "--real", "1"])
 }

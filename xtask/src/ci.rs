@@ -1,11 +1,15 @@
 //! The steps of CI. `.ci/run` calls these and nothing else, so that `cargo xtask ci` does what CI does.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    sync::mpsc::{Receiver, channel},
+    time::Instant,
+};
 
 use anyhow::{Context, Result};
 use klient_harness::Programs;
 
-use crate::{api, bench, chaos, clients, codegen, e2e, fuzz, guide, linked, publish, run::run, supply};
+use crate::{api, bench, built::Built, chaos, clients, codegen, e2e, fuzz, guide, linked, publish, run::run, supply};
 
 struct Step {
     name: &'static str,
@@ -30,8 +34,11 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "test",
-        does: "README's test command, tidy checks included",
-        run: |root| test(root, &["--workspace"]),
+        does: "README's test command, tidy checks included, without the real kube-apiserver",
+        run: |root| {
+            let environment = [&SEEDS[..], &[("KLIENT_E2E", "skip")]].concat();
+            run(root, "cargo", &["test", "--locked", "--workspace"], &environment)
+        },
     },
     Step {
         name: "runtime-half",
@@ -62,23 +69,40 @@ const STEPS: &[Step] = &[
     Step { name: "examples", does: "README's first command, and examples on the embedded server", run: examples },
 ];
 
-/// The steps that run the real kube-apiserver.
-const WITH_SERVERS: &[&str] = &["e2e", "clients", "chaos", "bench-smoke"];
+/// A build that runs beside the first steps: Rust builds do not use all processors all the time.
+struct Background {
+    name: &'static str,
+    build: fn(&Path) -> Result<()>,
+    /// The steps that need it.
+    steps: &'static [&'static str],
+}
+
+/// The builds in the background, one after the other. Each has a target folder or a profile of its own, so that it waits for no step.
+const BACKGROUND: &[Background] = &[
+    Background {
+        name: "(kube-apiserver)",
+        build: |_| Programs::find_or_build().map(drop),
+        steps: &["e2e", "clients", "chaos", "bench-smoke"],
+    },
+    Background { name: "(fuzz targets)", build: fuzz::build, steps: &["fuzz"] },
+    Background {
+        name: "(release)",
+        build: |root| cargo(root, &["build", "--quiet", "--release", "--locked", "-p", "klient-cli"]),
+        steps: &["examples"],
+    },
+    Background { name: "(bench)", build: bench::build, steps: &["clients", "bench-smoke"] },
+];
 
 /// Runs every step, and prints how long each took.
-///
-/// The real kube-apiserver is built meanwhile, where it is not there: Rust builds do not use all processors all the time.
 pub(crate) fn all(root: &Path) -> Result<()> {
     let start = Instant::now();
     let mut times = Vec::new();
-    let mut servers = Some(std::thread::spawn(Programs::find_or_build));
+    let mut waiting = in_background(root);
     for step in STEPS {
-        let begun = Instant::now();
-        if WITH_SERVERS.contains(&step.name)
-            && let Some(building) = servers.take()
-        {
-            building.join().map_err(|_| anyhow::anyhow!("the build of kube-apiserver panicked"))??;
-            times.push(("(kube-apiserver)", begun.elapsed().as_secs()));
+        for (background, done) in waiting.extract_if(.., |(background, _)| background.steps.contains(&step.name)) {
+            let begun = Instant::now();
+            done.recv().with_context(|| format!("{} was not built", background.name))??;
+            times.push((background.name, begun.elapsed().as_secs()));
         }
         let begun = Instant::now();
         perform(root, step)?;
@@ -86,10 +110,33 @@ pub(crate) fn all(root: &Path) -> Result<()> {
     }
     println!();
     for (name, seconds) in times {
-        println!("{name:14}{seconds:>5} s");
+        println!("{name:16}{seconds:>5} s");
     }
     println!("all {} steps passed in {} s", STEPS.len(), start.elapsed().as_secs());
     Ok(())
+}
+
+/// Starts the builds in the background. Returns each with the channel that receives its result.
+fn in_background(root: &Path) -> Vec<(&'static Background, Receiver<Result<()>>)> {
+    let (senders, waiting): (Vec<_>, Vec<_>) = BACKGROUND
+        .iter()
+        .map(|background| {
+            let (sender, receiver) = channel();
+            ((background, sender), (background, receiver))
+        })
+        .unzip();
+    let root = root.to_owned();
+    std::thread::spawn(move || {
+        for (background, done) in senders {
+            let result = (background.build)(&root).with_context(|| format!("building {}", background.name));
+            let failed = result.is_err();
+            // The receiver is gone if a step has failed.
+            if done.send(result).is_err() || failed {
+                return;
+            }
+        }
+    });
+    waiting
 }
 
 /// Runs one step.
@@ -139,12 +186,12 @@ fn examples(root: &Path) -> Result<()> {
     let installed = ["install", "--locked", "--path", "crates/klient-cli", "--root", "target/installed"];
     cargo(root, &installed)?;
     run(root, "target/installed/bin/klient", &["--help"], &[])?;
-    cargo(root, &["build", "--locked", "--workspace", "--examples", "--bins"])?;
+    let built = Built::all(root)?;
     for example in EXAMPLES {
         println!("\n-- {example}");
-        run(root, &format!("target/debug/examples/{example}"), &[], &[])?;
+        built.example(root, example, &[])?;
     }
-    run(root, "target/debug/sample-controller", &[], &[])
+    built.binary(root, "sample-controller", &[])
 }
 
 /// The examples that bring their own server.

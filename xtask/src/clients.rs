@@ -1,11 +1,19 @@
 //! Tests of other clients against the embedded server: kubectl, and programs that use client-go and kube-rs, built here.
 
+mod controller_runtime;
+
 use std::path::Path;
 
 use anyhow::Result;
 use klient_harness::Programs;
 
-use crate::run::run;
+use crate::{built::Built, run::run};
+
+/// Runs the tests of all clients, and then controller-runtime's own suites, which take minutes. CI runs the former only.
+pub(crate) fn all(root: &Path) -> Result<()> {
+    test(root)?;
+    controller_runtime::test(root)
+}
 
 /// Builds the clients and runs the tests that start them. A skipped test is a failure.
 pub(crate) fn test(root: &Path) -> Result<()> {
@@ -23,5 +31,5 @@ pub(crate) fn test(root: &Path) -> Result<()> {
         ("KLIENT_CLIENT_GO", &*client_go.to_string_lossy()),
         ("KLIENT_CLIENT_KUBE_RS", &*kube_rs.to_string_lossy()),
     ];
-    run(root, "cargo", &["test", "--locked", "--workspace", "--test", "clients"], &environment)
+    Built::all(root)?.test("clients", &[], &environment)
 }

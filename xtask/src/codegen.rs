@@ -1,10 +1,11 @@
-//! `xtask codegen`: writes the protobuf codecs of klient-proto and klient's clientset, and packs Kubernetes' own test
+//! `xtask codegen`: writes the protobuf codecs of klient-proto, klient's clientset and the configurations of klient-apply, and packs Kubernetes' own test
 //! corpus.
 //!
 //! Input: the `.proto` files and Go structs of four Go modules, five minors each, and k8s-openapi's source.
 //! Output: `crates/klient-proto/src/generated*`, `crates/klient-proto/tests/corpus/` and
 //! `crates/klient/src/client/clientset/generated.rs`, all committed.
 
+mod apply;
 mod clientset;
 mod corpus;
 mod emit;
@@ -46,8 +47,32 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     for (file, text) in emit::files(&merged)? {
         outputs.insert(proto.join("src").join(file), text.into_bytes());
     }
-    let stale = stale_files(&proto.join("src/generated"), &outputs)?;
+    let applied = root.join("crates/klient-apply");
+    let registry = root.join("crates/klient-apiserver/src/registry/kubernetes.json");
+    let (files, needs) = apply::files(&std::fs::read_to_string(registry)?)?;
+    check_features(&applied, &needs)?;
+    for (file, text) in files {
+        outputs.insert(applied.join("src").join(file), text.into_bytes());
+    }
+    let mut stale = stale_files(&proto.join("src/generated"), &outputs)?;
+    for group in needs.keys() {
+        stale.extend(stale_files(&applied.join("src/generated").join(group), &outputs)?);
+    }
     if check { compare(&outputs, &stale) } else { write(&outputs, &stale) }
+}
+
+/// Checks that each group's feature enables those of the groups that it refers to.
+fn check_features(package: &Path, needs: &apply::Needs) -> Result<()> {
+    let manifest: toml::Table = std::fs::read_to_string(package.join("Cargo.toml"))?.parse()?;
+    for (group, needed) in needs.iter().filter(|(group, _)| *group != "meta") {
+        let enabled =
+            manifest["features"].get(group).with_context(|| format!("klient-apply has no feature {group}"))?;
+        let enabled: Vec<&str> = enabled.as_array().into_iter().flatten().filter_map(toml::Value::as_str).collect();
+        for other in needed.iter().filter(|other| *other != "meta") {
+            anyhow::ensure!(enabled.contains(&other.as_str()), "feature {group} of klient-apply must enable {other}");
+        }
+    }
+    Ok(())
 }
 
 /// Compiles every `.proto` file of a minor.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use klient_harness::{Programs, Server};
 
-use crate::run::run;
+use crate::{built::Built, run::run};
 
 /// Starts both servers, and builds them first if they are missing. They stop when the returned value is dropped.
 pub(crate) fn start() -> Result<Server> {
@@ -15,21 +15,19 @@ pub(crate) fn start() -> Result<Server> {
 /// Builds the servers if they are missing, and runs the tests and examples against them.
 pub(crate) fn test(root: &Path) -> Result<()> {
     let programs = Programs::find_or_build()?;
+    let built = Built::all(root)?;
     // The tests start their own servers. `KLIENT_E2E` turns a skipped test into a failure.
-    // With `--workspace`, dependencies have the features of the step `test` and are not built again.
-    run(root, "cargo", &["test", "--locked", "--workspace", "--test", "e2e"], &[("KLIENT_E2E", "required")])?;
-    let sample = ["test", "--locked", "--workspace", "--test", "sample_controller"];
-    run(root, "cargo", &sample, &[("KLIENT_E2E", "required")])?;
-    // This test also starts its own server: it sends sequences that are not recorded to both servers.
-    let both = ["test", "--locked", "--workspace", "--test", "differential", "unrecorded_sequences"];
-    run(root, "cargo", &both, &[("KLIENT_E2E", "required")])?;
+    let required = [("KLIENT_E2E", "required")];
+    built.test("e2e", &[], &required)?;
+    built.test("custom_types_e2e", &[], &required)?;
+    built.test("sample_controller", &[], &required)?;
+    // These tests also start their own servers: they compare what is not recorded.
+    built.test("differential", &["match_real_server"], &required)?;
     let server = Server::start(&programs)?;
     let kubeconfig = server.kubeconfig();
-    run(root, "cargo", &["build", "--locked", "--workspace", "--examples"], &[])?;
     for example in EXAMPLES {
         println!("\n-- {example}");
-        let program = format!("target/debug/examples/{example}");
-        run(root, &program, &[], &[("KUBECONFIG", &kubeconfig.to_string_lossy())])?;
+        built.example(root, example, &[("KUBECONFIG", &kubeconfig.to_string_lossy())])?;
     }
     Ok(())
 }
@@ -45,14 +43,21 @@ pub(crate) fn serve() -> Result<()> {
     Ok(())
 }
 
-/// Writes the embedded server's table of built-in kinds from the documents of the real server.
+/// Writes the embedded server's table of built-in kinds and its OpenAPI documents from the documents of the real server.
 pub(crate) fn registry(root: &Path) -> Result<()> {
-    ask(root, &["registry", "--", "crates/klient-apiserver/src/registry/kubernetes.json"])
+    ask(root, &["registry", "--", "crates/klient-apiserver/src/registry/kubernetes.json"])?;
+    ask(root, &["bootstrap", "--", "crates/klient-apiserver/src/bootstrap/objects.json"])?;
+    ask(root, &["openapi", "--", "crates/klient-apiserver/src/openapi/documents.gz"])
 }
 
 /// Records the real server's responses to the scripts. The tests compare the embedded server with these responses.
 pub(crate) fn record(root: &Path) -> Result<()> {
     ask(root, &["record"])
+}
+
+/// Sends random requests to both servers, and compares their responses.
+pub(crate) fn compare(root: &Path, options: &[&str]) -> Result<()> {
+    ask(root, &[&["compare", "--"], options].concat())
 }
 
 /// Runs an example of the embedded server against the real one.

@@ -14,10 +14,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds all targets and runs each for `seconds`, with the given seed or with a random one.
 pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
+    build(root)?;
     let folder = root.join("fuzz");
-    // With an explicit target, build scripts and macros are not instrumented.
-    let arguments = ["build", "--locked", "--target", TARGET];
-    run_program(&folder, "cargo", &arguments, &[("RUSTFLAGS", RUSTFLAGS)])?;
     let mut targets = Vec::new();
     for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {
         let path = entry?.path();
@@ -33,6 +31,13 @@ pub(crate) fn run(root: &Path, seconds: u32, seed: Option<u32>) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Builds all targets.
+pub(crate) fn build(root: &Path) -> Result<()> {
+    // With an explicit target, build scripts and macros are not instrumented.
+    let arguments = ["build", "--quiet", "--locked", "--target", TARGET];
+    run_program(&root.join("fuzz"), "cargo", &arguments, &[("RUSTFLAGS", RUSTFLAGS)])
 }
 
 /// Runs one target for `seconds`.

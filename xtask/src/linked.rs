@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::run::{output, run};
+use crate::{built::Built, run::output};
 
 /// Builds an example that names pods only, and looks for the codecs of other kinds among its symbols.
 pub(crate) fn check(root: &Path) -> Result<()> {
     // Unoptimised, as the step `test` has built it: an optimised binary holds no more.
-    run(root, "cargo", &["build", "--locked", "--workspace", "--example", "wire_objects"], &[])?;
+    Built::all(root)?;
     let symbols = output(root, "nm", &["--demangle", "target/debug/examples/wire_objects"])?;
     let holds = |kind: &str| {
         symbols

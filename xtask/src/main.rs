@@ -4,6 +4,7 @@
 
 mod api;
 mod bench;
+mod built;
 mod chaos;
 mod ci;
 mod clients;
@@ -34,6 +35,8 @@ usage: cargo xtask <command>
   apiserver            run the real kube-apiserver and etcd, and print the KUBECONFIG and PATH for kubectl
   registry             write the embedded server's table of kinds from the real server's documents
   record               record the real server's responses, which the embedded server is compared with
+  compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N
+  field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
   chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
                        --seed N, --replay N, --threaded, --verbose and --log
   guide                build the guide into target/guide
@@ -73,10 +76,15 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["fuzz"] => fuzz::run(&root, 10, None),
         ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?, None),
         ["e2e"] => e2e::test(&root),
-        ["clients"] => clients::test(&root),
+        ["clients"] => clients::all(&root),
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),
+        ["compare", options @ ..] => e2e::compare(&root, options),
+        ["field-sets"] => {
+            let corpus = root.join("crates/klient-core/testdata/field-sets.jsonl.gz");
+            run::run(&root.join("xtask/field-sets"), "go", &["run", ".", &corpus.to_string_lossy()], &[])
+        }
         ["chaos", options @ ..] => chaos::run(&root, options),
         ["guide"] => guide::build(&root),
         ["publish"] => publish::check(&root),

@@ -32,11 +32,12 @@ async fn main() -> Result<(), Failure> {
     let (done, seconds) = match arguments.first().map(String::as_str) {
         Some("create") => each(number(1), Write::Create).await?,
         Some("update") => each(number(1), Write::Update).await?,
+        Some("apply") => each(number(1), Write::Apply).await?,
         Some("list") => list(number(1)).await?,
         Some("watch") => watch(number(1), number(2)).await?,
         Some("start") => start().await?,
         Some("start-process") => start_process(&arguments[1..])?,
-        _ => return Err("usage: load create|update|list|watch|start|start-process ...".into()),
+        _ => return Err("usage: load create|update|apply|list|watch|start|start-process ...".into()),
     };
     println!("{done} {seconds}");
     Ok(())
@@ -46,6 +47,7 @@ async fn main() -> Result<(), Failure> {
 enum Write {
     Create,
     Update,
+    Apply,
 }
 
 fn connect() -> Result<Api<ConfigMap>, Failure> {
@@ -73,6 +75,12 @@ async fn each(count: usize, write: Write) -> Outcome {
                 match write {
                     Write::Create => maps.create(&map(index, "a")?).await?,
                     Write::Update => maps.update(&map(index, "b")?).await?,
+                    Write::Apply => {
+                        let name = format!("map-{index}");
+                        let configuration = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                            "data": {"applied": "c".repeat(1000)}});
+                        maps.apply(&configuration).manager("load").await?
+                    }
                 };
             }
             Ok::<_, Failure>(())

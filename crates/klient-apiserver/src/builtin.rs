@@ -22,7 +22,7 @@ mod workloads;
 use std::sync::Arc;
 
 use klient_core::StatusCause;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use self::{
     collector::Collector,
@@ -30,18 +30,31 @@ pub(crate) use self::{
     hooks::{Hooks, NameRule, Posted},
     kinds::hooks,
 };
-use crate::{Result, registry::Resource, server::Core, store::Change};
+use crate::{
+    decode,
+    managed::{self, Writer},
+    registry::{self, Resource, Schema, Shape},
+    server::Core,
+    store::Change,
+};
 
-/// Completes a new object before it is validated.
-pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value) -> Result<()> {
-    fill(resource, object);
-    (resource.hooks.before_create)(core, object)
+/// Completes a decoded object: with defaults, and in the form in which Go writes it.
+pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+    if let Schema::BuiltIn(_) = resource.schema {
+        fill(resource, object);
+        // Decoded objects have no unknown fields, and defaults have the right types.
+        let _ = decode::shape(resource, object);
+        nulls(resource, object);
+    }
 }
 
-/// Completes a changed object before it is validated.
-pub(crate) fn before_update(core: &Core, resource: &Resource, object: &mut Value, old: &Value) -> Result<()> {
-    fill(resource, object);
-    (resource.hooks.before_update)(core, object, old)
+/// Sets the fields that Go writes as null to null where they are empty.
+pub(crate) fn null_empty_lists(resource: &Resource, object: &mut Value) {
+    for pointer in resource.hooks.null_fields {
+        if let Some(list) = object.pointer_mut(pointer).filter(|list| **list == json!([])) {
+            *list = Value::Null;
+        }
+    }
 }
 
 /// Replaces the status of a new object.
@@ -60,6 +73,39 @@ pub(crate) fn nulls(resource: &Resource, object: &mut Value) {
             fields.entry(name).or_insert(Value::Null);
         }
     }
+    if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+        null_times(resource, conditions);
+    }
+}
+
+/// Adds the times of conditions that are not known, as null.
+fn null_times(resource: &Resource, conditions: &mut [Value]) {
+    let Schema::BuiltIn(types) = resource.schema else { return };
+    let status = match types.fields.get("status").map(|field| &field.shape) {
+        Some(Shape::Ref(status)) => registry::types().get(status),
+        _ => None,
+    };
+    let list = status.and_then(|status| status.fields.get("conditions")).map(|field| &field.shape);
+    let Some(Shape::List(condition)) = list else { return };
+    let Shape::Ref(condition) = &**condition else { return };
+    let Some(condition) = registry::types().get(condition) else { return };
+    for fields in conditions.iter_mut().filter_map(Value::as_object_mut) {
+        for name in TIMES.iter().filter(|name| condition.fields.contains_key(**name)) {
+            fields.entry(*name).or_insert(Value::Null);
+        }
+    }
+}
+
+/// The times of conditions, none of which is a pointer in Go.
+const TIMES: [&str; 4] = ["lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", "lastUpdateTime"];
+
+/// Records that the server itself has written the status of an object.
+pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &Value, object: &mut Value) {
+    let groups = core.registry.groups();
+    let Some(resource) = groups.find(group, "v1", plural) else { return };
+    let writer = Writer::server("status", core.clock.now());
+    let entries = managed::update(&groups, &resource, before, object, &writer);
+    managed::set_entries(object, entries);
 }
 
 /// Returns the invalid fields of an object besides its metadata.

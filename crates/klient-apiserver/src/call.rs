@@ -8,6 +8,8 @@ use crate::{
     Result,
     auth::Authenticated,
     decode::FieldValidation,
+    managed::Writer,
+    metadata,
     negotiate::{ALL, Include, Offered, Projection, ResponseFormat},
     registry::Resource,
 };
@@ -42,6 +44,11 @@ impl Call {
             body,
             query: query.into_owned().collect(),
         }
+    }
+
+    /// Returns the media type of the body, or an empty text.
+    pub(crate) fn content_type(&self) -> &str {
+        self.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Returns whether the request is a watch, by parameter or by the deprecated paths.
@@ -113,6 +120,28 @@ impl Call {
     pub(crate) fn error_format(&self) -> ResponseFormat {
         let offered = Offered { protobuf: true, projections: false, streams: true };
         ResponseFormat::of_request(&self.headers, self.param("pretty"), offered).unwrap_or(ResponseFormat::JSON)
+    }
+
+    /// Returns the origin of a write: the field manager of the request, or the program that sent it.
+    pub(crate) fn writer(&self, subresource: &str, now: jiff::Timestamp) -> Writer {
+        let manager = self.param("fieldManager").map_or_else(|| self.program(), str::to_owned);
+        let manager = if manager.is_empty() { "unknown".to_owned() } else { manager };
+        Writer { manager, subresource: subresource.to_owned(), time: metadata::time(now) }
+    }
+
+    /// Returns the name of the program that sent the request.
+    fn program(&self) -> String {
+        let agent = self.headers.get(http::header::USER_AGENT).map(|agent| String::from_utf8_lossy(agent.as_bytes()));
+        let agent = agent.unwrap_or_default();
+        let name = agent.split('/').next().unwrap_or_default();
+        let mut out = String::new();
+        for c in name.chars().filter(|c| *c == ' ' || !(c.is_control() || c.is_whitespace())) {
+            if out.len() + c.len_utf8() > MAX_MANAGER {
+                break;
+            }
+            out.push(c);
+        }
+        out
     }
 
     /// Parses the options of a write. `kind` names the options in errors.

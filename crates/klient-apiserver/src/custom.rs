@@ -1,16 +1,20 @@
 //! Custom kinds: the resources that a `CustomResourceDefinition` adds, and the schema of their objects.
 
+mod embedded;
+mod list_types;
 mod prune;
+pub(crate) mod structural;
 mod validate;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use klient_core::{Status, StatusCause, Verb};
+use klient_core::{Status, StatusCause, Verb, compare_versions};
 use serde_json::Value;
 
 use crate::{
     Result,
     builtin::Hooks,
+    managed::{self, SchemaOf},
     registry::{Resource, Schema, Subresource, table_name},
 };
 
@@ -19,11 +23,19 @@ use crate::{
 pub(crate) struct CustomSchema {
     /// The structural schema. Without one, objects can have any fields.
     schema: Option<Value>,
+    /// Whether objects can have embedded resources.
+    embeds: bool,
+    /// Whether the schema has defaults.
+    has_defaults: bool,
+    /// The warning of a deprecated version.
+    pub(crate) deprecation: Option<String>,
     /// The columns of tables.
     pub(crate) columns: Vec<Column>,
     /// The fields that lists and watches can select by.
     pub(crate) selectable: Vec<String>,
     pub(crate) scale: Option<ScalePaths>,
+    /// The schema by which server-side apply merges, which is built at the first write.
+    merge_schema: OnceLock<SchemaOf>,
 }
 
 /// A column of a table.
@@ -48,16 +60,38 @@ pub(crate) struct ScalePaths {
 }
 
 impl CustomSchema {
+    /// Returns the structural schema, if there is one.
+    pub(crate) fn structural(&self) -> Option<&Value> {
+        self.schema.as_ref()
+    }
+
+    /// Returns the schema by which server-side apply merges objects.
+    pub(crate) fn merge_schema(&self) -> &SchemaOf {
+        self.merge_schema.get_or_init(|| managed::custom_schema(self.schema.as_ref()))
+    }
+
     /// Removes unknown fields and adds defaults. Returns a warning for each removed field.
     pub(crate) fn shape(&self, object: &mut Value) -> Result<Vec<String>> {
-        let mut unknown = Vec::new();
+        let mut problems = shape_metadata(object).map_err(|why| Box::new(Status::bad_request(why)))?;
         if let Some(schema) = &self.schema {
+            let mut unknown = Vec::new();
             prune::prune_root(object, schema, &mut unknown);
+            unknown.sort();
+            let unknown = unknown.into_iter().map(|path| format!("unknown field \"{path}\""));
+            problems.extend(unknown);
+            if self.embeds {
+                problems.extend(embedded::shape(object, schema)?);
+            }
             prune::default_root(object, schema);
         }
-        let mut problems: Vec<String> = unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect();
-        problems.extend(shape_metadata(object)?);
         Ok(problems)
+    }
+
+    /// Adds the defaults to a stored object, which may be older than they are.
+    pub(crate) fn fill(&self, object: &mut Value) {
+        if let Some(schema) = self.schema.as_ref().filter(|_| self.has_defaults) {
+            prune::default_root(object, schema);
+        }
     }
 
     /// Validates the status of an object by itself.
@@ -76,6 +110,9 @@ impl CustomSchema {
     /// Validates an object.
     pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
         let mut causes = self.schema.as_ref().map_or_else(Vec::new, |schema| validate::validate(object, schema));
+        if let Some(schema) = self.schema.as_ref().filter(|_| self.embeds) {
+            causes.extend(embedded::validate(object, schema));
+        }
         for path in self.scale.iter().flat_map(|scale| [&scale.spec, &scale.status]) {
             causes.extend(check_replicas(object, path));
         }
@@ -84,7 +121,7 @@ impl CustomSchema {
 }
 
 /// Normalises metadata as in built-in kinds. Returns a warning for each unknown field, which is removed.
-fn shape_metadata(object: &mut Value) -> Result<Vec<String>> {
+fn shape_metadata(object: &mut Value) -> std::result::Result<Vec<String>, String> {
     let Some(metadata) = object.get_mut("metadata") else { return Ok(Vec::new()) };
     let types = crate::registry::types().of_kind("", "v1", "ConfigMap");
     let (Some(codec), Some(types)) = (klient_proto::Codec::find("v1", "ConfigMap"), types) else {
@@ -95,7 +132,7 @@ fn shape_metadata(object: &mut Value) -> Result<Vec<String>> {
     *metadata = alone["metadata"].take();
     problems.map_err(|why| {
         let why = why.replace("Go struct field ConfigMap.metadata of", "Go value of");
-        Box::new(Status::bad_request(why.replace("field ConfigMap.metadata.", "field ObjectMeta.")))
+        why.replace("field ConfigMap.metadata.", "field ObjectMeta.")
     })
 }
 
@@ -145,13 +182,18 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             of_custom: true,
         });
         let status = version["subresources"].get("status").is_some();
+        let structural = version["schema"].get("openAPIV3Schema").cloned();
         let schema = CustomSchema {
-            schema: version["schema"].get("openAPIV3Schema").cloned(),
+            embeds: structural.as_ref().is_some_and(embedded::is_in),
+            has_defaults: structural.as_ref().is_some_and(prune::has_defaults),
+            schema: structural,
+            deprecation: deprecation(version, versions, &group, &text(&names["kind"])),
             columns: version["additionalPrinterColumns"].as_array().map_or_else(Vec::new, |found| columns(found)),
             selectable: version["selectableFields"]
                 .as_array()
                 .map_or_else(Vec::new, |fields| fields.iter().map(|field| text(&field["jsonPath"])).collect()),
             scale,
+            merge_schema: OnceLock::new(),
         };
         let name = text(&version["name"]);
         Arc::new(Resource {
@@ -174,10 +216,29 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             hooks: &Hooks::CUSTOM,
             schema: Schema::Custom(Arc::new(schema)),
             codec: None,
+            zero: OnceLock::new(),
             plural: plural.clone(),
         })
     };
     served.map(resource).collect()
+}
+
+/// Returns the warning of a deprecated version.
+fn deprecation(version: &Value, all: &[Value], group: &str, kind: &str) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(warning) = version["deprecationWarning"].as_str() {
+        return Some(warning.to_owned());
+    }
+    let name = version["name"].as_str().unwrap_or_default();
+    let others = all.iter().filter(|other| other["served"] == true && other["deprecated"] != true);
+    let newer = others
+        .filter_map(|other| other["name"].as_str())
+        .filter(|other| compare_versions(other, name).is_gt())
+        .max_by(|a, b| compare_versions(a, b));
+    let instead = newer.map(|newer| format!("; use {group}/{newer} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
 }
 
 /// Returns the accepted names, or the requested names if none were accepted yet.

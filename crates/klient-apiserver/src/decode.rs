@@ -5,13 +5,17 @@
 
 mod built_in;
 mod strict;
+mod yaml;
 
 use bytes::Bytes;
 use klient_core::{GroupKind, Status, StatusCause};
 use klient_proto::{Envelope, ManagedFields, RawObject};
 use serde_json::Value;
 
-pub(crate) use self::built_in::normalise;
+pub(crate) use self::{
+    built_in::normalise,
+    strict::{parse as parse_strictly, sort as sort_by_position},
+};
 use crate::{
     Result,
     negotiate::Encoding,
@@ -39,13 +43,19 @@ pub(crate) fn object(resource: &Resource, encoding: Encoding, body: &Bytes) -> R
     let kind = resource.kind.as_str();
     let (mut object, mut problems) = match encoding {
         Encoding::Json => parse_json(kind, body)?,
-        Encoding::Yaml => (parse_yaml(kind, body)?, Vec::new()),
+        Encoding::Yaml => parse_yaml_strictly(kind, body)?,
         Encoding::Protobuf => (parse_protobuf(resource, body)?, Vec::new()),
     };
     check_kind(resource, &mut object, encoding, body)?;
-    problems.splice(0..0, shape(resource, &mut object)?);
-    if encoding == Encoding::Json && problems.len() > 1 {
-        strict::sort(body, &mut problems);
+    let unknown = shape(resource, &mut object)?;
+    // Go finds both in one pass over the JSON of a built-in kind, and does not look into unknown fields.
+    let is_one_pass = encoding == Encoding::Json && !resource.is_custom();
+    if is_one_pass {
+        problems.retain(|problem| !unknown.iter().any(|unknown| is_within(path_of(problem), path_of(unknown))));
+    }
+    problems.extend(unknown);
+    if is_one_pass && problems.len() > 1 {
+        sort_by_position(body, &mut problems);
     }
     Ok(Decoded { object, problems })
 }
@@ -60,7 +70,23 @@ pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<Strin
                 let message = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
                 Box::new(Status::bad_request(message))
             };
-            normalise(object, (codec.descriptor)(), types).map_err(cannot)
+            // An empty list of entries removes all, as one empty entry does, which normalisation keeps.
+            if let Some(entries) = object.pointer_mut("/metadata/managedFields")
+                && entries.as_array().is_some_and(Vec::is_empty)
+            {
+                *entries = serde_json::json!([{}]);
+            }
+            let is_empty = |pointer: &&&str| object.pointer(pointer).is_some_and(|list| *list == serde_json::json!([]));
+            let empty: Vec<&str> = resource.hooks.null_fields.iter().filter(is_empty).copied().collect();
+            let problems = normalise(object, (codec.descriptor)(), types).map_err(cannot)?;
+            // The writer of an empty list owns it, although it is stored as null.
+            for pointer in empty {
+                let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
+                if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
+                    fields.insert(name.to_owned(), serde_json::json!([]));
+                }
+            }
+            Ok(problems)
         }
         Schema::Custom(schema) => schema.shape(object),
     }
@@ -74,11 +100,31 @@ pub(crate) fn enforce(resource: &Resource, validation: FieldValidation, problems
         FieldValidation::Strict if problems.is_empty() => Ok(Vec::new()),
         FieldValidation::Strict => {
             let (kind, version) = (&resource.kind, &resource.version);
-            let why = format!("strict decoding error: {}", problems.join(", "));
+            let why = strict_error(problems);
             let message = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
             Err(Box::new(Status::bad_request(message)))
         }
     }
+}
+
+/// Returns the message of the real server about unknown and duplicate fields.
+pub(crate) fn strict_error(problems: &[String]) -> String {
+    // Duplicate keys in YAML are one error with a line for each.
+    let of_yaml = problems.iter().take_while(|problem| problem.starts_with("line ")).count();
+    let (of_yaml, others) = problems.split_at(of_yaml);
+    let of_yaml = (!of_yaml.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", of_yaml.join("\n  ")));
+    let all: Vec<&str> = of_yaml.iter().chain(others).map(String::as_str).collect();
+    format!("strict decoding error: {}", all.join(", "))
+}
+
+/// Returns the path that a problem names.
+fn path_of(problem: &str) -> &str {
+    problem.split('"').nth(1).unwrap_or_default()
+}
+
+/// Returns whether a path is another one or below it.
+fn is_within(path: &str, other: &str) -> bool {
+    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// Parses JSON. Returns the paths of duplicate fields, too.
@@ -98,11 +144,16 @@ pub(crate) fn parse_json(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>
 
 /// Parses YAML.
 pub(crate) fn parse_yaml(kind: &str, body: &Bytes) -> Result<Value> {
+    parse_yaml_strictly(kind, body).map(|(value, _)| value)
+}
+
+/// Parses YAML. Returns a message for each duplicate key, too.
+pub(crate) fn parse_yaml_strictly(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>)> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Box::new(Status::bad_request("error converting YAML to JSON: yaml: invalid UTF-8")))?;
-    let value: Value = serde_saphyr::from_str(text)
+    let (value, twice) = yaml::parse(text)
         .map_err(|error| Box::new(Status::bad_request(format!("error converting YAML to JSON: yaml: {error}"))))?;
-    if value.is_object() { Ok(value) } else { Err(unrecognised(kind, "it is not an object", body)) }
+    if value.is_object() { Ok((value, twice)) } else { Err(unrecognised(kind, "it is not an object", body)) }
 }
 
 fn parse_protobuf(resource: &Resource, body: &Bytes) -> Result<Value> {

@@ -6,16 +6,16 @@
 //! # Supported
 //!
 //! All built-in kinds of Kubernetes 1.36 and custom kinds by `CustomResourceDefinition`; create, get, list in pages, watch
-//! with bookmarks and streamed lists, update, JSON, merge and strategic patches, delete in all propagations, status, scale,
+//! with bookmarks and streamed lists, update, JSON, merge and strategic patches, server-side apply with
+//! managed fields, delete in all propagations, status, scale,
 //! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata-only; discovery in both
-//! forms; dry runs, field validation, preconditions; garbage collection and the deletion of namespaces. Objects get the
-//! defaults and the validation that controllers rely on. kubectl (with `--validate=false`), client-go, controller-runtime and
-//! kube-rs work with it unmodified.
+//! forms; OpenAPI documents of version 2 and 3, custom kinds included; dry runs, field validation, preconditions; garbage
+//! collection and the deletion of namespaces. Objects get the defaults and the validation that controllers rely on. kubectl,
+//! client-go, controller-runtime and kube-rs work with it unmodified.
 //!
 //! # Not supported
 //!
-//! No server-side apply and no managed fields: a write that would change only these changes nothing. No OpenAPI documents,
-//! CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens, logs, exec or
+//! No CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens, logs, exec or
 //! proxies: such requests get an error that says so. No controllers besides the garbage collector: deployments get no pods.
 //! Validation is a part of the real server's: some objects are accepted that the real server refuses.
 //!
@@ -60,15 +60,20 @@
 
 mod auth;
 mod body;
+mod bootstrap;
 mod builtin;
 mod call;
 mod clock;
 mod custom;
 mod decode;
 mod discovery;
+mod endpoints;
 mod faults;
+mod managed;
 mod metadata;
+mod metrics;
 mod negotiate;
+mod openapi;
 mod patch;
 mod registry;
 mod response;

@@ -28,10 +28,18 @@ pub(crate) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"][name].as_str().unwrap_or_default()
 }
 
+/// Removes metadata that a request cannot give a new object.
+pub(crate) fn wipe_system_fields(object: &mut Value) {
+    let metadata = of(object);
+    for name in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata.remove(name);
+    }
+}
+
 /// Sets the metadata fields that the server gives a new object.
 pub(crate) fn fill_new(object: &mut Value, uid: &str, now: Timestamp, generation: bool) {
     let metadata = of(object);
-    for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation"] {
+    for name in ["selfLink", "resourceVersion", "generation"] {
         metadata.remove(name);
     }
     metadata.insert("uid".to_owned(), Value::from(uid));
@@ -52,12 +60,6 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
             Some(value) => drop(metadata.insert(name.to_owned(), value.clone())),
             None => drop(metadata.remove(name)),
         }
-    }
-    // An empty value in a request keeps the stored one.
-    if metadata.get("managedFields").is_none_or(Value::is_null)
-        && let Some(kept) = old["metadata"].get("managedFields")
-    {
-        metadata.insert("managedFields".to_owned(), kept.clone());
     }
 }
 

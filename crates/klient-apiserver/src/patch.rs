@@ -5,17 +5,25 @@ mod merge;
 mod strategic;
 
 use bytes::Bytes;
-use klient_core::{Status, StatusReason, media_type};
+use klient_core::{Status, media_type};
 use serde_json::Value;
 
 use crate::{
     Result,
+    call::Call,
     registry::{Resource, Schema},
 };
 
 /// A patch of an object.
 #[derive(Debug)]
-pub(crate) enum Patch {
+pub(crate) struct Patch {
+    form: Form,
+    /// Warnings about duplicate fields of the patch, and about unknown members of JSON patch operations.
+    problems: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Form {
     Json(json_patch::Operations),
     Merge(Value),
     Strategic(Value),
@@ -29,39 +37,56 @@ impl Patch {
 
     /// Parses the body of a patch request.
     pub(crate) fn parse(resource: &Resource, content_type: &str, body: &Bytes) -> Result<Self> {
-        let json = || -> Result<Value> {
-            serde_json::from_slice(body).map_err(|error| {
+        let json = || -> Result<(Value, Vec<String>)> {
+            crate::decode::parse_strictly(body).map_err(|error| {
                 let why = crate::decode::go_json_error(body, &error);
                 Box::new(Status::bad_request(format!("error decoding patch: {why}")))
             })
         };
+        let duplicates =
+            |twice: Vec<String>| twice.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect();
         match essence(content_type) {
-            media_type::JSON_PATCH => Ok(Self::Json(json_patch::Operations::parse(&json()?)?)),
-            media_type::MERGE_PATCH => Ok(Self::Merge(object(json()?)?)),
-            media_type::STRATEGIC_MERGE_PATCH if !resource.is_custom() => Ok(Self::Strategic(object(json()?)?)),
-            media_type::APPLY_PATCH => Err(Box::new(Status::failure(
-                StatusReason::Unknown,
-                501,
-                "server-side apply is not supported by the embedded API server: send a merge, strategic merge or JSON patch",
-            ))),
-            _ if resource.is_custom() => {
-                let others = [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH];
-                Err(Box::new(Status::unsupported_media_type(&others)))
+            media_type::JSON_PATCH => {
+                let (patch, twice) = json()?;
+                let problems = json_patch::problems(body, &patch, duplicates(twice));
+                Ok(Self { form: Form::Json(json_patch::Operations::parse(&patch)?), problems })
             }
-            _ => Err(unsupported()),
+            media_type::MERGE_PATCH => {
+                let (patch, twice) = json()?;
+                Ok(Self { form: Form::Merge(object(patch)?), problems: duplicates(twice) })
+            }
+            media_type::STRATEGIC_MERGE_PATCH if !resource.is_custom() => {
+                let (patch, twice) = json()?;
+                Ok(Self { form: Form::Strategic(object(patch)?), problems: duplicates(twice) })
+            }
+            _ => Err(Self::unsupported_for(resource)),
         }
+    }
+
+    /// Returns whether a request has a strategic merge patch.
+    pub(crate) fn is_strategic(call: &Call) -> bool {
+        essence(call.content_type()) == media_type::STRATEGIC_MERGE_PATCH
+    }
+
+    /// Returns the error for a patch in a form that a kind does not support.
+    pub(crate) fn unsupported_for(resource: &Resource) -> Box<Status> {
+        if !resource.is_custom() {
+            return unsupported();
+        }
+        let others = [media_type::JSON_PATCH, media_type::MERGE_PATCH, media_type::APPLY_PATCH];
+        Box::new(Status::unsupported_media_type(&others))
     }
 
     /// Returns the patched object.
     pub(crate) fn apply(&self, resource: &Resource, object: &Value) -> Result<Value> {
-        match self {
-            Self::Json(operations) => operations.apply(object),
-            Self::Merge(patch) => {
+        match &self.form {
+            Form::Json(operations) => operations.apply(object),
+            Form::Merge(patch) => {
                 let mut object = object.clone();
                 merge::merge(&mut object, patch);
                 Ok(object)
             }
-            Self::Strategic(patch) => match &resource.schema {
+            Form::Strategic(patch) => match &resource.schema {
                 Schema::BuiltIn(types) => strategic::merge(object, patch, types),
                 Schema::Custom(_) => Err(unsupported()),
             },
@@ -70,9 +95,22 @@ impl Patch {
 }
 
 impl Patch {
+    /// Returns warnings about the patch, followed by those about the patched object.
+    pub(crate) fn problems(&self, of_patched: Vec<String>) -> Vec<String> {
+        self.problems.iter().cloned().chain(of_patched).collect()
+    }
+
+    /// Returns what errors about unknown fields show: the patched object, or Go's form of a strategic patch.
+    pub(crate) fn shown(&self, patched: &Value) -> String {
+        match &self.form {
+            Form::Strategic(patch) => go_text(patch),
+            _ => patched.to_string(),
+        }
+    }
+
     /// Returns the real server's error for a strategic patch that sets a struct to a scalar, which fails before JSON is decoded.
     pub(crate) fn strategic_problem(&self, why: &str) -> Option<(String, String)> {
-        let Self::Strategic(patch) = self else { return None };
+        let Form::Strategic(patch) = &self.form else { return None };
         let (what, _) = why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field")?;
         let kind = match what {
             "number" => "int64",

@@ -15,7 +15,7 @@ use klient_proto::Codec;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::types::{Field, Shape, TypeDef, Types};
+pub(crate) use self::types::{Field, MergeRule, Shape, TypeDef, Types};
 use crate::{
     builtin::{self, Hooks},
     custom::CustomSchema,
@@ -68,6 +68,8 @@ pub(crate) struct Resource {
     pub(crate) schema: Schema,
     /// The protobuf codec, which custom kinds do not have.
     pub(crate) codec: Option<&'static Codec>,
+    /// An empty object, which new objects are compared with.
+    pub(crate) zero: OnceLock<Value>,
 }
 
 /// A column of a table.
@@ -253,6 +255,14 @@ impl Resource {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
     }
 
+    /// Returns the warning of a deprecated version, which responses have.
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        match &self.schema {
+            Schema::Custom(schema) => schema.deprecation.as_deref(),
+            Schema::BuiltIn(_) => self.hooks.deprecation,
+        }
+    }
+
     /// Returns whether the resource is custom.
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.schema, Schema::Custom(_))
@@ -321,6 +331,7 @@ fn version(found: &DocumentGroup) -> GroupVersion {
             hooks,
             schema: Schema::BuiltIn(schema),
             codec: Codec::find(&api_version, &resource.kind),
+            zero: OnceLock::new(),
         }))
     });
     GroupVersion { group: group.clone(), version: version.clone(), resources: resources.collect() }

@@ -342,7 +342,10 @@ pub(crate) fn compressed(response: Response<ResponseBody>) -> Response<ResponseB
     let Ok(compressed) = encoder.finish() else { return response };
     let (mut parts, _) = response.into_parts();
     parts.headers.insert(http::header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    parts.headers.insert(http::header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    let is_told = parts.headers.get_all(http::header::VARY).iter().any(|value| value == "Accept-Encoding");
+    if !is_told {
+        parts.headers.append(http::header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
     Response::from_parts(parts, ResponseBody::whole(compressed))
 }
 

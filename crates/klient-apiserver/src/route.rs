@@ -27,6 +27,8 @@ pub(crate) enum Route {
         check: Option<String>,
     },
     OpenApi,
+    /// Another path of the server itself, such as `/metrics`.
+    Endpoint(Vec<String>),
     Unknown,
 }
 
@@ -70,6 +72,9 @@ impl Route {
                 Self::Health { endpoint: (*endpoint).to_owned(), check: Some((*check).to_owned()) }
             }
             ["openapi", ..] => Self::OpenApi,
+            ["metrics" | "openid" | ".well-known" | "statusz" | "flagz", ..] => {
+                Self::Endpoint(parts.iter().map(|part| (*part).to_owned()).collect())
+            }
             _ => Self::Unknown,
         }
     }

@@ -14,25 +14,27 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use klient_core::{Status, StatusReason};
-use serde_json::json;
+use klient_core::Status;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     Result,
     auth::Authentication,
     body::ResponseBody,
+    bootstrap,
     builtin::Collector,
     call::Call,
     clock::{Clock, SystemClock},
-    discovery,
+    discovery, endpoints,
     faults::{self, Encounter, Fault, Faults},
+    metrics::RequestCounts,
     negotiate::ResponseFormat,
+    openapi::OpenApi,
     registry::{self, Registry},
     response,
     route::Route,
     store::{OpenError, Store},
-    verbs::{self, Target},
+    verbs,
 };
 
 /// A Kubernetes API server in this process.
@@ -70,11 +72,15 @@ pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The time at which the server started.
+    pub(crate) started: jiff::Timestamp,
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
     pub(crate) authentication: Authentication,
     /// Notifies all watches to end.
     pub(crate) watches_end: watch::Sender<()>,
+    openapi: OpenApi,
+    pub(crate) requests: RequestCounts,
     faults: Faults,
     uids: Box<dyn Fn() -> String + Send + Sync>,
     random: AtomicU64,
@@ -89,6 +95,7 @@ pub struct ApiServerBuilder {
     history: usize,
     bookmark_every: Duration,
     authentication: Authentication,
+    is_empty: bool,
 }
 
 /// An error of a server that could not start.
@@ -101,7 +108,7 @@ pub struct StartError {
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
 impl ApiServer {
-    /// Starts an empty in-memory server with the namespaces that every cluster has.
+    /// Starts an in-memory server with the objects that every API server has from the start.
     ///
     /// # Errors
     ///
@@ -120,6 +127,7 @@ impl ApiServer {
             history: 100_000,
             bookmark_every: Duration::from_secs(60),
             authentication: Authentication { off: true, ..Authentication::default() },
+            is_empty: false,
         }
     }
 
@@ -170,14 +178,12 @@ impl ApiServer {
             }
             Err(status) => response::failure(&status, call.error_format()),
         };
-        if response.status() != StatusCode::METHOD_NOT_ALLOWED
-            && let Route::Resource(route) = &route
-            && let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural)
-            && let Some(warning) = resource.hooks.deprecation
-        {
-            return response::with_warnings(response, &[warning.to_owned()]);
-        }
-        response
+        let Route::Resource(route) = &route else { return response };
+        let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural) else { return response };
+        let warning = resource.deprecation().filter(|_| response.status() != StatusCode::METHOD_NOT_ALLOWED);
+        let warning = warning.map(str::to_owned);
+        core.requests.add(call, route, resource, response.status());
+        response::with_warnings(response, warning.as_slice())
     }
 
     #[cfg(test)]
@@ -278,6 +284,14 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Starts without the objects that the real API server creates, such as the service `default/kubernetes`. Only the
+    /// namespaces that every cluster has are there.
+    #[must_use]
+    pub fn empty(mut self) -> Self {
+        self.is_empty = true;
+        self
+    }
+
     /// Starts the server.
     ///
     /// # Errors
@@ -293,17 +307,23 @@ impl ApiServerBuilder {
         let core = Arc::new(Core {
             store,
             registry: Registry::built_in(),
+            started: self.clock.now(),
             clock: self.clock,
             collector: Arc::default(),
             bookmark_every: self.bookmark_every,
             watches_end: watch::Sender::new(()),
+            openapi: OpenApi::default(),
+            requests: RequestCounts::default(),
             faults: Faults::default(),
             authentication: self.authentication,
             uids: self.uids.unwrap_or_else(random_uids),
             random: AtomicU64::new(seed),
         });
         core.restore().await;
-        core.bootstrap().await;
+        bootstrap::namespaces(&core).await;
+        if !self.is_empty {
+            bootstrap::objects(&core).await;
+        }
         let collector = tokio::spawn(Collector::run(Arc::downgrade(&core)));
         Ok(ApiServer { inner: Arc::new(Running { core, collector }) })
     }
@@ -326,7 +346,9 @@ impl Core {
             // The real server ignores the method of these requests.
             Route::Groups => discovery::groups(call, &groups, false),
             Route::Group(name) => discovery::group(call, &groups, name),
-            Route::Health { endpoint, check } => Ok(health(call, endpoint, check.as_deref())),
+            Route::Health { endpoint, check } => Ok(endpoints::health(call, endpoint, check.as_deref())),
+            Route::Endpoint(path) => Ok(endpoints::respond(self, call, path)),
+            Route::OpenApi => Ok(self.openapi.respond(call, &groups, &*self.clock)),
             Route::Unknown => Ok(discovery::page_not_found()),
             Route::Version { group, version } if !groups.has_version(group, version) => {
                 discovery::version(call, &groups, group, version)
@@ -337,12 +359,7 @@ impl Core {
             Route::ServerVersion => {
                 Ok(response::json_value(StatusCode::OK, registry::server_version(), ResponseFormat::JSON))
             }
-            Route::Root => Ok(response::json_value(StatusCode::OK, &root(&groups), ResponseFormat::JSON)),
-            Route::OpenApi => Err(Box::new(Status::failure(
-                StatusReason::NotFound,
-                404,
-                "OpenAPI documents are not supported by the embedded API server: use kubectl with --validate=false",
-            ))),
+            Route::Root => Ok(response::json_value(StatusCode::OK, &endpoints::root(&groups), ResponseFormat::JSON)),
         }
     }
 
@@ -358,22 +375,6 @@ impl Core {
             for stored in self.store.list(&resource.table, "").objects {
                 self.collector.restore(&resource, &stored);
             }
-        }
-    }
-
-    /// Creates the namespaces that every cluster has.
-    async fn bootstrap(self: &Arc<Self>) {
-        let Some(namespaces) = self.registry.find("", "v1", "namespaces") else { return };
-        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            let target = Target {
-                resource: Arc::clone(&namespaces),
-                namespace: String::new(),
-                name: Some(name.to_owned()),
-                subresource: None,
-            };
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            // A namespace that exists already stays as it is.
-            let _ = verbs::create_object(self, &target, object).await;
         }
     }
 
@@ -414,30 +415,6 @@ fn random_uids() -> Box<dyn Fn() -> String + Send + Sync> {
         let hex = format!("{bits:032x}");
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     })
-}
-
-fn health(call: &Call, endpoint: &str, check: Option<&str>) -> Response<ResponseBody> {
-    match check {
-        None if call.flag("verbose") => {
-            let text = format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{endpoint} check passed\n");
-            response::text(StatusCode::OK, text)
-        }
-        None | Some("ping" | "etcd" | "log") => response::text(StatusCode::OK, "ok"),
-        Some(_) => discovery::page_not_found(),
-    }
-}
-
-fn root(groups: &registry::Groups) -> serde_json::Value {
-    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
-    for version in groups.versions.iter().filter(|version| !version.group.is_empty()) {
-        let group = format!("/apis/{}", version.group);
-        if !paths.contains(&group) {
-            paths.push(group);
-        }
-        paths.push(format!("/apis/{}/{}", version.group, version.version));
-    }
-    paths.extend(["/healthz", "/livez", "/readyz", "/version"].map(str::to_owned));
-    json!({"paths": paths})
 }
 
 impl Drop for Running {

@@ -124,6 +124,11 @@ impl Store {
         }
     }
 
+    /// Returns whether objects are stored in a folder.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.inner.durable.is_some()
+    }
+
     /// Returns the newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.read().revision
@@ -218,6 +223,16 @@ impl Store {
         contents.origin = contents.origin.max(revision);
         for table in contents.tables.values_mut() {
             table.forget_until(revision);
+        }
+    }
+
+    /// Ends the watches of a table.
+    pub(crate) fn end_watches(&self, table: &str) {
+        let mut contents = self.write();
+        let revision = contents.revision;
+        if let Some(table) = contents.tables.get_mut(table) {
+            // Watches end when the sender that they subscribed to is dropped.
+            table.changed = watch::Sender::new(revision);
         }
     }
 

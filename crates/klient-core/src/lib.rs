@@ -7,6 +7,7 @@
 mod api_resource;
 mod dynamic;
 mod field_path;
+pub mod fields;
 mod gvk;
 mod int_or_string;
 mod json_pointer;
@@ -63,7 +64,7 @@ pub use selector::{
     FieldOperator, FieldRequirement, FieldSelector, InvalidSelectorError, LabelOperator, LabelRequirement,
     LabelSelector, ParseFieldSelectorError, ParseLabelSelectorError, UnrepresentableSelectorError,
 };
-pub use status::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
+pub use status::{FieldConflict, Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
 pub use time::{
     DurationRangeError, GoDuration, ParseGoDurationError, ParseTimeError, age, format_micro_time, format_time,
     human_duration, parse_micro_time, parse_time, short_human_duration,

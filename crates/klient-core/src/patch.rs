@@ -71,7 +71,7 @@ impl Patch {
         Self::encode(PatchKind::Strategic, fields)
     }
 
-    fn encode(kind: PatchKind, fields: impl Serialize) -> Self {
+    pub(crate) fn encode(kind: PatchKind, fields: impl Serialize) -> Self {
         let body = serde_json::to_vec(&fields).map_err(|error| EncodePatchError { why: error.to_string() });
         Self { kind, body }
     }

@@ -8,6 +8,7 @@
 //! In client-go: `metav1.Status` and `api/errors`.
 
 mod cause;
+mod conflict;
 mod constructors;
 mod conversion;
 mod generic;
@@ -19,7 +20,7 @@ use std::{fmt, time::Duration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use serde::Serialize;
 
-pub use self::{cause::StatusCause, reason::StatusReason};
+pub use self::{cause::StatusCause, conflict::FieldConflict, reason::StatusReason};
 
 /// The status of a request: why it failed, or that it succeeded.
 ///

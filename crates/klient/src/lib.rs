@@ -41,6 +41,7 @@
 //! |---|---|
 //! | read and write objects | [`Client`], [`Api`], [`Clientset`], [`client::DynamicClient`] |
 //! | keep a local copy of a kind | [`SharedInformer`], [`InformerFactory`], [`Lister`], module [`informer`] |
+//! | define kinds | [`CustomResource`](derive@CustomResource), module [`custom`] |
 //! | reconcile objects | [`Controller`], module [`controller`], [`finalizer`], [`wait`], [`condition`], [`owner`] |
 //! | queue keys by hand | [`WorkQueue`], module [`workqueue`] |
 //! | run in production | [`Manager`], [`election`], [`events`], [`metrics`], [`shutdown`] |
@@ -59,11 +60,15 @@
 //! # Features
 //!
 //! `client` (default): the HTTP half. Without it, informers, queues and controllers compile without hyper and rustls.
+//!
+//! `derive` (default): custom resources, with the derive macros and the module `custom`.
 
 #[cfg(feature = "client")]
 pub mod client;
 pub mod condition;
 pub mod controller;
+#[cfg(feature = "derive")]
+pub mod custom;
 mod deadline;
 #[cfg(feature = "client")]
 pub mod election;
@@ -88,12 +93,16 @@ mod writes;
 #[cfg(feature = "client")]
 pub use client::{api::Api, clientset::Clientset, handle::Client};
 pub use controller::run::Controller;
+#[cfg(feature = "derive")]
+pub use custom::CustomResourceExt;
 pub use error::{BoxError, Error, ErrorKind, Result};
 #[cfg(feature = "client")]
 pub use informer::factory::InformerFactory;
 pub use informer::{lister::Lister, shared_informer::SharedInformer};
 #[doc(inline)]
 pub use klient_core::{ObjectKey, Patch, Resource, ResourceExt, WatchEvent};
+#[cfg(feature = "derive")]
+pub use klient_derive::{CustomResource, KubeSchema, Resource};
 pub use klient_proto as wire;
 #[cfg(feature = "client")]
 pub use manager::run::Manager;

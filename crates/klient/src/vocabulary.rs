@@ -83,7 +83,15 @@ pub mod time {
 /// The `Status` that a server responds with.
 pub mod status {
     #[doc(inline)]
-    pub use klient_core::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
+    pub use klient_core::{FieldConflict, Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
+}
+
+/// The owners of fields: sets of field paths, and what a manager applied to an object.
+pub mod fields {
+    #[doc(inline)]
+    pub use klient_core::fields::{
+        ExtractError, FieldSet, ParseFieldSetError, Path, PathElement, extract, migrate_to_apply,
+    };
 }
 
 /// Requests as values: a verb, a resource and options in, an `http::Request` out.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{Api, Controller, InformerFactory, metrics::Registry};
 use klient_apiserver::ApiServer;
-use klient_cli::sample_controller::{Foo, Syncer, events, install, new_deployment};
+use klient_cli::sample_controller::{Foo, FooSpec, Syncer, events, install, new_deployment};
 
 use crate::world::client_of;
 
@@ -13,7 +13,7 @@ async fn actions(prepare: impl Fn(&Foo) -> Option<Deployment>) -> (Vec<String>, 
     let client = client_of(&server);
     install(&client).await.unwrap();
     let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
-    let foo = foos.create(&Foo::new("test", "test-deployment", Some(1))).await.unwrap();
+    let foo = foos.create(&Foo::new("test", FooSpec::new("test-deployment", Some(1)))).await.unwrap();
     if let Some(deployment) = prepare(&foo) {
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
         deployments.create(&deployment).await.unwrap();

@@ -5,7 +5,7 @@ use klient::{
     owner::controller_of,
     wait::{Until, wait_for},
 };
-use klient_cli::sample_controller::Foo;
+use klient_cli::sample_controller::{Foo, FooSpec};
 use serde_json::json;
 
 use crate::world::{LIMIT, World, on_both};
@@ -204,7 +204,7 @@ async fn criterion_16_new_name_creates_another_deployment(world: &World) {
 
 async fn criterion_16_replicas_out_of_bounds_are_refused(world: &World) {
     for replicas in [0, 11] {
-        let refused = world.foos.create(&Foo::new("a", "web", Some(replicas))).await;
+        let refused = world.foos.create(&Foo::new("a", FooSpec::new("web", Some(replicas)))).await;
         assert_eq!(refused.unwrap_err().status().unwrap().code, 422);
     }
 }

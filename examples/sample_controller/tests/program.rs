@@ -13,7 +13,7 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};
-use klient_cli::sample_controller::{Foo, install};
+use klient_cli::sample_controller::{Foo, FooSpec, install};
 
 use crate::world::{LIMIT, real_kubeconfig};
 
@@ -66,7 +66,7 @@ async fn runs_until_terminated(kubeconfig: &Path) {
     install(&client).await.unwrap();
     let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
     let mut child = start(&["--kubeconfig", kubeconfig.to_str().unwrap(), "--namespace", "default"]);
-    foos.create(&Foo::new("program", "program", Some(1))).await.unwrap();
+    foos.create(&Foo::new("program", FooSpec::new("program", Some(1)))).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client, "default");
     wait_for(&deployments, "program", &Until::exists(), LIMIT).await.unwrap();
     terminate(&child);
@@ -84,7 +84,7 @@ async fn criterion_1_second_signal_ends_program_at_once() {
     // The controller's request never gets a response.
     server.inject(Fault::silence().on_method(http::Method::POST).on_path("/apis/apps/v1"));
     let foos: Api<Foo> = Api::namespaced(client, "default");
-    foos.create(&Foo::new("a", "web", Some(1))).await.unwrap();
+    foos.create(&Foo::new("a", FooSpec::new("web", Some(1)))).await.unwrap();
     let mut child = start(&["--kubeconfig", kubeconfig.to_str().unwrap()]);
     let asked = ("POST".to_owned(), "/apis/apps/v1/namespaces/default/deployments".to_owned());
     while !server.requests().contains_key(&asked) {
@@ -112,7 +112,7 @@ async fn criterion_1_master_selects_server() {
     install(&client).await.unwrap();
     let mut child = start(&["--master", &listening.url(), "--kubeconfig", "/dev/null"]);
     let foos: Api<Foo> = Api::namespaced(client.clone(), "default");
-    foos.create(&Foo::new("a", "web", Some(1))).await.unwrap();
+    foos.create(&Foo::new("a", FooSpec::new("web", Some(1)))).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client, "default");
     wait_for(&deployments, "web", &Until::exists(), LIMIT).await.unwrap();
     terminate(&child);

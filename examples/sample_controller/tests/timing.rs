@@ -5,15 +5,15 @@ use std::time::Duration;
 use k8s_openapi::{
     api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use klient::{Api, client::DynamicClient, resource::ApiResource};
+use klient::{Api, Patch, client::DynamicClient, resource::ApiResource};
 use klient_apiserver::{ApiServer, Fault};
-use klient_cli::sample_controller::{Foo, RESYNC, new_deployment};
+use klient_cli::sample_controller::{Foo, FooSpec, RESYNC, new_deployment};
 
-use crate::world::{World, client_of};
+use crate::world::World;
 
 /// Returns a Deployment without an owner.
 fn unowned(name: &str) -> Deployment {
-    let mut owner = Foo::new("other", name, Some(1));
+    let mut owner = Foo::new("other", FooSpec::new(name, Some(1)));
     owner.metadata.uid = Some("other".to_owned());
     let mut deployment = new_deployment(&owner).unwrap();
     deployment.metadata.owner_references = None;
@@ -119,21 +119,15 @@ async fn controller_survives_outage_and_broken_watches() {
 
 #[tokio::test(start_paused = true)]
 async fn undecodable_foo_fails_once_until_changed() {
-    let server = ApiServer::start().await.unwrap();
+    let world = World::embedded().await;
     // Another definition of the kind, which accepts any fields.
-    let definition = serde_json::json!({
-        "metadata": {"name": "foos.samplecontroller.k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved"}},
-        "spec": {
-            "group": "samplecontroller.k8s.io", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
-            "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
+    let version = serde_json::json!({
+        "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
     });
-    let definitions: Api<CustomResourceDefinition> = Api::cluster(client_of(&server));
-    definitions.create(&serde_json::from_value(definition).unwrap()).await.unwrap();
-    let world = World::on_embedded(server).await;
+    let definitions: Api<CustomResourceDefinition> = Api::cluster(world.client.clone());
+    let patch = Patch::merge(serde_json::json!({"spec": {"versions": [version]}}));
+    definitions.patch("foos.samplecontroller.k8s.io", patch).await.unwrap();
     let anything = DynamicClient::new(world.client.clone()).in_namespace(&ApiResource::of::<Foo>(), &world.namespace);
     let odd = serde_json::json!({
         "apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "odd"}, "spec": {"replicas": "many"},

@@ -36,6 +36,23 @@ impl Programs {
         Ok(missing(&folder).is_none().then_some(Self { folder }))
     }
 
+    /// Finds the programs for a test, unless `KLIENT_E2E` is `skip`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`find`](Self::find), and an error if `KLIENT_E2E` is `required` and there are no programs.
+    pub fn for_tests() -> Result<Option<Self>> {
+        let wanted = env::var("KLIENT_E2E").unwrap_or_default();
+        if wanted == "skip" {
+            return Ok(None);
+        }
+        let found = Self::find()?;
+        if found.is_none() && wanted == "required" {
+            bail!("there is no kube-apiserver: `cargo xtask e2e` builds it");
+        }
+        Ok(found)
+    }
+
     /// Finds the programs as [`find`](Self::find) does, or builds them.
     ///
     /// # Errors

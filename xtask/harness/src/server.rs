@@ -141,7 +141,7 @@ impl Server {
             ("service-account-issuer", "https://klient.invalid".to_owned()),
             ("service-account-key-file", in_folder("service-account.pub")),
             ("service-account-signing-key-file", in_folder("service-account.key")),
-            ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+            ("service-cluster-ip-range", "10.0.0.0/16".to_owned()),
         ];
         all.extend_from_slice(&self.flags);
         let mut apiserver = Process::spawn(&self.program, &flags(&all), &self.file("apiserver.log"))?;

@@ -178,7 +178,8 @@ impl Stat {
 }
 
 /// The jobs, in order. The first creates the objects that the others use.
-const JOBS: &[&[&str]] = &[&["create", "5000"], &["update", "5000"], &["list", "20"], &["watch", "1000", "50"]];
+const JOBS: &[&[&str]] =
+    &[&["create", "5000"], &["update", "5000"], &["apply", "5000"], &["list", "20"], &["watch", "1000", "50"]];
 const OBJECTS: f64 = 5000.0;
 const STARTS: usize = 21;
 /// The clock ticks per second in which Linux counts CPU time.

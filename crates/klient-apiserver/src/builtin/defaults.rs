@@ -18,8 +18,11 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
     (resource.hooks.defaults)(object);
 }
 
-/// Sets the requests of a pod's containers to their limits.
+/// Sets the requests of a pod's containers to their limits, and lets it see the services of its namespace.
 pub(super) fn pod(object: &mut Value) {
+    if let Value::Object(spec) = &mut object["spec"] {
+        spec.entry("enableServiceLinks").or_insert(json!(true));
+    }
     for list in ["containers", "initContainers"] {
         let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
         containers.into_iter().flatten().for_each(requests);
@@ -32,6 +35,18 @@ pub(super) fn endpoint_slice(object: &mut Value) {
         if port.get("name").is_none() {
             port["name"] = json!("");
         }
+    }
+}
+
+/// Sets selector and labels of a replication controller to the labels of its pods.
+pub(super) fn replication_controller(object: &mut Value) {
+    let Some(labels @ Value::Object(_)) = object.pointer("/spec/template/metadata/labels").cloned() else { return };
+    let is_empty = |value: &Value| value.as_object().is_none_or(Map::is_empty);
+    if is_empty(&object["spec"]["selector"]) {
+        object["spec"]["selector"] = labels.clone();
+    }
+    if is_empty(&object["metadata"]["labels"]) {
+        object["metadata"]["labels"] = labels;
     }
 }
 
@@ -81,10 +96,19 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) {
         fields.insert("serviceAccount".to_owned(), account);
     }
     if short == "ServicePort"
-        && !fields.contains_key("targetPort")
+        && fields.get("targetPort").is_none_or(|target| *target == json!(0) || *target == json!(""))
         && let Some(port) = fields.get("port").cloned()
     {
         fields.insert("targetPort".to_owned(), port);
+    }
+    if short == "Volume" && fields.keys().all(|field| field == "name") {
+        fields.insert("emptyDir".to_owned(), json!({}));
+    }
+    if short == "NodeStatus"
+        && !fields.contains_key("allocatable")
+        && let Some(capacity) = fields.get("capacity").cloned()
+    {
+        fields.insert("allocatable".to_owned(), capacity);
     }
     for (field, known) in &types.fields {
         if let Some(inner) = fields.get_mut(field) {

@@ -9,14 +9,13 @@ use crate::{
     custom, metadata,
     registry::Resource,
     server::Core,
-    store::{Change, ChangeKind, CommitError, Expected, Write},
+    store::{Change, ChangeKind, CommitError, Expected, Stored, Write},
 };
 
 /// The finalizer that keeps a definition until its objects are deleted.
 pub(super) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) fn before_create(object: &mut Value) {
-    fill(object);
     let stored: Vec<Value> = versions(object)
         .iter()
         .filter(|version| version["storage"] == true)
@@ -27,7 +26,6 @@ pub(super) fn before_create(object: &mut Value) {
 }
 
 pub(super) fn before_update(object: &mut Value, old: &Value) {
-    fill(object);
     let mut stored = old["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
     for version in versions(object).iter().filter(|version| version["storage"] == true) {
         if !stored.contains(&version["name"]) {
@@ -37,7 +35,8 @@ pub(super) fn before_update(object: &mut Value, old: &Value) {
     object["status"]["storedVersions"] = json!(stored);
 }
 
-fn fill(object: &mut Value) {
+/// Sets names that follow from the kind, and the conversion.
+pub(super) fn fill(object: &mut Value) {
     let names = &mut object["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();
     if names["singular"].as_str().is_none_or(str::is_empty) {
@@ -78,14 +77,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
         let detail = "must have exactly one version marked as storage version";
         causes.push(StatusCause::invalid("spec.versions", spec["versions"].clone(), detail));
     }
-    for (index, version) in versions(object).iter().enumerate() {
-        if version["schema"].get("openAPIV3Schema").is_none() {
-            causes.push(StatusCause::required(
-                format!("spec.versions[{index}].schema.openAPIV3Schema"),
-                "schemas are required",
-            ));
-        }
-    }
+    validate_versions(versions(object), causes);
     let group = text(&spec["group"]);
     let guarded = group == "k8s.io" || group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
     if guarded && object["metadata"]["annotations"].get("api-approved.kubernetes.io").is_none() {
@@ -103,6 +95,97 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
         }
     }
 }
+
+/// Validates the versions of a definition. What all versions have in common is reported once, as the real server does.
+fn validate_versions(versions: &[Value], causes: &mut Vec<StatusCause>) {
+    for (pointer, common, check) in [
+        ("/schema", "validation", validate_schema as fn(&Value, &str, &mut Vec<StatusCause>)),
+        ("/subresources", "subresources", validate_subresources),
+        ("/additionalPrinterColumns", "additionalPrinterColumns", validate_columns),
+    ] {
+        let parts: Vec<Option<&Value>> = versions.iter().map(|version| version.pointer(pointer)).collect();
+        match parts.first() {
+            Some(Some(first)) if parts.iter().all(|part| *part == Some(first)) => {
+                check(first, &format!("spec.{common}"), causes);
+            }
+            _ => {
+                for (index, part) in parts.iter().enumerate() {
+                    check(
+                        part.unwrap_or(&Value::Null),
+                        &format!("spec.versions[{index}]{}", pointer.replace('/', ".")),
+                        causes,
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn validate_schema(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    let path = format!("{path}.openAPIV3Schema");
+    match schema.get("openAPIV3Schema") {
+        None => causes.push(StatusCause::required(path, "schemas are required")),
+        Some(schema) => causes.extend(custom::structural::validate(schema, &path)),
+    }
+}
+
+fn validate_subresources(subresources: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    let Some(scale) = subresources.get("scale") else { return };
+    let path = format!("{path}.scale");
+    for (name, roots) in [
+        ("specReplicasPath", &[".spec."][..]),
+        ("statusReplicasPath", &[".status."]),
+        ("labelSelectorPath", &[".spec.", ".status."]),
+    ] {
+        let value = text(&scale[name]);
+        if value.is_empty() {
+            if name != "labelSelectorPath" {
+                causes.push(StatusCause::required(format!("{path}.{name}"), ""));
+            }
+        } else if !value.starts_with('.') {
+            let detail = "must be a simple json path starting with .";
+            causes.push(StatusCause::invalid(format!("{path}.{name}"), value, detail));
+        } else if !roots.iter().any(|root| value.starts_with(root)) {
+            let names: Vec<&str> = roots.iter().map(|root| root.trim_end_matches('.')).collect();
+            let either = if names.len() > 1 { "either " } else { "" };
+            let detail = format!("should be a json path under {either}{}", names.join(" or "));
+            causes.push(StatusCause::invalid(format!("{path}.{name}"), value, &detail));
+        }
+    }
+}
+
+fn validate_columns(columns: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    for (index, column) in columns.as_array().into_iter().flatten().enumerate() {
+        validate_column(column, &format!("{path}[{index}]"), causes);
+    }
+}
+
+/// Validates a column of tables.
+fn validate_column(column: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    let (kind, format, json_path) = (text(&column["type"]), text(&column["format"]), text(&column["jsonPath"]));
+    if text(&column["name"]).is_empty() {
+        causes.push(StatusCause::required(format!("{path}.name"), ""));
+    }
+    let types = format!("must be one of {}", COLUMN_TYPES.join(","));
+    if kind.is_empty() {
+        causes.push(StatusCause::required(format!("{path}.type"), &types));
+    } else if !COLUMN_TYPES.contains(&kind.as_str()) {
+        causes.push(StatusCause::invalid(format!("{path}.type"), kind, &types));
+    }
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format.as_str()) {
+        let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
+        causes.push(StatusCause::invalid(format!("{path}.format"), format, &detail));
+    }
+    if json_path.is_empty() {
+        causes.push(StatusCause::required(format!("{path}.JSONPath"), ""));
+    } else if !json_path.starts_with('.') {
+        let detail = "must be a simple json path starting with .";
+        causes.push(StatusCause::invalid(format!("{path}.JSONPath"), json_path, detail));
+    }
+}
+
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
 /// Marks a definition as terminating, and adds the finalizer that keeps it until its objects are deleted.
 pub(super) fn terminating(object: &mut Value) {
@@ -133,26 +216,50 @@ pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {
         ChangeKind::Deleted => {
             core.registry.replace_custom(group, plural, Vec::new());
             core.store.drop_table(&crate::registry::table_name(group, plural));
+            accept_others(core, group).await;
         }
         _ if metadata::is_deleting(&definition) => core.collector.empty_definition(&change.key),
-        ChangeKind::Created => accept(core, change).await,
-        ChangeKind::Updated => core.registry.replace_custom(group, plural, served(&definition)),
+        ChangeKind::Created => accept(core, &change.key, &change.object).await,
+        ChangeKind::Updated => {
+            let old = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
+            if old["spec"]["names"] != definition["spec"]["names"] {
+                accept(core, &change.key, &change.object).await;
+                accept_others(core, group).await;
+            } else {
+                core.registry.replace_custom(group, plural, served(&definition));
+            }
+            if old["spec"] != definition["spec"] {
+                core.store.end_watches(&crate::registry::table_name(group, plural));
+            }
+        }
+    }
+}
+
+/// Accepts the definitions of a group whose names were in use before.
+async fn accept_others(core: &Arc<Core>, group: &str) {
+    for stored in core.store.list(TABLE, "").objects {
+        let definition = stored.value();
+        let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+        let mut refused = conditions.filter(|found| found["type"] == "NamesAccepted" && found["status"] == "False");
+        if definition["spec"]["group"] == group && refused.next().is_some() {
+            accept(core, metadata::text(&definition, "name"), &stored).await;
+        }
     }
 }
 
 /// Accepts a definition's names and serves its kinds.
-async fn accept(core: &Arc<Core>, change: &Arc<Change>) {
+async fn accept(core: &Arc<Core>, key: &str, stored: &Arc<Stored>) {
     let table: Arc<str> = Arc::from(TABLE);
-    let mut stored = Arc::clone(&change.object);
+    let mut stored = Arc::clone(stored);
     loop {
         let mut definition = stored.value();
-        let (accepted, conflict) = accepted_names(core, &change.key, &definition);
+        let (accepted, conflict) = accepted_names(core, key, &definition);
         let now = metadata::time(core.clock.now());
         let condition = |kind: &str, status: bool, reason: &str, message: &str| {
             json!({"type": kind, "status": if status { "True" } else { "False" }, "lastTransitionTime": now,
                 "reason": reason, "message": message})
         };
-        let conditions = match &conflict {
+        let mut conditions = match &conflict {
             None => vec![
                 condition("NamesAccepted", true, "NoConflicts", "no conflicts found"),
                 condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
@@ -162,10 +269,23 @@ async fn accept(core: &Arc<Core>, change: &Arc<Change>) {
                 condition("Established", false, "NotAccepted", "not all names are accepted"),
             ],
         };
+        let known = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        for condition in &mut conditions {
+            let same = known.iter().find(|old| old["type"] == condition["type"]);
+            // An established definition stays established.
+            let stays = |known: &&Value| {
+                known["status"] == condition["status"] || (known["type"] == "Established" && known["status"] == "True")
+            };
+            if let Some(known) = same.filter(stays) {
+                *condition = known.clone();
+            }
+        }
+        let before = definition.clone();
         definition["status"]["conditions"] = json!(conditions);
         definition["status"]["acceptedNames"] = accepted;
+        super::record_status(core, "apiextensions.k8s.io", "customresourcedefinitions", &before, &mut definition);
         let write = Write::Put(definition);
-        match core.store.commit(&table, &change.key, Expected::Revision(stored.revision), write).await {
+        match core.store.commit(&table, key, Expected::Revision(stored.revision), write).await {
             Ok(accepted) => {
                 let definition = accepted.object.value();
                 let group = definition["spec"]["group"].as_str().unwrap_or_default();

@@ -1,4 +1,6 @@
-//! Events: the fields that lists and watches can select by, in each of their two groups.
+//! Events: their reporter, and the fields that lists and watches can select by, in each of their two groups.
+
+use serde_json::Value;
 
 /// The selectable fields of events in the core group.
 pub(super) const CORE_FIELDS: &[&str] = &[
@@ -25,3 +27,11 @@ pub(super) const NEW_FIELDS: &[&str] = &[
     "reportingController",
     "type",
 ];
+
+/// Adds the reporter, which Go always writes.
+pub(super) fn set_reporter(object: &mut Value) {
+    let Value::Object(fields) = object else { return };
+    for name in ["reportingComponent", "reportingInstance"] {
+        fields.entry(name).or_insert_with(|| Value::from(""));
+    }
+}

@@ -77,6 +77,10 @@ pub(crate) struct Hooks {
     pub(crate) generation_counts_annotations: bool,
     /// Whether a status update leaves labels alone.
     pub(crate) status_keeps_labels: bool,
+    /// The fields that writes to the object do not change. If this is `None`, kinds with a subresource `status` have the status here.
+    pub(crate) reset_fields: Option<&'static [&'static str]>,
+    /// The fields that writes to the status do not change.
+    pub(crate) status_reset_fields: &'static [&'static str],
     /// The name of the table in the store, if it is not the kind's own.
     pub(crate) table: Option<&'static str>,
     /// The path below `/registry` in error messages, if it is not the plural.
@@ -143,10 +147,13 @@ impl Hooks {
         has_generation: None,
         generation_counts_annotations: false,
         status_keeps_labels: false,
+        reset_fields: None,
+        status_reset_fields: &["spec"],
         table: None,
         storage_path: None,
     };
 
     /// The behaviour of custom kinds.
-    pub(crate) const CUSTOM: Self = Self { unconditional_update: false, ..Self::NONE };
+    pub(crate) const CUSTOM: Self =
+        Self { unconditional_update: false, status_reset_fields: &["metadata", "spec"], ..Self::NONE };
 }

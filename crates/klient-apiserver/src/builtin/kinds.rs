@@ -32,6 +32,7 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("networking.k8s.io", "networkpolicies") => &NETWORK_POLICIES,
         ("networking.k8s.io", "ingresses") => &INGRESSES,
         ("networking.k8s.io", "ingressclasses") => &INGRESS_CLASSES,
+        ("networking.k8s.io", "servicecidrs") => &SERVICE_CIDRS,
         ("discovery.k8s.io", "endpointslices") => &ENDPOINT_SLICES,
         ("policy", "poddisruptionbudgets") => &DISRUPTION_BUDGETS,
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &ROLES,
@@ -87,19 +88,24 @@ fn core(plural: &str) -> &'static Hooks {
     }
 }
 
+/// The fields that writes to the status of most newer kinds do not change.
+const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
+
 static PODS: Hooks = Hooks {
-    defaults: defaults::pod,
+    defaults: |object| {
+        defaults::pod(object);
+        pods::list_address(object);
+    },
     before_create: |_, object| {
         pods::admit(object);
         Ok(())
     },
-    before_update: |_, object, _| {
-        pods::tolerate(object);
+    before_update: |_, object, old| {
+        pods::keep_admitted(object, old);
         Ok(())
     },
     new_status: Some(pods::new_status),
     on_status: pods::on_status,
-    set_nulls: |object| pods::null_times(&mut object["status"]),
     validate: rules::pod,
     grace_period: pods::grace_period,
     marks_before_delete: true,
@@ -116,6 +122,7 @@ static PODS: Hooks = Hooks {
     ],
     cell: cells::pod,
     row_condition: cells::pod_condition,
+    status_reset_fields: &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
     ..Hooks::NONE
 };
 
@@ -132,6 +139,7 @@ static NODES: Hooks = Hooks {
 };
 
 static NAMESPACES: Hooks = Hooks {
+    defaults: namespaces::label,
     before_create: |_, object| {
         namespaces::before_create(object);
         Ok(())
@@ -156,6 +164,7 @@ static NAMESPACES: Hooks = Hooks {
 };
 
 static SERVICES: Hooks = Hooks {
+    defaults: services::fill,
     before_create: |core, object| services::allocate(core, object, None),
     before_update: |core, object, old| services::allocate(core, object, Some(old)),
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
@@ -182,6 +191,7 @@ static ENDPOINTS: Hooks = Hooks {
 
 static CORE_EVENTS: Hooks = Hooks {
     null_fields: &["/eventTime", "/firstTimestamp", "/lastTimestamp"],
+    set_nulls: events::set_reporter,
     validate: |object, old, causes| rules::event(false, object, old, causes),
     convert: Some(versions::event_to_core),
     selectable: events::CORE_FIELDS,
@@ -241,6 +251,7 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
         Ok(())
     },
     new_status: Some(|_, _| json!({"phase": "Pending"})),
+    validate: rules::volume_claim,
     cell: cells::volume_claim,
     delete_returns_object: true,
     has_generation: Some(false),
@@ -250,8 +261,12 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
 static POD_TEMPLATES: Hooks =
     Hooks { cell: rare::pod_template, delete_returns_object: true, has_generation: Some(true), ..Hooks::NONE };
 
-static REPLICATION_CONTROLLERS: Hooks =
-    Hooks { selectable: &["status.replicas"], cell: rare::replication_controller, ..Hooks::NONE };
+static REPLICATION_CONTROLLERS: Hooks = Hooks {
+    defaults: defaults::replication_controller,
+    selectable: &["status.replicas"],
+    cell: rare::replication_controller,
+    ..Hooks::NONE
+};
 
 static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
 
@@ -261,6 +276,7 @@ static DEPLOYMENTS: Hooks = Hooks {
     cell: cells::deployment,
     generation_counts_annotations: true,
     status_keeps_labels: true,
+    status_reset_fields: &["spec", "metadata.labels"],
     ..Hooks::NONE
 };
 
@@ -273,7 +289,14 @@ static STATEFUL_SETS: Hooks = Hooks {
 };
 
 static DAEMON_SETS: Hooks = Hooks {
-    defaults: defaults::daemon_set,
+    defaults: |object| {
+        defaults::daemon_set(object);
+        workloads::default_template_generation(object);
+    },
+    before_update: |_, object, old| {
+        workloads::update_template_generation(object, old);
+        Ok(())
+    },
     before_create: |_, object| {
         workloads::set_template_generation(object);
         Ok(())
@@ -287,13 +310,19 @@ static DAEMON_SETS: Hooks = Hooks {
 static REPLICA_SETS: Hooks = Hooks { validate: rules::workload, cell: cells::replica_set, ..Hooks::NONE };
 static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
 
-static JOBS: Hooks =
-    Hooks { defaults: defaults::job, selectable: &["status.successful"], cell: cells::job, ..Hooks::NONE };
+static JOBS: Hooks = Hooks {
+    defaults: defaults::job,
+    validate: rules::job,
+    selectable: &["status.successful"],
+    cell: cells::job,
+    ..Hooks::NONE
+};
 
-static CRON_JOBS: Hooks = Hooks { cell: cells::cron_job, ..Hooks::NONE };
+static CRON_JOBS: Hooks = Hooks { validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
 
 static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: defaults::autoscaler_v1,
+    validate: rules::autoscaler,
     convert: Some(versions::autoscaler_to_v1),
     cell: rare::autoscaler,
     has_generation: Some(false),
@@ -303,6 +332,7 @@ static AUTOSCALERS_V1: Hooks = Hooks {
 static AUTOSCALERS_V2: Hooks = Hooks {
     defaults: defaults::autoscaler_v2,
     null_fields: &["/status/currentMetrics"],
+    validate: rules::autoscaler,
     convert: Some(versions::autoscaler_to_v2),
     cell: rare::autoscaler,
     has_generation: Some(false),
@@ -312,8 +342,12 @@ static AUTOSCALERS_V2: Hooks = Hooks {
 static NETWORK_POLICIES: Hooks =
     Hooks { defaults: defaults::network_policy, cell: cells::network_policy, ..Hooks::NONE };
 
-static INGRESSES: Hooks =
-    Hooks { new_status: Some(|_, _| json!({"loadBalancer": {}})), cell: cells::ingress, ..Hooks::NONE };
+static INGRESSES: Hooks = Hooks {
+    new_status: Some(|_, _| json!({"loadBalancer": {}})),
+    validate: rules::ingress,
+    cell: cells::ingress,
+    ..Hooks::NONE
+};
 
 static INGRESS_CLASSES: Hooks = Hooks { cell: rare::ingress_class, ..Hooks::NONE };
 
@@ -324,13 +358,19 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
     new_status: Some(
         |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     ),
+    validate: rules::disruption_budget,
     cell: cells::disruption_budget,
     unconditional_update: false,
     ..Hooks::NONE
 };
 
-static ROLES: Hooks =
-    Hooks { null_fields: &["/rules"], names: NameRule::PathSegment, create_on_update: true, ..Hooks::NONE };
+static ROLES: Hooks = Hooks {
+    null_fields: &["/rules"],
+    validate: rules::role,
+    names: NameRule::PathSegment,
+    create_on_update: true,
+    ..Hooks::NONE
+};
 
 static ROLE_BINDINGS: Hooks = Hooks {
     defaults: defaults::role_binding,
@@ -350,6 +390,8 @@ static LEASES: Hooks = Hooks {
 };
 
 static SIGNING_REQUESTS: Hooks = Hooks {
+    reset_fields: Some(&["spec", "status"]),
+    status_reset_fields: &["spec", "status.conditions"],
     selectable: &["spec.signerName"],
     names: NameRule::PathSegment,
     has_generation: Some(false),
@@ -357,6 +399,7 @@ static SIGNING_REQUESTS: Hooks = Hooks {
 };
 
 static DEFINITIONS: Hooks = Hooks {
+    defaults: definitions::fill,
     before_create: |_, object| {
         definitions::before_create(object);
         Ok(())
@@ -386,20 +429,36 @@ const fn review(status: fn(&Core, &Call, &Value) -> Value) -> Hooks {
     Hooks { posted: Posted::Review(status), has_generation: Some(false), ..Hooks::NONE }
 }
 
-static RESOURCE_CLAIMS: Hooks =
-    Hooks { cell: rare::resource_claim, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
+static RESOURCE_CLAIMS: Hooks = Hooks {
+    cell: rare::resource_claim,
+    delete_returns_object: true,
+    has_generation: Some(false),
+    status_reset_fields: SPEC_AND_METADATA,
+    ..Hooks::NONE
+};
 
 static RESOURCE_CLAIM_TEMPLATES: Hooks =
     Hooks { delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
-static DEVICES: Hooks = Hooks { delete_returns_object: true, ..Hooks::NONE };
-static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, ..Hooks::NONE };
+static DEVICES: Hooks = Hooks { delete_returns_object: true, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+
+static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
 
 static WEBHOOKS: Hooks =
     Hooks { cell: rare::webhooks, unconditional_update: false, has_generation: Some(true), ..Hooks::NONE };
 
-static ADMISSION_POLICIES: Hooks = Hooks { unconditional_update: false, ..Hooks::NONE };
-static API_SERVICES: Hooks = Hooks { unconditional_update: false, has_generation: Some(false), ..Hooks::NONE };
+static ADMISSION_POLICIES: Hooks =
+    Hooks { unconditional_update: false, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+
+static API_SERVICES: Hooks = Hooks {
+    unconditional_update: false,
+    has_generation: Some(false),
+    status_reset_fields: SPEC_AND_METADATA,
+    ..Hooks::NONE
+};
+
+static SERVICE_CIDRS: Hooks = Hooks { status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+
 static PRIORITY_CLASSES: Hooks = Hooks { cell: rare::priority_class, has_generation: Some(true), ..Hooks::NONE };
 
 static RUNTIME_CLASSES: Hooks =
@@ -412,7 +471,8 @@ const DRIVER_KIND: Hooks =
     Hooks { unconditional_update: false, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
 static VOLUME_ATTRIBUTES_CLASSES: Hooks = Hooks { cell: rare::volume_attributes_class, ..DRIVER_KIND };
-static VOLUME_ATTACHMENTS: Hooks = Hooks { cell: rare::volume_attachment, ..DRIVER_KIND };
+static VOLUME_ATTACHMENTS: Hooks =
+    Hooks { cell: rare::volume_attachment, status_reset_fields: SPEC_AND_METADATA, ..DRIVER_KIND };
 static CSI_DRIVERS: Hooks = Hooks { cell: rare::csi_driver, ..DRIVER_KIND };
 static CSI_NODES: Hooks = Hooks { cell: rare::csi_node, ..DRIVER_KIND };
 static CSI_STORAGE_CAPACITIES: Hooks = DRIVER_KIND;

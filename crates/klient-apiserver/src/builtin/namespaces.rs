@@ -12,23 +12,21 @@ use crate::{
     store::{Change, ChangeKind},
 };
 
-/// Adds the finalizer and the label of a new namespace.
+/// Adds the finalizer of a new namespace.
 pub(super) fn before_create(object: &mut Value) {
     let finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
     if !finalizers.contains(&json!("kubernetes")) {
         object["spec"]["finalizers"] = json!(["kubernetes"]);
     }
-    label(object);
 }
 
 /// Keeps the finalizers of a changed namespace, which only the `finalize` subresource may change.
 pub(super) fn before_update(object: &mut Value, old: &Value) {
     object["spec"] = old["spec"].clone();
-    label(object);
 }
 
 /// Adds the label by which a namespace can be selected by its name.
-fn label(object: &mut Value) {
+pub(super) fn label(object: &mut Value) {
     let name = metadata::text(object, "name").to_owned();
     if !name.is_empty() {
         metadata::of(object).entry("labels").or_insert_with(|| json!({}))["kubernetes.io/metadata.name"] = json!(name);

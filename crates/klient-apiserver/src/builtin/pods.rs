@@ -1,6 +1,6 @@
 //! Pods: what admission adds to them, their status, and how long they take to end.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::rules;
 use crate::metadata;
@@ -10,9 +10,21 @@ pub(super) fn admit(object: &mut Value) {
     let Value::Object(spec) = &mut object["spec"] else { return };
     let account = spec.entry("serviceAccountName").or_insert_with(|| json!("default")).clone();
     spec.insert("serviceAccount".to_owned(), account);
-    spec.entry("enableServiceLinks").or_insert_with(|| json!(true));
     spec.entry("priority").or_insert_with(|| json!(0));
     spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
+    tolerate(object);
+}
+
+/// Adds the fields that admission gave a pod to an update without them. The service account is not one of them.
+pub(super) fn keep_admitted(object: &mut Value, old: &Value) {
+    if let Value::Object(spec) = &mut object["spec"] {
+        spec.entry("enableServiceLinks").or_insert_with(|| json!(true));
+        for name in ["priority", "preemptionPolicy"] {
+            if let (None, Some(value)) = (spec.get(name), old["spec"].get(name)) {
+                spec.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
     tolerate(object);
 }
 
@@ -48,7 +60,7 @@ pub(super) fn new_status(object: &Value, now: &str) -> Value {
     status
 }
 
-/// Completes a status that a client wrote: the QoS class cannot change, and one address is also a list of addresses.
+/// Completes a status that a client wrote: the QoS class cannot change.
 pub(super) fn on_status(object: &mut Value, old: &Value) {
     if !object["status"].is_object() {
         return;
@@ -57,25 +69,15 @@ pub(super) fn on_status(object: &mut Value, old: &Value) {
     if let Some(class) = old["status"].get("qosClass") {
         status["qosClass"] = class.clone();
     }
+}
+
+/// Adds an address of a status to the list of addresses.
+pub(super) fn list_address(object: &mut Value) {
+    let Some(status) = object.get_mut("status") else { return };
     if let Some(address) = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned)
         && status.get("podIPs").is_none()
     {
         status["podIPs"] = json!([{"ip": address}]);
-    }
-    null_times(status);
-}
-
-/// Sets the times of conditions to null where they are unknown.
-pub(super) fn null_times(status: &mut Value) {
-    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        null_condition_times(condition);
-    }
-}
-
-fn null_condition_times(condition: &mut Map<String, Value>) {
-    for name in ["lastProbeTime", "lastTransitionTime"] {
-        condition.entry(name).or_insert(Value::Null);
     }
 }
 

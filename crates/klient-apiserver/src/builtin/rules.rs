@@ -1,34 +1,39 @@
 //! Validation of a few built-in kinds, as far as controllers rely on it. Other kinds are accepted without it.
 
+mod access;
+mod batch;
 mod data;
 mod events;
+mod pod_spec;
 mod pods;
+mod policy;
 mod services;
 
 use klient_core::StatusCause;
 use serde_json::Value;
 
-pub(super) use self::data::validate as data;
+pub(super) use self::{
+    access::{binding as role_binding, role},
+    batch::{cron_job, job},
+    data::validate as data,
+    policy::{autoscaler, disruption_budget, ingress, volume_claim},
+};
 
 /// Validates a pod.
 pub(super) fn pod(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
-    pods::containers(&object["spec"], "spec", causes);
+    pod_spec::validate(&object["spec"], "spec", causes);
     if let Some(old) = old {
         pods::update(object, old, causes);
     }
 }
 
 /// Validates a service.
-pub(super) fn service(object: &Value, _: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+    if let Some(old) = old {
+        services::addresses(&object["spec"], &old["spec"], causes);
+    }
     services::ports(&object["spec"], causes);
     services::traffic(&object["spec"], causes);
-}
-
-/// Validates a role binding: its role cannot change.
-pub(super) fn role_binding(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
-    if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
-        causes.push(StatusCause::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef"));
-    }
 }
 
 /// Validates a namespace.
@@ -52,6 +57,9 @@ pub(super) fn event(is_new_group: bool, object: &Value, old: Option<&Value>, cau
 /// Validates a deployment, stateful set, daemon set or replica set.
 pub(super) fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let spec = &object["spec"];
+    if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
+        causes.push(StatusCause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
+    }
     let selector = &spec["selector"];
     let is_empty = |field: &str| selector[field].as_object().is_none_or(serde_json::Map::is_empty);
     let no_expressions = selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);
@@ -72,10 +80,11 @@ pub(super) fn workload(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
         let detail = "`selector` does not match template `labels`";
         causes.push(StatusCause::invalid("spec.template.metadata.labels", labels.clone(), detail));
     }
-    if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
-        causes.push(StatusCause::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
+    pod_spec::validate(&spec["template"]["spec"], "spec.template.spec", causes);
+    if spec["strategy"]["type"] == "Recreate" && spec["strategy"].get("rollingUpdate").is_some() {
+        let detail = "may not be specified when strategy `type` is 'Recreate'";
+        causes.push(StatusCause::forbidden("spec.strategy.rollingUpdate", detail));
     }
-    pods::containers(&spec["template"]["spec"], "spec.template.spec", causes);
     if let Some(old) = old
         && old["spec"]["selector"] != *selector
     {

@@ -7,6 +7,36 @@ use serde_json::{Value, json};
 
 use crate::{Result, server::Core};
 
+/// Fills in the defaults of a service that depend on other fields.
+pub(super) fn fill(object: &mut Value) {
+    let spec = &mut object["spec"];
+    if !spec.is_object() {
+        return;
+    }
+    if spec["type"] == "ExternalName" {
+        if let Value::Object(fields) = spec {
+            fields.remove("internalTrafficPolicy");
+        }
+        return;
+    }
+    if is_reached_from_outside(spec) && spec.get("externalTrafficPolicy").is_none() {
+        spec["externalTrafficPolicy"] = json!("Cluster");
+    }
+    if spec["type"] == "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").is_none() {
+        spec["allocateLoadBalancerNodePorts"] = json!(true);
+    }
+    let is_balanced = spec["type"] == "LoadBalancer";
+    if spec["sessionAffinity"] == "ClientIP" && spec.get("sessionAffinityConfig").is_none() {
+        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+    }
+    let addresses = object.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
+    for address in addresses.into_iter().flatten().filter(|_| is_balanced) {
+        if address["ip"].as_str().is_some_and(|ip| !ip.is_empty()) && address.get("ipMode").is_none() {
+            address["ipMode"] = json!("VIP");
+        }
+    }
+}
+
 /// Allocates the address and ports of a service, or keeps those that it has.
 pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> Result<()> {
     let spec = &mut object["spec"];
@@ -15,18 +45,14 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     }
     if spec["type"] == "ExternalName" {
         if let Value::Object(fields) = spec {
-            fields.remove("internalTrafficPolicy");
+            // What belonged to the former type is removed, unless the request changes it.
+            for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                if old.is_some_and(|old| old["spec"].get(name) == fields.get(name)) {
+                    fields.remove(name);
+                }
+            }
         }
         return Ok(());
-    }
-    if is_reached_from_outside(spec) && spec.get("externalTrafficPolicy").is_none() {
-        spec["externalTrafficPolicy"] = json!("Cluster");
-    }
-    if spec["type"] == "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").is_none() {
-        spec["allocateLoadBalancerNodePorts"] = json!(true);
-    }
-    if spec["sessionAffinity"] == "ClientIP" && spec.get("sessionAffinityConfig").is_none() {
-        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
     }
     allocate_ports(core, spec, old)?;
     let kept = old.map(|old| old["spec"]["clusterIP"].clone()).filter(Value::is_string);

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::registry::Resource;
+use crate::registry::{Resource, Schema};
 
 /// Returns whether stored objects may have to be converted to be read as this resource.
 pub(crate) fn is_converted(resource: &Resource) -> bool {
@@ -13,6 +13,9 @@ pub(crate) fn is_converted(resource: &Resource) -> bool {
 
 /// Returns an object in the version of a resource.
 pub(crate) fn present(resource: &Resource, mut object: Value) -> Value {
+    if let Schema::Custom(schema) = &resource.schema {
+        schema.fill(&mut object);
+    }
     let version = resource.api_version();
     if object["apiVersion"] == version {
         return object;

@@ -4,10 +4,25 @@ use serde_json::{Value, json};
 
 use crate::metadata;
 
-/// Adds the annotation to a new object.
-pub(super) fn set_template_generation(object: &mut Value) {
+/// Adds the annotation to an object that has none, so that its writer owns it.
+pub(super) fn default_template_generation(object: &mut Value) {
     let annotations = metadata::of(object).entry("annotations").or_insert_with(|| json!({}));
-    annotations[TEMPLATE_GENERATION] = json!("1");
+    if annotations.get(TEMPLATE_GENERATION).is_none() {
+        annotations[TEMPLATE_GENERATION] = json!("0");
+    }
+}
+
+/// Sets the annotation of a new object.
+pub(super) fn set_template_generation(object: &mut Value) {
+    object["metadata"]["annotations"][TEMPLATE_GENERATION] = json!("1");
+}
+
+/// Counts a change of the template.
+pub(super) fn update_template_generation(object: &mut Value, old: &Value) {
+    let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+    let before: i64 = before.and_then(|text| text.parse().ok()).unwrap_or_default();
+    let is_changed = object["spec"]["template"] != old["spec"]["template"];
+    object["metadata"]["annotations"][TEMPLATE_GENERATION] = json!((before + i64::from(is_changed)).to_string());
 }
 
 /// Removes the annotation, which the rows of the real server's tables do not have.

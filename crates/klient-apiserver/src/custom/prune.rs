@@ -13,6 +13,13 @@ pub(super) fn prune_root(object: &mut Value, schema: &Value, unknown: &mut Vec<S
     }
 }
 
+/// Returns whether a schema has defaults.
+pub(super) fn has_defaults(schema: &Value) -> bool {
+    let inner = schema["properties"].as_object().into_iter().flat_map(Map::values);
+    schema.get("default").is_some()
+        || inner.chain(schema.get("items")).chain(schema.get("additionalProperties")).any(has_defaults)
+}
+
 /// Sets defaults.
 pub(super) fn default_root(object: &mut Value, schema: &Value) {
     fill(object, schema);

@@ -59,6 +59,7 @@ impl Walk {
                 continue;
             }
             let Some(field) = find(fields, name) else {
+                self.unknown.push(location.join(name));
                 unknown.push(name.clone());
                 continue;
             };
@@ -72,9 +73,6 @@ impl Walk {
             if is_left_out(value, field, known) {
                 absent.push(name.clone());
             }
-        }
-        for name in &unknown {
-            self.unknown.push(location.join(name));
         }
         for name in unknown.into_iter().chain(absent) {
             object.remove(&name);

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// Parses JSON. Returns the value, and the paths of duplicate fields.
-pub(super) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
+pub(crate) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let twice = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = Seed { path: String::new(), twice: &twice, order: None }.deserialize(&mut deserializer)?;
@@ -15,7 +15,7 @@ pub(super) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Err
 }
 
 /// Sorts problems by their position in the text.
-pub(super) fn sort(text: &[u8], problems: &mut [String]) {
+pub(crate) fn sort(text: &[u8], problems: &mut [String]) {
     let order = RefCell::new(Vec::new());
     let twice = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(text);

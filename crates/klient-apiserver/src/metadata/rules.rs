@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{builtin::NameRule, registry::Resource};
 
 /// Validates the metadata of an object. `old` is the stored object in an update.
-pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, uid: Option<&str>) -> Vec<StatusCause> {
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
     if old.is_none() {
@@ -15,7 +15,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     labels(&metadata["labels"], &mut causes);
     annotations(&metadata["annotations"], &mut causes);
     owners(&metadata["ownerReferences"], &mut causes);
-    finalizers(resource, metadata, old, &mut causes);
+    finalizers_and_uid(resource, metadata, old, uid, &mut causes);
     causes
 }
 
@@ -131,19 +131,19 @@ fn owners(owners: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
-fn finalizers(resource: &Resource, metadata: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+fn finalizers_and_uid(
+    resource: &Resource,
+    metadata: &Value,
+    old: Option<&Value>,
+    uid: Option<&str>,
+    causes: &mut Vec<StatusCause>,
+) {
     let of = |metadata: &Value| -> Vec<String> {
         let list = metadata["finalizers"].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let now = of(metadata);
-    for (index, name) in now.iter().enumerate() {
-        qualified_name("metadata.finalizers", name, causes);
-        if !resource.is_custom() && !is_good_finalizer(name) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
-        }
-    }
+    now.iter().for_each(|name| qualified_name("metadata.finalizers", name, causes));
     let has = |name: &str| now.iter().any(|known| known == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
@@ -161,6 +161,13 @@ fn finalizers(resource: &Resource, metadata: &Value, old: Option<&Value>, causes
             // The real server checks it twice, and reports it twice.
             causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
             causes.push(StatusCause::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    causes.extend(uid.map(|uid| StatusCause::invalid("metadata.uid", uid, "field is immutable")));
+    for (index, name) in now.iter().enumerate() {
+        if !resource.is_custom() && !is_good_finalizer(name) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
         }
     }
 }

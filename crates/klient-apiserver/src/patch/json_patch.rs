@@ -29,6 +29,20 @@ enum Action {
     Wrong(String),
 }
 
+/// Returns warnings about unknown and duplicate members of operations, in the order of the text.
+pub(super) fn problems(text: &[u8], patch: &Value, duplicates: Vec<String>) -> Vec<String> {
+    let mut problems = duplicates;
+    for (index, operation) in patch.as_array().into_iter().flatten().enumerate() {
+        let unknown = operation.as_object().into_iter().flat_map(serde_json::Map::keys);
+        let unknown = unknown.filter(|name| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
+        problems.extend(unknown.map(|name| format!("unknown field \"[{index}].{name}\"")));
+    }
+    if problems.len() > 1 {
+        crate::decode::sort_by_position(text, &mut problems);
+    }
+    problems.into_iter().map(|problem| format!("json patch {problem}")).collect()
+}
+
 impl Operations {
     pub(super) fn parse(patch: &Value) -> Result<Self> {
         let Value::Array(items) = patch else {

@@ -57,7 +57,8 @@ fn merge_object(
             && let Some(Value::Array(items)) = target.get_mut(list)
         {
             let merge_key = types.and_then(|types| types.fields.get(list)).and_then(|field| field.merge_key.as_deref());
-            sort_by_order(items, order, merge_key);
+            let before = items.clone();
+            sort_by_order(items, order, &before, merge_key);
         }
     }
     Ok(())
@@ -100,6 +101,7 @@ fn merge_field(
                 *list = Value::Array(Vec::new());
             }
             let Value::Array(list) = list else { return Ok(()) };
+            let before = list.clone();
             match field.and_then(|field| field.merge_key.as_deref()) {
                 Some(merge_key) => merge_by_key(list, items, merge_key, type_of(item))?,
                 None => {
@@ -110,9 +112,8 @@ fn merge_field(
                     }
                 }
             }
-            if let Some(order) = order {
-                sort_by_order(list, order, field.and_then(|field| field.merge_key.as_deref()));
-            }
+            let order = order.unwrap_or(items);
+            sort_by_order(list, order, &before, field.and_then(|field| field.merge_key.as_deref()));
         }
         _ => drop(target.insert(key.to_owned(), without_directives(patch))),
     }
@@ -156,29 +157,28 @@ fn merge_by_key(list: &mut Vec<Value>, patch: &[Value], key: &str, types: Option
     Ok(())
 }
 
-/// Sorts items in the given order. Items that the order does not name stay after their predecessor.
-fn sort_by_order(list: &mut Vec<Value>, order: &[Value], merge_key: Option<&str>) {
+/// Puts a merged list into order: the items of the patch in its order, and the others before the first item that they preceded.
+fn sort_by_order(list: &mut Vec<Value>, order: &[Value], before: &[Value], merge_key: Option<&str>) {
     let same = |item: &Value, wanted: &Value| match merge_key {
         Some(key) => item.get(key).is_some() && item.get(key) == wanted.get(key),
         None => item == wanted,
     };
-    let mut named: Vec<Value> = Vec::new();
-    let mut others: Vec<(Option<Value>, Value)> = Vec::new();
-    let mut before = None;
-    for item in list.drain(..) {
-        if order.iter().any(|wanted| same(&item, wanted)) {
-            before = Some(item.clone());
-            named.push(item);
-        } else {
-            others.push((before.clone(), item));
+    let at = |list: &[Value], item: &Value| list.iter().position(|known| same(known, item));
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        std::mem::take(list).into_iter().partition(|item| at(order, item).is_some());
+    named.sort_by_key(|item| at(order, item));
+    others.sort_by_key(|item| at(before, item));
+    let mut others = others.into_iter().peekable();
+    for item in named {
+        while let Some(other) = others.peek()
+            && let (Some(other_at), Some(item_at)) = (at(before, other), at(before, &item))
+            && other_at < item_at
+        {
+            list.extend(others.next());
         }
+        list.push(item);
     }
-    named.sort_by_key(|item| order.iter().position(|wanted| same(item, wanted)));
-    for (before, item) in others.into_iter().rev() {
-        let at = before.and_then(|before| named.iter().position(|item| *item == before)).map_or(0, |at| at + 1);
-        named.insert(at, item);
-    }
-    *list = named;
+    list.extend(others);
 }
 
 fn type_of(shape: &'static Shape) -> Option<&'static TypeDef> {
@@ -227,8 +227,9 @@ mod tests {
         assert_eq!(
             pod(&object, &patch).unwrap(),
             json!({"spec": {"containers": [
-                {"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
-                {"name": "b", "image": "2"}, {"name": "c"}]}})
+                {"name": "b", "image": "2"},
+                {"name": "a", "image": "1", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]},
+                {"name": "c"}]}})
         );
     }
 
@@ -254,7 +255,7 @@ mod tests {
         let patch = json!({"metadata": {"finalizers": ["y"]}, "spec": {"containers": [{"name": "a", "args": ["2"]}]}});
         assert_eq!(
             pod(&object, &patch).unwrap(),
-            json!({"metadata": {"finalizers": ["x", "y"]}, "spec": {"containers": [{"name": "a", "args": ["2"]}]}})
+            json!({"metadata": {"finalizers": ["y", "x"]}, "spec": {"containers": [{"name": "a", "args": ["2"]}]}})
         );
     }
 

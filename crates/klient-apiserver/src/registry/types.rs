@@ -24,9 +24,15 @@ pub(crate) struct TypeDef {
     /// Fields that Go always writes.
     #[serde(default)]
     pub(crate) required: Vec<String>,
+    /// The shape of a type that is not an object with fields.
+    #[serde(default)]
+    pub(crate) is: Option<Shape>,
+    /// Whether server-side apply replaces values as a whole.
+    #[serde(default)]
+    pub(crate) atomic: bool,
     /// Group, version and kind of an API object.
     #[serde(default)]
-    kind: Option<(String, String, String)>,
+    pub(crate) kind: Option<(String, String, String)>,
 }
 
 /// A field of a type.
@@ -39,6 +45,25 @@ pub(crate) struct Field {
     pub(crate) strategy: Option<String>,
     /// Whether the field is present even if it is empty.
     pub(crate) always: bool,
+    /// How server-side apply merges the field.
+    pub(crate) merge: Option<Box<MergeRule>>,
+}
+
+/// How server-side apply merges a field, where it does not follow from its type.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct MergeRule {
+    /// The type of the list: `atomic`, `set` or `map`.
+    #[serde(default)]
+    pub(crate) list: Option<String>,
+    /// The fields that identify an item of a list of type `map`.
+    #[serde(default)]
+    pub(crate) keys: Vec<String>,
+    /// The type of the map: `atomic` or `granular`.
+    #[serde(default)]
+    pub(crate) map: Option<String>,
+    /// The value that identifies items without this field.
+    #[serde(default)]
+    pub(crate) default: Option<Value>,
 }
 
 /// The type of a value.
@@ -55,12 +80,19 @@ pub(crate) enum Shape {
     IntOrText,
     /// Any value.
     Any,
+    /// An object with any fields.
+    Object,
     Ref(String),
     List(Box<Shape>),
     Map(Box<Shape>),
 }
 
 impl Types {
+    /// Returns all types with their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &TypeDef)> {
+        self.by_name.iter().map(|(name, def)| (name.as_str(), def))
+    }
+
     /// Returns a type by name.
     pub(crate) fn get(&self, name: &str) -> Option<&TypeDef> {
         self.by_name.get(name)
@@ -99,7 +131,8 @@ impl<'de> Deserialize<'de> for Shape {
                     "date-time" => Shape::Time,
                     "quantity" => Shape::Quantity,
                     "int-or-string" => Shape::IntOrText,
-                    "any" | "object" => Shape::Any,
+                    "any" => Shape::Any,
+                    "object" => Shape::Object,
                     other => return Err(E::custom(format!("no shape is called {other:?}"))),
                 })
             }
@@ -130,13 +163,17 @@ impl<'de> Deserialize<'de> for Field {
             strategy: Option<String>,
             #[serde(default)]
             always: bool,
+            #[serde(flatten)]
+            merge: MergeRule,
         }
         let value = Value::deserialize(deserializer)?;
         if value.get("is").is_none() {
             let shape = serde_json::from_value(value).map_err(D::Error::custom)?;
-            return Ok(Self { shape, merge_key: None, strategy: None, always: false });
+            return Ok(Self { shape, merge_key: None, strategy: None, always: false, merge: None });
         }
-        let Long { is, merge_key, strategy, always } = serde_json::from_value(value).map_err(D::Error::custom)?;
-        Ok(Self { shape: is, merge_key, strategy, always })
+        let Long { is, merge_key, strategy, always, merge } =
+            serde_json::from_value(value).map_err(D::Error::custom)?;
+        let has_rule = merge.list.is_some() || merge.map.is_some() || merge.default.is_some();
+        Ok(Self { shape: is, merge_key, strategy, always, merge: has_rule.then(|| Box::new(merge)) })
     }
 }

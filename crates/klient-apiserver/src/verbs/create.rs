@@ -6,13 +6,13 @@ use http::{Response, StatusCode};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::Value;
 
-use super::Target;
+use super::{Ownership, Target};
 use crate::{
     Result,
     body::ResponseBody,
     builtin::{self, Posted},
     call::Call,
-    decode, metadata,
+    decode, managed, metadata,
     negotiate::Encoding,
     registry::{Resource, Schema},
     response,
@@ -31,22 +31,26 @@ impl Core {
         let options = call.write_options("CreateOptions")?;
         let decoded = decode::object(resource, encoding, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
-        warnings.extend(metadata::warnings(resource, &decoded.object, None));
-        warnings.extend((resource.hooks.warnings)(&decoded.object));
+        let others = [metadata::warnings(resource, &decoded.object, None), (resource.hooks.warnings)(&decoded.object)];
         let made = if let Posted::Review(review) = resource.hooks.posted {
             let mut object = decoded.object;
             object["status"] = review(self, call, &object);
             object
         } else {
-            match self.create_object(target, decoded.object, options.dry_run).await {
+            let writer = call.writer("", self.clock.now());
+            match self.create_object(target, decoded.object, Ownership::Written(&writer), options.dry_run).await {
                 Ok(made) => made,
-                // Warnings about fields are sent with errors, too.
+                // Warnings about fields are sent with all errors, and those about values if the object is valid.
                 Err(status) => {
+                    if status.is_already_exists() {
+                        warnings.extend(others.concat());
+                    }
                     let failure = response::failure(&status, call.error_format());
                     return Ok(response::with_warnings(failure, &warnings));
                 }
             }
         };
+        warnings.extend(others.concat());
         let response = response::object(StatusCode::CREATED, resource, &made, wanted)?;
         Ok(response::with_warnings(response, &warnings))
     }
@@ -56,13 +60,21 @@ impl Core {
         self: &Arc<Self>,
         target: &Target,
         mut object: Value,
+        ownership: Ownership<'_>,
         dry_run: bool,
     ) -> Result<Value> {
         let resource = &target.resource;
         check_namespace(target, &mut object)?;
         let version = Some(metadata::text(&object, "resourceVersion").to_owned()).filter(|version| !version.is_empty());
+        metadata::wipe_system_fields(&mut object);
+        builtin::complete(resource, &mut object);
+        if let Ownership::Written(writer) = ownership {
+            let groups = self.registry.groups();
+            let entries = managed::update(&groups, resource, managed::zero_object(resource), &object, writer);
+            managed::set_entries(&mut object, entries);
+        }
         self.check_namespace_is_alive(target)?;
-        builtin::before_create(self, resource, &mut object)?;
+        (resource.hooks.before_create)(self, &mut object)?;
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status
@@ -74,6 +86,7 @@ impl Core {
             // The object is normalised again with its defaults and status. There are no unknown fields left.
             decode::shape(resource, &mut object)?;
             builtin::nulls(resource, &mut object);
+            builtin::null_empty_lists(resource, &mut object);
         }
         metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.has_generation);
         let generated = metadata::text(&object, "generateName").to_owned();
@@ -83,7 +96,7 @@ impl Core {
                 let name = metadata::generate(&generated, || self.random());
                 metadata::of(&mut object).insert("name".to_owned(), Value::from(name));
             }
-            validate(resource, &object, None, None)?;
+            validate(resource, &object, None, None, None)?;
             if version.is_some() && !dry_run {
                 let message = "resourceVersion should not be set on objects to be created";
                 return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
@@ -168,9 +181,15 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()>
     Ok(())
 }
 
-/// Returns an error for an invalid object.
-pub(super) fn validate(resource: &Resource, object: &Value, old: Option<&Value>, part: Option<&str>) -> Result<()> {
-    let mut causes = metadata::check(resource, object, old);
+/// Returns an error for an invalid object. `uid` is another UID that the request has.
+pub(super) fn validate(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    part: Option<&str>,
+    uid: Option<&str>,
+) -> Result<()> {
+    let mut causes = metadata::check(resource, object, old, uid);
     match &resource.schema {
         Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object)),
         Schema::Custom(schema) => causes.extend(schema.validate(object)),

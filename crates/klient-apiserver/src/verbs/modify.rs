@@ -9,7 +9,7 @@ use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
 use super::{
-    Target,
+    Ownership, Target,
     create::{check_namespace, commit_failed, validate},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     body::ResponseBody,
     builtin,
     call::{Call, WriteOptions},
-    decode, metadata,
+    decode, managed, metadata,
     negotiate::Encoding,
     patch::Patch,
     registry::{Resource, Schema},
@@ -40,18 +40,24 @@ impl Core {
         let options = call.write_options("UpdateOptions")?;
         let decoded = match decode::object(resource, encoding, &call.body) {
             // A missing object is reported before a wrong kind.
-            Err(status) if status.code == 422 && self.store.get(&resource.table, &target.key()).is_none() => {
-                return Err(target.not_found());
+            Err(status) if status.code == 422 => {
+                let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+                // So is a wrong version.
+                if let Ok(asked) = serde_json::from_slice(&call.body) {
+                    check_version(target, &asked, &stored, false)?;
+                }
+                return Err(status);
             }
             decoded => decoded?,
         };
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let mut object = decoded.object;
+        // Warnings about values are sent only if the object is valid.
+        let mut others = (resource.hooks.warnings)(&object);
         if resource.is_custom() {
             let old = self.store.get(&resource.table, &target.key()).map(|stored| stored.value());
-            warnings.extend(metadata::warnings(resource, &object, old.as_ref()));
+            others.extend(metadata::warnings(resource, &object, old.as_ref()));
         }
-        warnings.extend((resource.hooks.warnings)(&object));
         if metadata::text(&object, "name").is_empty() {
             let message = format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -59,8 +65,13 @@ impl Core {
             );
             return Err(Box::new(Status::bad_request(message)));
         }
-        check_names(target, &mut object)?;
-        let modified = self.modify(target, options, false, |_| Ok(object.clone())).await;
+        if let Err(status) = check_names(target, &mut object) {
+            let failure = response::failure(&status, call.error_format());
+            return Ok(response::with_warnings(failure, &warnings));
+        }
+        let writer = call.writer(target.subresource.as_deref().unwrap_or_default(), self.clock.now());
+        let ownership = Ownership::Written(&writer);
+        let modified = self.modify(target, options, ownership, false, |_| Ok(object.clone())).await;
         let modified = match modified {
             Err(status) if status.is_not_found() && resource.hooks.create_on_update && target.subresource.is_none() => {
                 // A new object can have neither a UID nor a resource version.
@@ -73,7 +84,7 @@ impl Core {
                 if !options.dry_run {
                     metadata::of(&mut object).remove("resourceVersion");
                 }
-                let made = self.create_object(target, object, options.dry_run).await?;
+                let made = self.create_object(target, object, ownership, options.dry_run).await?;
                 Modified { object: made, created: true }
             }
             Ok(modified) => modified,
@@ -83,6 +94,7 @@ impl Core {
                 return Ok(response::with_warnings(failure, &warnings));
             }
         };
+        warnings.extend(others);
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
     }
@@ -96,6 +108,9 @@ impl Core {
             let cause = StatusCause::forbidden("force", "may not be specified for non-apply patch");
             return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
         }
+        if Patch::is_apply(content_type) {
+            return self.apply(call, target, options, wanted).await;
+        }
         let patch = match Patch::parse(resource, content_type, &call.body) {
             // A missing object is reported before an invalid patch.
             Err(status) if status.code == 400 && self.store.get(&resource.table, &target.key()).is_none() => {
@@ -103,15 +118,19 @@ impl Core {
             }
             patch => patch?,
         };
+        let writer = call.writer(target.subresource.as_deref().unwrap_or_default(), self.clock.now());
         let problems = std::sync::Mutex::new(Vec::new());
         let told = std::sync::Mutex::new(Vec::new());
         let modified = self
-            .modify(target, options, true, |current| {
+            .modify(target, options, Ownership::Written(&writer), false, |current| {
                 let mut patched = patch.apply(resource, current)?;
+                let is_strict = options.field_validation == decode::FieldValidation::Strict;
+                let shown = is_strict.then(|| patch.shown(&patched));
                 let found = decode::shape(resource, &mut patched).map_err(|status| unfit(&patch, &patched, &status))?;
-                if options.field_validation == decode::FieldValidation::Strict && !found.is_empty() {
-                    let why = format!("strict decoding error: {}", found.join(", "));
-                    return Err(invalid_patch(&patched, &why));
+                let found = patch.problems(found);
+                if let Some(shown) = shown.filter(|_| !found.is_empty()) {
+                    let cause = StatusCause::invalid("patch", shown, &decode::strict_error(&found));
+                    return Err(Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause])));
                 }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
                 *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
@@ -132,6 +151,7 @@ impl Core {
         self: &Arc<Self>,
         target: &Target,
         options: WriteOptions,
+        ownership: Ownership<'_>,
         is_patch: bool,
         change: impl Fn(&Value) -> Result<Value>,
     ) -> Result<Modified> {
@@ -139,9 +159,21 @@ impl Core {
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = builtin::versions::present(resource, stored.value());
-            let asked = change(&current)?;
-            check_version(target, &asked, &stored, is_patch, options.dry_run)?;
-            let new = prepare(self, target, &current, asked)?;
+            let mut asked = change(&current)?;
+            if let Ownership::Written(_) = ownership {
+                check_uid(target, &asked, &current, options.dry_run)?;
+            }
+            check_version(target, &asked, &stored, is_patch)?;
+            builtin::complete(resource, &mut asked);
+            let entries = match ownership {
+                Ownership::Written(writer) => {
+                    managed::update(&self.registry.groups(), resource, &current, &asked, writer)
+                }
+                Ownership::Known => asked["metadata"].get("managedFields").cloned(),
+            };
+            let mut new = prepare(self, target, &current, asked)?;
+            managed::set_entries(&mut new, entries);
+            managed::restore_times(&mut new, &current);
             if new == current || options.dry_run {
                 return Ok(Modified { object: new, created: false });
             }
@@ -167,7 +199,7 @@ impl Core {
 }
 
 /// Checks that name and namespace are those of the path.
-fn check_names(target: &Target, object: &mut Value) -> Result<()> {
+pub(super) fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     let given = metadata::text(object, "name");
     if given.is_empty() {
         metadata::of(object).insert("name".to_owned(), json!(target.name()));
@@ -210,7 +242,7 @@ fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box
 }
 
 /// Checks that a resource version is empty or a number.
-fn check_number(version: &str) -> Result<()> {
+pub(super) fn check_number(version: &str) -> Result<()> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());
     }
@@ -218,14 +250,15 @@ fn check_number(version: &str) -> Result<()> {
     Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)))
 }
 
-/// Checks the UID and resource version of a request.
-fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool, dry_run: bool) -> Result<()> {
+/// Checks that a request with a UID is about the stored object.
+fn check_uid(target: &Target, asked: &Value, current: &Value, dry_run: bool) -> Result<()> {
+    let (uid, current_uid) = (metadata::text(asked, "uid"), metadata::text(current, "uid"));
+    if uid.is_empty() || uid == current_uid { Ok(()) } else { Err(uid_conflict(target, uid, current_uid, dry_run)) }
+}
+
+/// Checks the resource version of a request.
+fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool) -> Result<()> {
     let (resource, name) = (&target.resource, target.name());
-    let current_uid = stored.raw().uid().unwrap_or_default().into_owned();
-    let uid = metadata::text(asked, "uid");
-    if !uid.is_empty() && uid != current_uid {
-        return Err(uid_conflict(target, uid, &current_uid, dry_run));
-    }
     let version = metadata::text(asked, "resourceVersion");
     if version.is_empty() || version == "0" {
         if is_patch || resource.hooks.unconditional_update || (target.subresource.is_some() && !resource.is_custom()) {
@@ -247,6 +280,8 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
 /// Returns the object to store: the requested object with its immutable fields as stored.
 fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Result<Value> {
     let resource = &target.resource;
+    // Only an applied configuration can have another UID here.
+    let uid = metadata::text(&asked, "uid").to_owned();
     let mut new = match target.subresource.as_deref() {
         Some("status") => with_status(resource, current, &asked),
         Some("finalize") => {
@@ -282,7 +317,8 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
                     None => drop(fields.remove("status")),
                 }
             }
-            builtin::before_update(core, resource, &mut new, current)?;
+            (resource.hooks.before_update)(core, &mut new, current)?;
+            builtin::null_empty_lists(resource, &mut new);
             new
         }
     };
@@ -295,7 +331,11 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
         let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata::of(&mut new).insert("generation".to_owned(), json!(generation));
     }
-    validate(resource, &new, Some(current), target.subresource.as_deref())?;
+    let part = target.subresource.as_deref();
+    // The status of a custom kind changes no metadata.
+    let is_ignored = resource.is_custom() && part == Some("status");
+    let uid = (!uid.is_empty() && uid != metadata::text(current, "uid") && !is_ignored).then_some(uid.as_str());
+    validate(resource, &new, Some(current), part, uid)?;
     Ok(new)
 }
 

@@ -10,6 +10,7 @@ use super::{Target, create::commit_failed, delete::DeleteOptions};
 use crate::{
     Result,
     body::ResponseBody,
+    builtin,
     call::Call,
     decode, metadata,
     negotiate::Encoding,
@@ -145,7 +146,12 @@ impl Core {
             subresource: None,
         };
         let now = metadata::time(self.clock.now());
-        self.rewrite(&target, dry_run, |budget| spend(budget, pod.name(), &now)).await.map(drop)
+        let change = |budget: &Value| {
+            let mut new = spend(budget, pod.name(), &now)?;
+            builtin::record_status(self, "policy", "poddisruptionbudgets", budget, &mut new);
+            Ok(new)
+        };
+        self.rewrite(&target, dry_run, change).await.map(drop)
     }
 
     /// Writes an object on behalf of the server, without the rules for clients.

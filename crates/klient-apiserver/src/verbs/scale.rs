@@ -1,28 +1,30 @@
 //! The subresource `scale`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{Method, Response, StatusCode, header::CONTENT_TYPE};
-use klient_core::{GroupKind, Status, StatusCause};
+use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
-use super::Target;
+use super::{Ownership, Target};
 use crate::{
     Result,
     body::ResponseBody,
     builtin::Hooks,
     call::Call,
     custom::ScalePaths,
-    decode, metadata,
+    decode,
+    managed::{self, Applied, Replicas},
+    metadata,
     negotiate::Encoding,
     patch::Patch,
-    registry::{Resource, Schema},
+    registry::{Groups, Resource, Schema},
     response,
     server::Core,
 };
 
 /// A function from the current to the requested `Scale`.
-type ScaleChange = Box<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
+type ScaleChange<'a> = Box<dyn Fn(&Value) -> Result<Value> + Send + Sync + 'a>;
 
 impl Core {
     /// Handles requests to the scale of an object.
@@ -41,18 +43,16 @@ impl Core {
             return response::object(StatusCode::OK, &kind, &scale_of(&paths, &object), wanted);
         }
         let options = call.write_options("UpdateOptions")?;
-        let change: ScaleChange = if call.method == Method::PUT {
-            let (asked, _) = decode::parse_json("Scale", &body_as_json(call)?)?;
-            Box::new(move |_| Ok(asked.clone()))
-        } else {
-            let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let patch = Patch::parse(&kind, content_type, &call.body)?;
-            let kind = scale_resource();
-            Box::new(move |current| patch.apply(&kind, current))
-        };
+        let groups = self.registry.groups();
+        let change = self.scale_change(call, &groups, target.resource.is_custom())?;
+        let owners = Replicas::of(&groups, &target.resource);
         let modified = self
-            .modify(&target.whole(), options, true, |current| {
-                let asked = change(&scale_of(&paths, current))?;
+            .modify(&target.whole(), options, Ownership::Known, true, |current| {
+                let mut scale = scale_of(&paths, current);
+                let entries = &current["metadata"]["managedFields"];
+                managed::set_entries(&mut scale, owners.to_scale(entries));
+                let mut asked = change(&scale)?;
+                let scale_entries = managed::take_entries(&mut asked);
                 let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
                 // Custom kinds validate their own field.
                 if replicas < 0 && !paths.of_custom {
@@ -68,10 +68,47 @@ impl Core {
                 set_at(&mut new, &paths.spec, json!(replicas));
                 let version = metadata::text(&asked, "resourceVersion").to_owned();
                 metadata::of(&mut new).insert("resourceVersion".to_owned(), json!(version));
+                managed::set_entries(&mut new, owners.to_parent(entries, &scale_entries));
                 Ok(new)
             })
             .await?;
         response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
+    }
+}
+
+impl Core {
+    /// Returns the change that a request describes. The new scale has the entries of its managers.
+    fn scale_change<'a>(&self, call: &Call, groups: &'a Groups, is_custom: bool) -> Result<ScaleChange<'a>> {
+        let kind = scale_resource();
+        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if call.method == Method::PATCH && Patch::is_apply(content_type) {
+            let writer = self.applier(call, "scale")?;
+            let configuration = managed::parse_configuration(&call.body)?;
+            let force = call.flag("force");
+            return Ok(Box::new(move |current| {
+                if is_custom && current["metadata"].get("managedFields").is_none() {
+                    // The real server cannot find the owners of a custom kind's replicas.
+                    let message = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+                    return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
+                }
+                managed::apply(groups, &kind, current, Applied { configuration: &configuration, force }, &writer)
+            }));
+        }
+        let writer = call.writer("scale", self.clock.now());
+        let written = move |kind: &Resource, current: &Value, mut asked: Value| {
+            // A value of the wrong type counts as zero.
+            let _ = decode::shape(kind, &mut asked);
+            // The owners of a scale are those of its object, whatever the request says.
+            let entries = managed::update(groups, kind, current, &asked, &writer);
+            managed::set_entries(&mut asked, entries);
+            asked
+        };
+        if call.method == Method::PUT {
+            let (asked, _) = decode::parse_json("Scale", &body_as_json(call)?)?;
+            return Ok(Box::new(move |current| Ok(written(&kind, current, asked.clone()))));
+        }
+        let patch = Patch::parse(&kind, content_type, &call.body)?;
+        Ok(Box::new(move |current| Ok(written(&kind, current, patch.apply(&kind, current)?))))
     }
 }
 
@@ -164,5 +201,6 @@ fn scale_resource() -> Resource {
         hooks: &Hooks::NONE,
         schema: Schema::BuiltIn(types),
         codec: klient_proto::Codec::find("autoscaling/v1", "Scale"),
+        zero: OnceLock::new(),
     }
 }

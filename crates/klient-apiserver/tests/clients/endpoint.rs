@@ -40,7 +40,7 @@ impl Endpoint {
 /// Prints once per reason that a test is skipped, or fails if tests are required.
 pub(crate) fn skip(why: &'static str) {
     static SAID: Mutex<Vec<&str>> = Mutex::new(Vec::new());
-    assert!(std::env::var_os("KLIENT_E2E").is_none(), "{why}");
+    assert!(std::env::var_os("KLIENT_E2E").is_none_or(|wanted| wanted != "required"), "{why}");
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if !said.contains(&why) {
         said.push(why);

@@ -12,15 +12,15 @@ use serde_json::Value;
 use crate::endpoint::{Endpoint, skip};
 
 /// kubectl with its own server.
-struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     endpoint: Endpoint,
 }
 
 impl Kubectl {
     /// Starts a server. Returns `None` if kubectl is not available and not required.
-    fn start() -> Option<Self> {
-        let found = Programs::find().unwrap().map(|programs| programs.folder().join("kubectl"));
+    pub(crate) fn start() -> Option<Self> {
+        let found = Programs::for_tests().unwrap().map(|programs| programs.folder().join("kubectl"));
         let Some(program) = found.filter(|program| program.is_file()) else {
             skip("kubectl, since there is none");
             return None;
@@ -28,7 +28,7 @@ impl Kubectl {
         Some(Self { program, endpoint: Endpoint::start() })
     }
 
-    fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(line.split(' '))
@@ -41,31 +41,36 @@ impl Kubectl {
         command
     }
 
-    fn output(&self, line: &str, input: &str) -> Output {
+    pub(crate) fn output(&self, line: &str, input: &str) -> Output {
         let mut child = self.command(line).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
     }
 
     /// Runs kubectl with an input, and returns its output. kubectl must succeed.
-    fn with(&self, line: &str, input: &str) -> String {
+    pub(crate) fn with(&self, line: &str, input: &str) -> String {
         let output = self.output(line, input);
         assert!(output.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn run(&self, line: &str) -> String {
+    pub(crate) fn run(&self, line: &str) -> String {
         self.with(line, "")
     }
 
     /// Runs kubectl, which must fail, and returns its error output.
-    fn fail(&self, line: &str) -> String {
-        let output = self.output(line, "");
+    pub(crate) fn fail(&self, line: &str) -> String {
+        self.fail_with(line, "")
+    }
+
+    /// Runs kubectl with an input, as [`fail`](Self::fail) does.
+    pub(crate) fn fail_with(&self, line: &str, input: &str) -> String {
+        let output = self.output(line, input);
         assert!(!output.status.success(), "kubectl {line} succeeded");
         String::from_utf8(output.stderr).unwrap()
     }
 
-    fn json(&self, line: &str) -> Value {
+    pub(crate) fn json(&self, line: &str) -> Value {
         serde_json::from_str(&self.run(&format!("{line} -o json"))).unwrap()
     }
 }
@@ -78,14 +83,14 @@ fn cells(text: &str) -> Vec<Vec<&str>> {
 #[test]
 fn kubectl_gets_objects_in_every_format() {
     let Some(kubectl) = Kubectl::start() else { return };
-    assert_eq!(kubectl.with("create --validate=false -f -", WEB), "deployment.apps/web created\nservice/web created\n");
+    assert_eq!(kubectl.with("create -f -", WEB), "deployment.apps/web created\nservice/web created\n");
     let table = kubectl.run("get deployments");
     assert_eq!(cells(&table)[0], ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]);
     assert_eq!(cells(&table)[1][..4], ["web", "0/2", "0", "0"]);
     let wide = kubectl.run("get deploy web -o wide");
     assert_eq!(cells(&wide)[0][5..], ["CONTAINERS", "IMAGES", "SELECTOR"]);
     assert_eq!(cells(&wide)[1][5..], ["main", "nginx:1", "app=web"]);
-    assert_eq!(kubectl.run("get svc,deploy -o name"), "service/web\ndeployment.apps/web\n");
+    assert_eq!(kubectl.run("get svc,deploy -o name"), "service/kubernetes\nservice/web\ndeployment.apps/web\n");
     let object = kubectl.json("get deploy web");
     assert_eq!(object["spec"]["template"]["spec"]["containers"][0]["ports"][0]["protocol"], "TCP");
     let yaml = kubectl.run("get deploy web -o yaml");
@@ -93,7 +98,7 @@ fn kubectl_gets_objects_in_every_format() {
     assert_eq!(kubectl.run("get deploy web -o jsonpath={.spec.replicas}"), "2");
     assert_eq!(cells(&kubectl.run("get deploy -l app=web --no-headers")).len(), 1);
     assert_eq!(kubectl.run("get deploy -l app!=web"), "");
-    assert_eq!(cells(&kubectl.run("get all -A --no-headers")).len(), 2);
+    assert_eq!(cells(&kubectl.run("get all -A --no-headers")).len(), 3);
     let missing = kubectl.fail("get deploy missing");
     assert_eq!(missing, "Error from server (NotFound): deployments.apps \"missing\" not found\n");
     let unknown = kubectl.fail("get gizmos");
@@ -103,7 +108,7 @@ fn kubectl_gets_objects_in_every_format() {
 #[test]
 fn describes_objects() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.with("create --validate=false -f -", WEB);
+    kubectl.with("create -f -", WEB);
     kubectl.run("run one --image=busybox --labels=app=web");
     for (line, expected) in [
         ("describe deploy web", &["Name:                   web", "Replicas:               2 desired | 0 updated"][..]),
@@ -124,7 +129,7 @@ fn describes_objects() {
 #[test]
 fn kubectl_applies_repeatedly() {
     let Some(kubectl) = Kubectl::start() else { return };
-    let apply = |text: &str| kubectl.with("apply --validate=false -f -", text);
+    let apply = |text: &str| kubectl.with("apply -f -", text);
     assert_eq!(apply(WEB), "deployment.apps/web created\nservice/web created\n");
     assert_eq!(apply(WEB), "deployment.apps/web unchanged\nservice/web unchanged\n");
     // A label that another client set stays. A label that is no longer applied is removed.
@@ -146,7 +151,7 @@ fn kubectl_applies_repeatedly() {
 #[test]
 fn kubectl_patches_labels_annotates_and_scales() {
     let Some(kubectl) = Kubectl::start() else { return };
-    kubectl.with("create --validate=false -f -", WEB);
+    kubectl.with("create -f -", WEB);
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:2"}]}}}}"#;
     assert_eq!(kubectl.run(&format!("patch deploy web -p {image}")), "deployment.apps/web patched\n");
     assert_eq!(kubectl.run(&format!("patch deploy web -p {image}")), "deployment.apps/web patched (no change)\n");
@@ -244,15 +249,12 @@ fn kubectl_discovers_new_custom_kinds() {
     assert!(kubectl.run("api-versions").lines().any(|line| line == "networking.k8s.io/v1"));
     assert!(kubectl.run("version").contains("Server Version: v1.36"));
 
-    kubectl.with("create --validate=false -f -", DEFINITION);
+    kubectl.with("create -f -", DEFINITION);
     kubectl.run("wait --for=condition=Established crd/gears.klient.invalid --timeout=60s");
-    kubectl.with("apply --validate=false -f -", GEAR);
+    kubectl.with("apply -f -", GEAR);
     let found = kubectl.run("get gr");
     assert_eq!(cells(&found)[..2], [vec!["NAME", "TEETH"], vec!["small", "12"]]);
-    assert_eq!(
-        kubectl.with("apply --validate=false -f -", &GEAR.replace("12", "14")),
-        "gear.klient.invalid/small configured\n"
-    );
+    assert_eq!(kubectl.with("apply -f -", &GEAR.replace("12", "14")), "gear.klient.invalid/small configured\n");
     assert_eq!(kubectl.run("scale gears small --replicas=3"), "gear.klient.invalid/small scaled\n");
     let object = kubectl.json("get gears small");
     assert_eq!((&object["spec"]["teeth"], &object["spec"]["copies"]), (&14.into(), &3.into()));
@@ -261,7 +263,7 @@ fn kubectl_discovers_new_custom_kinds() {
     assert!(gone.contains("doesn't have a resource type") || gone.contains("NotFound"), "{gone}");
 }
 
-const WEB: &str = "
+pub(crate) const WEB: &str = "
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {app: web, tier: front}}
@@ -279,7 +281,7 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 ";
 
-const DEFINITION: &str = "
+pub(crate) const DEFINITION: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: gears.klient.invalid}
@@ -301,7 +303,7 @@ spec:
           status: {type: object, properties: {copies: {type: integer}}}
 ";
 
-const GEAR: &str = "
+pub(crate) const GEAR: &str = "
 apiVersion: klient.invalid/v1
 kind: Gear
 metadata: {name: small}

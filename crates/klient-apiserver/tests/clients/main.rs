@@ -5,4 +5,5 @@
 
 mod endpoint;
 mod kubectl;
+mod kubectl_openapi;
 mod programs;

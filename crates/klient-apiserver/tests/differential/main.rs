@@ -5,62 +5,34 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod embedded;
 mod objects;
+mod openapi;
 mod random;
 mod real;
+mod reasons;
 mod script;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fmt,
     io::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use bytes::Bytes;
-use http_body_util::BodyExt as _;
 use klient::client::config::{Config, KubeconfigFiles, Overrides};
-use klient_apiserver::ApiServer;
 use klient_harness::{Programs, Server};
 use serde_json::Value;
 
 use self::{
+    embedded::responses,
     real::Real,
-    script::{Comparable, Raw, Run, Step},
+    script::{Comparable, Step},
 };
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential").join(name)
-}
-
-async fn ask(server: &ApiServer, run: &Run, step: &Step) -> Raw {
-    let request = run.request(step).body(Bytes::from(run.body(step))).unwrap();
-    let (parts, body) = server.handle(request).await.into_parts();
-    Raw::new(&parts, body.collect().await.unwrap().to_bytes().to_vec())
-}
-
-/// Returns the embedded server's responses to a script, after the steps of `setup`.
-async fn responses(setup: &[Step], steps: &[Step]) -> Vec<Comparable> {
-    // Like a new real server: the scripts use 999999999 as a version that does not exist yet.
-    let server = ApiServer::builder().revision(1).start().await.unwrap();
-    let mut run = Run::new("d-ours-1");
-    for step in setup {
-        ask(&server, &run, step).await;
-    }
-    let mut responses = Vec::new();
-    for step in steps {
-        let mut raw = ask(&server, &run, step).await;
-        for _ in 0..1000 {
-            if step.until.is_none_or(|code| code == raw.code) {
-                break;
-            }
-            tokio::task::yield_now().await;
-            raw = ask(&server, &run, step).await;
-        }
-        responses.push(run.note(step, &raw));
-    }
-    responses
 }
 
 /// Two different responses to one request.
@@ -70,43 +42,12 @@ struct Difference<'a> {
     ours: &'a Comparable,
 }
 
-impl Difference<'_> {
-    /// Returns whether the real server wrote only managed fields, which the embedded server does not have: then
-    /// versions differ, and watches have one more event without other changes.
-    fn is_of_managed_fields(&self) -> bool {
-        let plain = |response: &Comparable| {
-            let mut body = response.body.clone();
-            without_versions(&mut body);
-            if let Value::Array(events) = &mut body {
-                let mut last: HashMap<String, Value> = HashMap::new();
-                events.retain(|event| {
-                    let object = &event["object"];
-                    last.insert(object["metadata"]["uid"].to_string(), object.clone()).as_ref() != Some(object)
-                });
-            }
-            body
-        };
-        self.real.code == self.ours.code && plain(self.real) == plain(self.ours)
-    }
-}
-
 impl fmt::Display for Difference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Step { method, path, headers, body, .. } = self.step;
         let body = body.as_ref().map(Value::to_string).unwrap_or_default();
         let told = |response: &Comparable| serde_json::to_string(response).unwrap();
         write!(f, "{method} {path} {headers:?} {body}\n  real {}\n  ours {}", told(self.real), told(self.ours))
-    }
-}
-
-fn without_versions(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.remove("resourceVersion");
-            fields.values_mut().for_each(without_versions);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_versions),
-        _ => {}
     }
 }
 
@@ -160,7 +101,7 @@ async fn random_sequences_match_recorded_real_server() {
     let found = recorded.as_object().unwrap().keys().map(|seed| seed.parse().unwrap());
     assert_eq!(found.collect::<HashSet<u64>>(), seeds, "run `cargo xtask record`");
     let setup = random::setup();
-    let (mut wrong, mut compared, mut explained) = (Vec::new(), 0, 0);
+    let (mut wrong, mut compared) = (Vec::new(), 0);
     for (seed, recorded) in recorded.as_object().unwrap() {
         let steps = random::sequence(seed.parse().unwrap(), random::LENGTH);
         let recorded = recorded.as_array().unwrap();
@@ -168,25 +109,10 @@ async fn random_sequences_match_recorded_real_server() {
             steps.iter().zip(recorded).map(|(step, short)| Comparable::from_short(&step.id, short)).collect();
         compared += recorded.len();
         let ours = responses(&setup, &steps).await;
-        explained += sort_out(differences(&steps, &recorded, &ours), &mut wrong);
+        wrong.extend(differences(&steps, &recorded, &ours).iter().map(ToString::to_string));
     }
     assert!(compared > 1000, "only {compared} responses");
-    check_explained(explained, compared);
     assert!(wrong.is_empty(), "{} of {compared} responses differ:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-/// Adds unexplained differences, and returns the number of differences that managed fields explain.
-fn sort_out(differences: Vec<Difference<'_>>, wrong: &mut Vec<String>) -> usize {
-    let (explained, unexplained): (Vec<_>, Vec<_>) =
-        differences.into_iter().partition(Difference::is_of_managed_fields);
-    wrong.extend(unexplained.iter().map(ToString::to_string));
-    explained.len()
-}
-
-/// The embedded server has no managed fields, and does not write if only these change: versions then differ.
-/// That is rare. A higher share could hide wrong versions.
-fn check_explained(explained: usize, compared: usize) {
-    assert!(explained * 20 < compared, "{explained} of {compared} responses are explained by managed fields");
 }
 
 /// Returns the seeds for both servers. They are fixed, so that runs are reproducible.
@@ -202,8 +128,7 @@ fn seeds() -> Vec<u64> {
 
 #[test]
 fn unrecorded_sequences_match_real_server() {
-    let Some(programs) = Programs::find().unwrap() else {
-        assert!(std::env::var_os("KLIENT_E2E").is_none(), "there is no kube-apiserver");
+    let Some(programs) = Programs::for_tests().unwrap() else {
         // The output of `eprintln!` is shown only if the test fails.
         return std::io::stderr()
             .write_all(b"skipped: sequences that are not recorded, since there is no kube-apiserver\n")
@@ -223,12 +148,17 @@ fn unrecorded_sequences_match_real_server() {
     });
     // The embedded server runs on a paused clock.
     let paused = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let mut wrong = Vec::new();
-    let mut explained = 0;
+    let (mut wrong, mut explained) = (Vec::new(), 0);
     for (seed, real) in &recorded {
         let steps = random::sequence(*seed, random::LENGTH);
         let ours = paused.block_on(responses(&setup, &steps));
-        explained += sort_out(differences(&steps, real, &ours), &mut wrong);
+        for difference in differences(&steps, real, &ours) {
+            if reasons::is_explained(difference.real, difference.ours) {
+                explained += 1;
+            } else {
+                wrong.push(difference.to_string());
+            }
+        }
         for response in real {
             assert_eq!(
                 Comparable::from_short(&response.id, &response.to_short()),
@@ -237,7 +167,9 @@ fn unrecorded_sequences_match_real_server() {
             );
         }
     }
-    check_explained(explained, seeds.len() * random::LENGTH);
+    // That is rare: a higher share could hide wrong versions.
+    let compared = seeds.len() * random::LENGTH;
+    assert!(explained * 100 < compared, "{explained} of {compared} differences are explained");
     let seed = format!("KLIENT_SEED={} KLIENT_SEEDS={}", seeds[0], seeds.len());
     assert!(wrong.is_empty(), "{seed}: {} responses differ:\n{}", wrong.len(), wrong.join("\n"));
 }

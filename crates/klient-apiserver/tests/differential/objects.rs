@@ -97,6 +97,56 @@ pub fn object(random: &mut Random, kind: Kind, name: &str) -> Value {
     object
 }
 
+/// Returns a random configuration to apply: some of the fields of a random object.
+pub fn configuration(random: &mut Random, kind: Kind, name: &str) -> Value {
+    let mut configuration = object(random, kind, name);
+    thin(random, &mut configuration, 0);
+    if kind == Kind::Deployment && random.chance(60) {
+        // A selector is immutable, and most configurations of others leave it out.
+        configuration["spec"].as_object_mut().map(|spec| spec.remove("selector"));
+    }
+    if kind == Kind::Widget
+        && let Value::Object(metadata) = &mut configuration["metadata"]
+    {
+        // The real server stores empty maps and lists of custom kinds, and removes them by a later write that changes nothing else.
+        metadata.retain(|_, value| !matches!(value, Value::Object(fields) if fields.is_empty()) && *value != json!([]));
+    }
+    if random.chance(3) {
+        configuration["metadata"]["managedFields"] = random.pick(&[json!([]), json!([{}]), Value::Null]);
+    }
+    if random.chance(3) {
+        configuration["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
+    }
+    configuration
+}
+
+/// Removes some fields.
+fn thin(random: &mut Random, value: &mut Value, depth: usize) {
+    match value {
+        Value::Object(fields) => {
+            let names: Vec<String> = fields.keys().cloned().collect();
+            for name in names {
+                // The embedded server adds no volume for a token, so that pods must refuse one.
+                let is_identity = matches!(
+                    name.as_str(),
+                    "apiVersion" | "kind" | "metadata" | "name" | "containerPort" | "automountServiceAccountToken"
+                );
+                if depth > 0 && !is_identity && random.chance(20) {
+                    fields.remove(&name);
+                } else if let Some(inner) = fields.get_mut(&name) {
+                    thin(random, inner, depth + 1);
+                }
+            }
+            // Errors of the real server distinguish empty labels and data from absent ones.
+            if depth != 1 {
+                fields.retain(|_, value| *value != json!({}));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| thin(random, item, depth + 1)),
+        _ => {}
+    }
+}
+
 fn fill(random: &mut Random, kind: Kind, object: &mut Value) {
     match kind {
         Kind::ConfigMap => {
@@ -333,4 +383,5 @@ pub fn status(random: &mut Random, kind: Kind) -> Value {
 
 pub const MERGE: &str = "application/merge-patch+json";
 pub const JSON: &str = "application/json-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";

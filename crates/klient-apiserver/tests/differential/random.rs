@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    objects::{Kind, Random, object, patch, status},
+    objects::{Kind, Random, configuration, object, patch, status},
     real::{Failure, Real},
     script::{Comparable, Step},
 };
@@ -110,7 +110,7 @@ impl Sequence {
     fn add(&mut self, kind: Kind) {
         let name = self.random.pick(&["a", "b"]);
         let path = format!("{}/{name}", kind.path());
-        match self.random.pick(&[0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 9]) {
+        match self.random.pick(&[0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 9, 10, 10, 10, 10, 10, 10]) {
             0 => self.create(kind, name),
             1 => self.read(&path),
             2 => self.update(kind, name, &path),
@@ -120,6 +120,7 @@ impl Sequence {
             6 => self.delete_collection(kind),
             7 => self.odd(kind, &path),
             8 => self.scale(kind, &path),
+            10 => self.apply(kind, name, &path),
             _ => self.status(kind, name, &path),
         }
     }
@@ -152,6 +153,9 @@ impl Sequence {
                 "fieldValidation=Ignore",
                 "fieldValidation=Odd",
             ]));
+        }
+        if self.random.chance(40) {
+            options.push(self.random.pick(&["fieldManager=m1", "fieldManager=m2", "fieldManager=kubectl-edit"]));
         }
         if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }
     }
@@ -188,6 +192,9 @@ impl Sequence {
         if self.random.chance(8) {
             body["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
         }
+        if self.random.chance(5) {
+            body["metadata"]["managedFields"] = self.random.pick(&[json!([]), json!([{}])]);
+        }
         let target = format!("{path}{}", self.write_options());
         self.push(path, step("PUT", &target).with(body));
     }
@@ -196,6 +203,46 @@ impl Sequence {
         let (form, body) = patch(&mut self.random, kind);
         let target = format!("{path}{}", self.write_options());
         self.push(path, step("PATCH", &target).with(body).of_type(form));
+    }
+
+    fn apply(&mut self, kind: Kind, name: &str, path: &str) {
+        let mut options = vec![self.random.pick(&[
+            "fieldManager=m1",
+            "fieldManager=m1",
+            "fieldManager=m2",
+            "fieldManager=m2",
+            "fieldManager=m3",
+            "fieldManager=kubectl",
+            "fieldManager=",
+        ])];
+        if self.random.chance(40) {
+            options.push("force=true");
+        }
+        if self.random.chance(8) {
+            options.push(self.random.pick(&["dryRun=All", "fieldValidation=Strict"]));
+        }
+        let mut body = configuration(&mut self.random, kind, name);
+        let mut target = path.to_owned();
+        // A status update of a missing service creates an incomplete one on the real server.
+        if kind.has_status() && kind != Kind::Service && self.random.chance(20) {
+            target.push_str("/status");
+            body["status"] = status(&mut self.random, kind);
+            if self.random.chance(70) {
+                body.as_object_mut().map(|body| body.remove("spec"));
+            }
+        } else if kind.has_scale() && self.random.chance(15) {
+            target.push_str("/scale");
+            body = json!({
+                "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name},
+                "spec": {"replicas": self.random.pick(&[1, 2, 6])},
+            });
+        } else if self.random.chance(5)
+            && let Some(version) = self.version(path)
+        {
+            body["metadata"]["resourceVersion"] = json!(version);
+        }
+        let target = format!("{target}?{}", options.join("&"));
+        self.push(path, step("PATCH", &target).with(body).of_type(crate::objects::APPLY));
     }
 
     fn delete(&mut self, path: &str) {

@@ -210,10 +210,16 @@ impl Names {
     }
 
     fn object(&mut self, fields: &mut Map<String, Value>, namespace: &str) {
-        fields.remove("managedFields");
-        // The real server repeats some causes.
+        if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
+            managed_fields(entries, namespace);
+        }
         if let Some(Value::Array(causes)) = fields.get_mut("causes") {
-            causes.dedup();
+            // The real server repeats some causes, and visits the managers of conflicts in random order.
+            let mut seen = std::collections::HashSet::new();
+            causes.retain(|cause| seen.insert(cause.to_string()));
+            if causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
+                causes.sort_by_key(ToString::to_string);
+            }
         }
         // The server's revision depends on unrelated writes.
         let of_all = if fields.get("type") == Some(&json!("BOOKMARK")) {
@@ -266,6 +272,7 @@ impl Names {
                     let count = self.generated.len();
                     *value = json!(format!("GENERATED-{}", self.generated.entry(name.clone()).or_insert(count)));
                 }
+                ("managedFields", _) => {}
                 _ => self.normalise(value, namespace),
             }
         }
@@ -301,6 +308,19 @@ impl Names {
         }
         out
     }
+}
+
+/// Normalises the entries of managers: times differ in every run, and the order of entries depends on them.
+fn managed_fields(entries: &mut [Value], namespace: &str) {
+    for entry in entries.iter_mut() {
+        if let Some(time) = entry.get_mut("time") {
+            *time = json!("TIME");
+        }
+        if let Some(version) = entry["apiVersion"].as_str().map(|version| version.replace(namespace, "NS")) {
+            entry["apiVersion"] = json!(version);
+        }
+    }
+    entries.sort_by_key(ToString::to_string);
 }
 
 /// Normalises a cell of a table: ages, times and addresses differ in every run.

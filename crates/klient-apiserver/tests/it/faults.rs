@@ -10,7 +10,9 @@ use std::{
 
 use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
-use klient::{Api, ErrorKind, WatchEvent, object::ResourceVersion, options::WatchOptions, status::Status};
+use klient::{
+    Api, ErrorKind, WatchEvent, object::ResourceVersion, options::WatchOptions, status::Status, wire::ManagedFields,
+};
 use klient_apiserver::{ApiServer, Fault};
 use serde_json::json;
 use tokio::time::Instant;
@@ -118,7 +120,8 @@ async fn damage_after_end_of_body_has_no_effect() {
 #[tokio::test]
 async fn cut_fault_breaks_watch_within_event() {
     let (server, maps) = started().await;
-    let maps = Api::<ConfigMap>::namespaced(maps.client().to_builder().json_only().build(), "default");
+    let client = maps.client().to_builder().json_only().managed_fields(ManagedFields::Keep).build();
+    let maps = Api::<ConfigMap>::namespaced(client, "default");
     let version = ResourceVersion::from(server.revision().to_string());
     maps.create(&map("a")).await.unwrap();
     maps.create(&map("b")).await.unwrap();

@@ -1,7 +1,5 @@
 //! Objects are created, read, updated and deleted as on a real server.
 
-use http::Request;
-use http_body_util::BodyExt as _;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Namespace, Pod, Secret},
@@ -14,7 +12,6 @@ use klient::{
     request::Target,
     resource::{ApiResource, GroupVersionKind, Scope},
 };
-use klient_apiserver::ApiServer;
 use serde_json::{Value, json};
 
 use crate::server::started;
@@ -287,21 +284,5 @@ async fn token_review_knows_only_configured_tokens() {
         let status = reviews.create(&review).await.unwrap().status.unwrap();
         assert_eq!(status.authenticated.unwrap_or_default(), user.is_some());
         assert_eq!(status.user.and_then(|user| user.username).as_deref(), user);
-    }
-}
-
-#[tokio::test]
-async fn apply_is_refused_as_unsupported_with_and_without_force() {
-    let server = ApiServer::start().await.unwrap();
-    for query in ["fieldManager=me", "fieldManager=me&force=true", "fieldManager=me&force=false"] {
-        let path = format!("/api/v1/namespaces/default/configmaps/a?{query}");
-        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
-        let request = Request::patch(path).header("content-type", "application/apply-patch+yaml").body(body.into());
-        let response = server.handle(request.unwrap()).await;
-        let code = response.status().as_u16();
-        let status: Value = serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap();
-        let message = status["message"].as_str().unwrap();
-        assert_eq!(code, 501, "{query}: {message}");
-        assert!(message.contains("server-side apply is not supported by the embedded API server"), "{message}");
     }
 }

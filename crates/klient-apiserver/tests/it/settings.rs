@@ -56,7 +56,7 @@ async fn timestamps_use_configured_clock() {
 async fn uids_and_revisions_can_be_set() {
     let next = AtomicU64::new(0);
     let uids = move || format!("uid-{}", next.fetch_add(1, Ordering::Relaxed));
-    let server = ApiServer::builder().uids(uids).revision(1000).start().await.unwrap();
+    let server = ApiServer::builder().empty().uids(uids).revision(1000).start().await.unwrap();
     // The four namespaces that every cluster has.
     assert_eq!(server.revision(), 1004);
     let made = maps(&client(&server)).create(&map("a")).await.unwrap();
@@ -80,7 +80,7 @@ async fn default_uids_are_unique_version_4_uuids() {
 #[tokio::test]
 async fn configured_revision_does_not_rewind_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let builder = || ApiServer::builder().folder(folder.path());
+    let builder = || ApiServer::builder().empty().folder(folder.path());
     let first = builder().revision(500).start().await.unwrap().revision();
     assert_eq!(first, 504);
     assert_eq!(builder().revision(3).start().await.unwrap().revision(), first);

@@ -14,7 +14,7 @@ use klient::{
     wait::{Until, wait_for},
 };
 use klient_apiserver::{ApiServer, Fault};
-use klient_cli::sample_controller::Foo;
+use klient_cli::sample_controller::{Foo, FooSpec};
 use serde_json::{Value, json};
 
 use super::story::Story;
@@ -49,7 +49,7 @@ impl Demo {
         self.story.title("Create")?;
         self.story
             .action("create Foo \"shop\" (Deployment \"web\", 2 replicas) and Foo \"news\" (\"blog\", 1 replica)")?;
-        for foo in [Foo::new("shop", "web", Some(2)), Foo::new("news", "blog", Some(1))] {
+        for foo in [Foo::new("shop", FooSpec::new("web", Some(2))), Foo::new("news", FooSpec::new("blog", Some(1)))] {
             self.foo_api().create(&foo).await?;
         }
         self.expect_replicas("web", 2).await?;

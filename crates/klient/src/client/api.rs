@@ -239,20 +239,21 @@ impl<K: Resource> Api<K> {
 
     /// Applies fields to an object on the server's side, and creates the object if it does not exist.
     ///
-    /// `fields` is anything that serializes to the fields that the manager wants to own, with `apiVersion` and `kind`.
+    /// `configuration` is anything that serializes to the fields that the manager wants to own, with `apiVersion`, `kind` and the name in
+    /// `metadata`: a typed configuration of `klient-apply`, or JSON.
     /// A field manager is required. Fails with a conflict if another manager owns one of the fields, unless forced.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use serde_json::json;
     /// # async fn apply(maps: klient::Api<ConfigMap>) -> klient::Result<()> {
-    /// let fields = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"color": "blue"}});
-    /// maps.apply("settings", &fields).manager("my-operator").force().await?;
+    /// let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"color": "blue"}});
+    /// maps.apply(&settings).manager("my-operator").force().await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn apply(&self, name: &str, fields: &impl Serialize) -> verbs::Apply<K> {
-        verbs::Apply::new(Arc::clone(&self.endpoint), name, fields)
+    pub fn apply(&self, configuration: &impl Serialize) -> verbs::Apply<K> {
+        verbs::Apply::new(Arc::clone(&self.endpoint), configuration)
     }
 
     /// Deletes an object.

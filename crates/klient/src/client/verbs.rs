@@ -17,7 +17,7 @@ mod watch;
 use std::pin::Pin;
 
 pub use self::{
-    apply::Apply,
+    apply::{Apply, ApplyIfChanged},
     create::{Create, Post},
     delete::Delete,
     delete_collection::DeleteCollection,

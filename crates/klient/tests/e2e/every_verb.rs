@@ -117,7 +117,7 @@ impl<K: Resource + PartialEq> Life<K> {
         let types = self.api.resource().types();
         let fields = json!({"apiVersion": types.api_version, "kind": types.kind, "metadata": {
             "name": self.name(), "annotations": {"applied": "yes"}}});
-        let applied = self.api.apply(&self.name(), &fields).manager("applier").await.unwrap();
+        let applied = self.api.apply(&fields).manager("applier").await.unwrap();
         assert_eq!(annotation(applied.metadata(), "applied"), Some("yes"), "{self}");
         let managers = applied.metadata().managed_fields.as_ref().unwrap();
         assert!(managers.iter().any(|entry| entry.manager.as_deref() == Some("applier")), "{self}");

@@ -6,6 +6,8 @@ mod auth;
 mod cluster;
 mod connections;
 mod custom;
+#[cfg(feature = "derive")]
+mod custom_types;
 mod discovery;
 mod election;
 mod encodings;

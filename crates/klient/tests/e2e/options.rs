@@ -51,7 +51,7 @@ async fn dry_run_returns_the_result_and_changes_nothing() {
         let patched = maps.patch("a", patch.clone()).dry_run().await.unwrap();
         assert_eq!(patched.data, changed.data);
         let fields = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"more": "x"}});
-        let applied = maps.apply("a", &fields).manager("one").dry_run().await.unwrap();
+        let applied = maps.apply(&fields).manager("one").dry_run().await.unwrap();
         assert_eq!(applied.data.unwrap().len(), 2);
         let dry = DeleteOptions::default().dry_run();
         maps.delete("a").options(dry.clone()).await.unwrap();
@@ -85,7 +85,7 @@ async fn field_validation_rejects_warns_or_ignores() {
     }
     assert_eq!(*warnings.lock().unwrap(), ["unknown field \"spec.repliicas\""]);
 
-    deployments.apply("web", &deployment_fields(1)).manager("one").await.unwrap();
+    deployments.apply(&deployment_fields(1)).manager("one").await.unwrap();
     let patch = Patch::merge(json!({"spec": {"pauused": true}}));
     let strict = PatchOptions::default().field_validation(FieldValidation::Strict);
     let refused = deployments.patch("web", patch.clone()).options(strict.clone()).await.unwrap_err();
@@ -128,7 +128,7 @@ async fn propagation_policy_sets_finalizers() {
             let name = format!("web-{}", policy.as_str().to_lowercase());
             let mut fields = deployment_fields(0);
             fields["metadata"]["name"] = json!(name);
-            deployments.apply(&name, &fields).manager("one").await.unwrap();
+            deployments.apply(&fields).manager("one").await.unwrap();
             let options = DeleteOptions::default().propagation_policy(policy);
             match (deployments.delete(&name).options(options.clone()).await.unwrap(), finalizer) {
                 // The garbage collector, which would remove the finalizer, does not run here.
@@ -191,7 +191,7 @@ async fn field_managers_conflict_unless_forced() {
         let namespace = namespace(&client, &format!("options-apply-{form}")).await;
         let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
         let apply = async |options: ApplyOptions, replicas| {
-            deployments.apply("web", &deployment_fields(replicas)).options(options.clone()).await
+            deployments.apply(&deployment_fields(replicas)).options(options.clone()).await
         };
         assert_eq!(apply(ApplyOptions::new("one"), 2).await.unwrap().spec.replicas, Some(2));
         // An equal value is shared, a different one is not.

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod controller;
+#[cfg(feature = "derive")]
+mod custom_types;
 mod discovery;
 mod discovery_cache;
 mod election;

@@ -185,7 +185,12 @@ async fn definition(core: &Arc<Core>, name: &str) {
     let definition = stored.value();
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-    let resources = crate::custom::resources(&definition);
+    // Objects can be left of versions that are no longer served.
+    let mut all = definition.clone();
+    for version in all["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["served"] = json!(true);
+    }
+    let resources = crate::custom::resources(&all);
     let Some(resource) = resources.first() else { return };
     for stored in core.store.list(&crate::registry::table_name(group, plural), "").objects {
         if stored.raw().deletion_timestamp().is_none() {

@@ -3,34 +3,6 @@
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
-/// Validates the containers of a pod or a template.
-pub(super) fn containers(spec: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    if containers.is_empty() {
-        causes.push(StatusCause::required(format!("{path}.containers"), ""));
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, container) in containers.iter().enumerate() {
-        let at = |field: &str| format!("{path}.containers[{index}].{field}");
-        let name = container["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            causes.push(StatusCause::required(at("name"), ""));
-        } else if let Err(why) = crate::metadata::check_label(name) {
-            causes.push(StatusCause::invalid(at("name"), name, &why));
-        } else if seen.contains(&name) {
-            causes.push(StatusCause::duplicate(at("name"), name));
-        }
-        seen.push(name);
-        if container["image"].as_str().is_none_or(str::is_empty) {
-            causes.push(StatusCause::required(at("image"), ""));
-        }
-    }
-    let policy = spec["restartPolicy"].as_str().unwrap_or("Always");
-    if !RESTARTS.contains(&policy) {
-        causes.push(StatusCause::not_supported(format!("{path}.restartPolicy"), policy, &RESTARTS));
-    }
-}
-
 /// Validates a change of a pod.
 pub(super) fn update(object: &Value, old: &Value, causes: &mut Vec<StatusCause>) {
     let (new, old) = (&object["spec"], &old["spec"]);
@@ -111,5 +83,4 @@ fn without_mutable(new: &Value, old: &Value) -> Value {
     new
 }
 
-const RESTARTS: [&str; 3] = ["Always", "OnFailure", "Never"];
 const MUTABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";

@@ -47,6 +47,22 @@ pub(super) fn ports(spec: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
+/// Validates that the cluster IPs of a service do not change.
+pub(super) fn addresses(spec: &Value, old: &Value, causes: &mut Vec<StatusCause>) {
+    let is_headless = |spec: &Value| spec["clusterIP"] == "None";
+    if [spec, old].iter().any(|spec| spec["type"] == "ExternalName") || (is_headless(spec) && is_headless(old)) {
+        return;
+    }
+    let all = |spec: &Value| spec["clusterIPs"].as_array().cloned().unwrap_or_default();
+    let (new, old) = (all(spec), all(old));
+    for (index, address) in old.iter().enumerate() {
+        if new.get(index).is_some_and(|new| new != address) {
+            let field = format!("spec.clusterIPs[{index}]");
+            causes.push(StatusCause::invalid(field, new.clone(), "may not change once set"));
+        }
+    }
+}
+
 /// Validates the external traffic policy of a service.
 pub(super) fn traffic(spec: &Value, causes: &mut Vec<StatusCause>) {
     if let Some(policy) = spec["externalTrafficPolicy"].as_str().filter(|policy| !policy.is_empty())

@@ -85,9 +85,9 @@ impl<S: Resource> Subresource<S> {
         verbs::Patch::new(Arc::clone(&self.endpoint), name, patch)
     }
 
-    /// Applies fields to the subresource of an object, on the server's side.
-    pub fn apply(&self, name: &str, fields: &impl Serialize) -> verbs::Apply<S> {
-        verbs::Apply::new(Arc::clone(&self.endpoint), name, fields)
+    /// Applies a configuration to the subresource of an object, on the server's side. Its name is in `metadata`.
+    pub fn apply(&self, configuration: &impl Serialize) -> verbs::Apply<S> {
+        verbs::Apply::new(Arc::clone(&self.endpoint), configuration)
     }
 
     /// Deletes the subresource of an object, where it can be deleted.

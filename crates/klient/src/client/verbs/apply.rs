@@ -4,11 +4,13 @@ use std::{marker::PhantomData, sync::Arc};
 
 use klient_core::{ApplyOptions, Resource};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{ResponseFuture, write_methods};
 use crate::{
     Error, ErrorKind,
     client::endpoint::{Endpoint, Shape},
+    metrics::Registry,
 };
 
 /// A server-side apply. See [`Api::apply`](crate::Api::apply).
@@ -16,16 +18,15 @@ use crate::{
 #[must_use = "requests are sent when they are awaited"]
 pub struct Apply<K> {
     endpoint: Arc<Endpoint>,
-    name: String,
-    fields: Result<Vec<u8>, serde_json::Error>,
+    configuration: Result<Value, serde_json::Error>,
     options: ApplyOptions,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource> Apply<K> {
-    pub(in crate::client) fn new(endpoint: Arc<Endpoint>, name: &str, fields: &impl Serialize) -> Self {
-        let fields = serde_json::to_vec(fields);
-        Self { endpoint, name: name.to_owned(), fields, options: ApplyOptions::new(""), kind: PhantomData }
+    pub(in crate::client) fn new(endpoint: Arc<Endpoint>, configuration: &impl Serialize) -> Self {
+        let configuration = serde_json::to_value(configuration);
+        Self { endpoint, configuration, options: ApplyOptions::new(""), kind: PhantomData }
     }
 
     write_methods!(ApplyOptions);
@@ -37,19 +38,86 @@ impl<K: Resource> Apply<K> {
     }
 }
 
+impl<K: Resource> Apply<K> {
+    /// Sends the configuration only if it differs from what its manager owns in `live`, such as an object of a cache.
+    ///
+    /// The response is `None` if nothing was sent, which `klient_applies_skipped_total` counts. The object must have its managed fields:
+    /// without them, the configuration is always sent. So it is if another manager has taken over one of its fields.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use serde_json::json;
+    /// # async fn apply(maps: klient::Api<ConfigMap>, cached: &ConfigMap) -> klient::Result<()> {
+    /// let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"color": "blue"}});
+    /// let sent = maps.apply(&settings).manager("my-operator").if_changed(cached).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn if_changed(self, live: &impl Serialize) -> ApplyIfChanged<K> {
+        let subresource = self.endpoint.subresource.clone().unwrap_or_default();
+        let owned = serde_json::to_value(live)
+            .ok()
+            .and_then(|live| klient_core::fields::extract(&live, &self.options.field_manager, &subresource).ok());
+        let is_changed = match (owned, &self.configuration) {
+            (Some(owned), Ok(configuration)) => !is_same(&owned, configuration),
+            _ => true,
+        };
+        ApplyIfChanged { apply: self, is_changed }
+    }
+}
+
+/// Returns whether a configuration has the fields that its manager owns. It need not name the namespace.
+fn is_same(owned: &Value, configuration: &Value) -> bool {
+    let mut configuration = configuration.clone();
+    if let (Some(metadata), Some(namespace)) =
+        (configuration["metadata"].as_object_mut(), owned["metadata"].get("namespace"))
+    {
+        metadata.entry("namespace").or_insert_with(|| namespace.clone());
+    }
+    configuration == *owned
+}
+
+/// A server-side apply that is sent only if it changes something. See [`Apply::if_changed`].
+#[derive(Debug)]
+#[must_use = "requests are sent when they are awaited"]
+pub struct ApplyIfChanged<K> {
+    apply: Apply<K>,
+    is_changed: bool,
+}
+
+impl<K: Resource> IntoFuture for ApplyIfChanged<K> {
+    type Output = Result<Option<K>, Error>;
+    type IntoFuture = ResponseFuture<'static, Option<K>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            if self.is_changed {
+                return self.apply.await.map(Some);
+            }
+            let help = "Server-side applies that were not sent, because they would have changed nothing.";
+            Registry::global().counter("klient_applies_skipped_total", help, &[]).add(1);
+            Ok(None)
+        })
+    }
+}
+
 impl<K: Resource> IntoFuture for Apply<K> {
     type Output = Result<K, Error>;
     type IntoFuture = ResponseFuture<'static, K>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Self { endpoint, name, fields, options, .. } = self;
-            let fields = fields.map_err(|error| {
-                let message = format!("cannot serialize the fields to apply to {name:?} as JSON");
-                Error::new(ErrorKind::Invalid, message).with_source(error)
+            let Self { endpoint, configuration, options, .. } = self;
+            let configuration = configuration.map_err(|error| {
+                Error::new(ErrorKind::Invalid, "cannot serialize the configuration to apply as JSON").with_source(error)
             })?;
-            let request = endpoint.builder::<K>(Shape::Object).apply(&name, &options, fields)?;
-            endpoint.call(request, Some(&name)).dry_run(options.dry_run).object().await
+            let name = configuration["metadata"]["name"].as_str().ok_or_else(|| {
+                let message = "the configuration to apply has no name: set `metadata.name`";
+                Error::new(ErrorKind::Invalid, message)
+            })?;
+            let fields = configuration.to_string().into_bytes();
+            let request = endpoint.builder::<K>(Shape::Object).apply(name, &options, fields)?;
+            endpoint.call(request, Some(name)).dry_run(options.dry_run).object().await
         })
     }
 }

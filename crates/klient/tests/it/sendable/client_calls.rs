@@ -94,7 +94,7 @@ sendable! {
         borrowed.maps.create(&borrowed.map).manager(name).dry_run().await?;
         borrowed.maps.update(&borrowed.map).manager(name).await?;
         borrowed.maps.patch(name, Patch::merge(&borrowed.map)).await?;
-        borrowed.maps.apply(name, &borrowed.map).manager(name).force().await?;
+        borrowed.maps.apply(&borrowed.map).manager(name).force().await?;
         borrowed.maps.delete(name).foreground().uid(name).await?;
         borrowed.maps.delete_collection().labels(name).await?;
         let futures = [borrowed.maps.create(&borrowed.map).into_future()];
@@ -107,7 +107,7 @@ sendable! {
         borrowed.deployments.status().get(name).await?;
         borrowed.deployments.scale().update(name, &borrowed.scale).await?;
         borrowed.deployments.scale().patch(name, Patch::merge(json!({}))).await?;
-        borrowed.deployments.status().apply(name, &json!({})).manager(name).await?;
+        borrowed.deployments.status().apply(&json!({"metadata": {"name": name}})).manager(name).await?;
         borrowed.deployments.status().delete(name).await?;
         borrowed.pods.update_status(&borrowed.pod).await?;
         borrowed.pods.evict(name).await?;

@@ -1,0 +1,344 @@
+//! The rules that the schema of a custom kind must follow: its structure is declared outside of `allOf`, `anyOf`, `oneOf` and `not`.
+
+use klient_core::StatusCause;
+use serde_json::{Map, Value, json};
+
+/// The place of a schema in the schema of a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// The keywords whose schemas only validate values.
+const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// Returns the violated rules of the schema at a path of a definition.
+pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
+    let mut causes = Vec::new();
+    if schema["nullable"] == true {
+        causes.push(StatusCause::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
+    }
+    let mut structure = Vec::new();
+    invariants(schema, Level::Root, path, &mut structure);
+    completeness(schema, Some(schema), path, path, &mut structure);
+    structure.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
+    causes.extend(structure);
+    keywords(schema, path, &mut causes);
+    causes
+}
+
+fn is_set(schema: &Value, keyword: &str) -> bool {
+    schema[keyword] == true
+}
+
+fn kind_of(schema: &Value) -> &str {
+    schema["type"].as_str().unwrap_or_default()
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema["properties"].as_object().into_iter().flatten()
+}
+
+fn list<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+    schema[keyword].as_array().into_iter().flatten().enumerate()
+}
+
+fn property(path: &str, name: &str) -> String {
+    format!("{path}.properties[{name}]")
+}
+
+/// Checks a schema that declares structure.
+fn invariants(schema: &Value, level: Level, path: &str, causes: &mut Vec<StatusCause>) {
+    let at = |keyword: &str| format!("{path}.{keyword}");
+    match schema.get("items") {
+        None if kind_of(schema) == "array" => causes.push(StatusCause::required(at("items"), "must be specified")),
+        Some(items @ Value::Object(_)) => invariants(items, Level::Item, &at("items"), causes),
+        _ => {}
+    }
+    for (name, inner) in properties(schema) {
+        invariants(inner, Level::Field, &property(path, name), causes);
+    }
+    if let Some(additional) = schema.get("additionalProperties") {
+        if level == Level::Root {
+            causes.push(StatusCause::forbidden(at("additionalProperties"), "must not be used at the root"));
+        }
+        if additional.is_object() {
+            invariants(additional, Level::Field, &at("additionalProperties"), causes);
+        }
+    }
+    extensions(schema, path, causes);
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let skips_any = schema["anyOf"] == either;
+    let skips_first = schema["allOf"][0]["anyOf"] == either;
+    values(schema, skips_any, skips_first, path, causes);
+    kinds(schema, level, path, causes);
+}
+
+fn extensions(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    if !is_set(schema, "x-kubernetes-int-or-string") {
+        return;
+    }
+    for keyword in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+        if is_set(schema, keyword) {
+            let detail = "must be false if x-kubernetes-int-or-string is true";
+            causes.push(StatusCause::invalid(format!("{path}.{keyword}"), true, detail));
+        }
+    }
+}
+
+/// Checks the type of a schema, and its properties for the metadata of resources.
+fn kinds(schema: &Value, level: Level, path: &str, causes: &mut Vec<StatusCause>) {
+    let at = |keyword: &str| format!("{path}.{keyword}");
+    let kind = kind_of(schema);
+    let is_embedded = is_set(schema, "x-kubernetes-embedded-resource");
+    let preserves = is_set(schema, "x-kubernetes-preserve-unknown-fields");
+    if is_embedded && kind != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        causes.push(match kind {
+            "" => StatusCause::required(at("type"), detail),
+            other => StatusCause::invalid(at("type"), other, detail),
+        });
+    } else if kind.is_empty() && !is_set(schema, "x-kubernetes-int-or-string") && !preserves {
+        let detail = match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Field => "must not be empty for specified object fields",
+        };
+        causes.push(StatusCause::required(at("type"), detail));
+    }
+    if is_embedded && schema.get("additionalProperties").is_some() {
+        let detail = "must not be used if x-kubernetes-embedded-resource is set";
+        causes.push(StatusCause::forbidden(at("additionalProperties"), detail));
+    }
+    if level == Level::Root && !kind.is_empty() && kind != "object" {
+        causes.push(StatusCause::invalid(at("type"), kind, "must be object at the root"));
+    }
+    let is_resource = level == Level::Root || is_embedded;
+    for name in ["kind", "apiVersion"] {
+        if let Some(inner) = schema["properties"].get(name).filter(|_| is_resource)
+            && kind_of(inner) != "string"
+        {
+            let field = format!("{}.type", property(path, name));
+            causes.push(StatusCause::invalid(field, kind_of(inner), "must be string"));
+        }
+    }
+    if let Some(metadata) = schema["properties"].get("metadata") {
+        of_metadata(metadata, is_resource, level, &property(path, "metadata"), causes);
+    }
+    if is_embedded && !preserves && schema["properties"].as_object().is_none_or(Map::is_empty) {
+        let detail =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        causes.push(StatusCause::required(at("properties"), detail));
+    }
+}
+
+/// Checks the schema of metadata, which may only restrict names.
+fn of_metadata(metadata: &Value, is_resource: bool, level: Level, path: &str, causes: &mut Vec<StatusCause>) {
+    if is_resource && kind_of(metadata) != "object" {
+        causes.push(StatusCause::invalid(format!("{path}.type"), kind_of(metadata), "must be object"));
+    }
+    if level != Level::Root {
+        return;
+    }
+    let names_only = properties(metadata).all(|(name, _)| matches!(name.as_str(), "name" | "generateName"));
+    let known = |keyword: &str| matches!(keyword, "type" | "default" | "properties");
+    let others = metadata.as_object().into_iter().flatten().filter(|(_, value)| **value != json!(false));
+    if !names_only || others.map(|(keyword, _)| keyword).any(|keyword| !known(keyword)) {
+        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        causes.push(StatusCause::forbidden(path, detail));
+    }
+}
+
+/// Checks the keywords of a schema that only validate values.
+fn values(schema: &Value, skips_any: bool, skips_first: bool, path: &str, causes: &mut Vec<StatusCause>) {
+    for keyword in JUNCTORS {
+        if keyword == "anyOf" && skips_any {
+            continue;
+        }
+        for (index, inner) in list(schema, keyword) {
+            let skips = keyword == "allOf" && skips_first && index == 0;
+            nested(inner, skips, &format!("{path}.{keyword}[{index}]"), causes);
+        }
+    }
+    if let Some(inner) = schema.get("not") {
+        nested(inner, false, &format!("{path}.not"), causes);
+    }
+}
+
+/// Checks a schema under a junctor, which must not declare structure.
+fn nested(schema: &Value, skips_any: bool, path: &str, causes: &mut Vec<StatusCause>) {
+    let at = |keyword: &str| format!("{path}.{keyword}");
+    values(schema, skips_any, false, path, causes);
+    if let Some(items @ Value::Object(_)) = schema.get("items") {
+        nested(items, false, &at("items"), causes);
+    }
+    for (name, inner) in properties(schema) {
+        nested(inner, false, &property(path, name), causes);
+    }
+    for (keyword, detail) in [
+        ("type", "must be empty to be structural"),
+        ("additionalProperties", "must be undefined to be structural"),
+        ("default", "must be undefined to be structural"),
+        ("title", "must be empty to be structural"),
+        ("description", "must be empty to be structural"),
+        ("nullable", "must be false to be structural"),
+        ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+        ("x-kubernetes-embedded-resource", "must be false to be structural"),
+        ("x-kubernetes-int-or-string", "must be false to be structural"),
+        ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+        ("x-kubernetes-list-type", "must be undefined to be structural"),
+        ("x-kubernetes-map-type", "must be undefined to be structural"),
+        ("x-kubernetes-validations", "must be empty to be structural"),
+    ] {
+        let is_empty = |value: &Value| match value {
+            Value::Bool(false) => keyword != "additionalProperties",
+            Value::String(text) => text.is_empty() && keyword != "default",
+            Value::Array(items) => items.is_empty() && keyword != "default",
+            Value::Null => true,
+            _ => false,
+        };
+        if schema.get(keyword).is_some_and(|value| !is_empty(value)) {
+            causes.push(StatusCause::forbidden(at(keyword), detail));
+        }
+    }
+    if schema["properties"].get("metadata").is_some() {
+        let detail = "must not be specified in a nested context";
+        causes.push(StatusCause::forbidden(property(path, "metadata"), detail));
+    }
+}
+
+/// Checks that whatever is validated under a junctor is declared outside of it.
+fn completeness(values: &Value, structure: Option<&Value>, path: &str, from: &str, causes: &mut Vec<StatusCause>) {
+    let mut check = |inner: &Value, at: String| match structure {
+        Some(structure) => nested_completeness(inner, structure, path, &at, causes),
+        None => causes.push(StatusCause::required(path, &format!("because it is defined in {from}"))),
+    };
+    if let Some(inner) = values.get("not") {
+        check(inner, format!("{from}.not"));
+    }
+    for keyword in JUNCTORS {
+        for (index, inner) in list(values, keyword) {
+            check(inner, format!("{from}.{keyword}[{index}]"));
+        }
+    }
+}
+
+fn nested_completeness(values: &Value, structure: &Value, path: &str, from: &str, causes: &mut Vec<StatusCause>) {
+    completeness(values, Some(structure), path, from, causes);
+    if let Some(items @ Value::Object(_)) = values.get("items") {
+        match structure.get("items") {
+            Some(declared) => {
+                nested_completeness(items, declared, &format!("{path}.items"), &format!("{from}.items"), causes);
+            }
+            None => causes.push(StatusCause::required(
+                format!("{path}.items"),
+                &format!("because it is defined in {from}.items"),
+            )),
+        }
+    }
+    for (name, inner) in properties(values) {
+        let (declared_at, at) = (property(path, name), property(from, name));
+        match structure["properties"].get(name) {
+            Some(declared) => nested_completeness(inner, declared, &declared_at, &at, causes),
+            None => causes.push(StatusCause::required(declared_at, &format!("because it is defined in {at}"))),
+        }
+    }
+}
+
+/// Checks the keywords of a schema and of all schemas in it.
+fn keywords(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    let Value::Object(_) = schema else { return };
+    let at = |keyword: &str| format!("{path}.{keyword}");
+    let kind = kind_of(schema);
+    if !kind.is_empty() && !TYPES.contains(&kind) {
+        causes.push(StatusCause::not_supported(at("type"), kind, &TYPES));
+    }
+    for (keyword, detail) in [
+        ("id", "id is not supported"),
+        ("additionalItems", "additionalItems is not supported"),
+        ("patternProperties", "patternProperties is not supported"),
+        ("definitions", "definitions is not supported"),
+        ("dependencies", "dependencies is not supported"),
+        ("$ref", "$ref is not supported"),
+    ] {
+        if schema.get(keyword).is_some() {
+            causes.push(StatusCause::forbidden(at(keyword), detail));
+        }
+    }
+    if kind == "null" {
+        let detail = "type cannot be set to null, use nullable as an alternative";
+        causes.push(StatusCause::forbidden(at("type"), detail));
+    }
+    if schema["items"].is_array() {
+        causes.push(StatusCause::forbidden(at("items"), "items must be a schema object and not an array"));
+    }
+    if is_set(schema, "uniqueItems") {
+        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        causes.push(StatusCause::forbidden(at("uniqueItems"), detail));
+    }
+    let has_properties = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
+    if let Some(additional) = schema.get("additionalProperties") {
+        if has_properties && *additional != json!(true) {
+            let detail = "additionalProperties and properties are mutual exclusive";
+            causes.push(StatusCause::forbidden(at("additionalProperties"), detail));
+        }
+        keywords(additional, &at("additionalProperties"), causes);
+    }
+    for (name, inner) in properties(schema) {
+        keywords(inner, &property(path, name), causes);
+    }
+    if let Some(inner) = schema.get("not") {
+        keywords(inner, &at("not"), causes);
+    }
+    for keyword in ["allOf", "oneOf", "anyOf"] {
+        for (index, inner) in list(schema, keyword) {
+            keywords(inner, &format!("{path}.{keyword}[{index}]"), causes);
+        }
+    }
+    keywords(&schema["items"], &at("items"), causes);
+    if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false)) {
+        let field = at("x-kubernetes-preserve-unknown-fields");
+        causes.push(StatusCause::invalid(field, false, "must be true or undefined"));
+    }
+    super::list_types::validate(schema, path, causes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(schema: &Value) -> Vec<String> {
+        validate(schema, "s").into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+    }
+
+    #[test]
+    fn structural_schema_has_no_violations() {
+        let schema = json!({"type": "object", "properties": {
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+            "spec": {"type": "object", "properties": {
+                "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "list": {"type": "array", "items": {"type": "string"}}},
+                "anyOf": [{"required": ["port"]}, {"properties": {"list": {"minItems": 1}}}]}}});
+        assert_eq!(messages(&schema), Vec::<String>::new());
+    }
+
+    #[test]
+    fn violations_are_reported_with_their_paths() {
+        let schema = json!({"type": "object", "additionalProperties": true, "properties": {
+            "a": {"anyOf": [{"type": "string", "properties": {"x": {}}}]},
+            "b": {"type": "array", "uniqueItems": true}}});
+        assert_eq!(
+            messages(&schema),
+            [
+                "s.additionalProperties: Forbidden: must not be used at the root",
+                "s.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+                "s.properties[a].type: Required value: must not be empty for specified object fields",
+                "s.properties[b].items: Required value: must be specified",
+                "s.properties[b].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+            ]
+        );
+    }
+}

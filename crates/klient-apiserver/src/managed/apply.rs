@@ -1,0 +1,239 @@
+//! Server-side apply.
+
+use klient_core::{
+    Status, StatusCause, StatusReason,
+    fields::{Conflict, Duplicates, ManagedSet, PathElement, Typed, UpdateError, Updater},
+};
+use serde_json::Value;
+
+use super::{
+    Writer,
+    entries::{Identity, Managed},
+    last_applied, schema,
+    update::{STRIPPED, update_managed, without_entries},
+    versions::Versions,
+    zero_object,
+};
+use crate::{
+    Result, builtin, decode, metadata,
+    registry::{Groups, Resource},
+};
+
+/// An applied configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Applied<'a> {
+    pub(crate) configuration: &'a Value,
+    /// Whether fields are taken from other managers.
+    pub(crate) force: bool,
+}
+
+/// Parses the body of an apply request.
+pub(crate) fn parse(body: &[u8]) -> Result<Value> {
+    let bad = |why: &dyn std::fmt::Display| Box::new(Status::bad_request(format!("error decoding YAML: {why}")));
+    let text = std::str::from_utf8(body).map_err(|_| bad(&"yaml: invalid leading UTF-8 octet"))?;
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => serde_saphyr::from_str(text).map_err(|error| bad(&error))?,
+    };
+    match value {
+        Value::Object(_) => Ok(value),
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        other => {
+            let what = decode::type_word(&other);
+            let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
+            Err(bad(&format!("error unmarshaling JSON: while decoding JSON: {why}")))
+        }
+    }
+}
+
+/// Returns the object that results from an applied configuration, with its entries.
+///
+/// `live` is the stored object, or an empty one if there is none.
+///
+/// # Errors
+///
+/// Returns the real server's response if the configuration is of another kind or does not fit the schema, or if other managers own
+/// fields that it would change.
+pub(crate) fn apply(
+    groups: &Groups,
+    resource: &Resource,
+    live: &Value,
+    applied: Applied<'_>,
+    writer: &Writer,
+) -> Result<Value> {
+    let configuration = applied.configuration;
+    let mut managed = Managed::decode(&live["metadata"]["managedFields"])
+        .map_err(|why| internal(format!("failed to decode managed fields: {why}")))?;
+    check_kind(resource, configuration)?;
+    if managed.sets.is_empty() {
+        let before = Writer { manager: BEFORE_FIRST_APPLY.to_owned(), ..writer.clone() };
+        managed = update_managed(groups, resource, zero_object(resource), live, managed, &before)
+            .ok_or_else(|| internal("failed to create manager for existing fields".to_owned()))?;
+    }
+    if configuration["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
+        return Err(Box::new(Status::bad_request("metadata.managedFields must be nil")));
+    }
+    let merge = Merge::new(groups, resource, live, configuration, writer)?;
+    let (new, managed) = match merge.run(managed.clone(), applied.force) {
+        Err(UpdateError::Conflicts(conflicts)) => {
+            let left = if writer.manager == last_applied::MANAGER {
+                last_applied::conflicts(resource, live, conflicts)
+            } else {
+                conflicts
+            };
+            if !left.is_empty() {
+                return Err(conflict(&left));
+            }
+            merge.run(managed, true).map_err(failed)?
+        }
+        result => result.map_err(failed)?,
+    };
+    let mut object = match new {
+        Some(new) => complete(resource, new, configuration)?,
+        None => without_entries(live),
+    };
+    if writer.manager == last_applied::MANAGER {
+        last_applied::refresh(&mut object, configuration);
+    }
+    super::set_entries(&mut object, managed.encode());
+    Ok(object)
+}
+
+/// The typed objects of an apply.
+struct Merge<'a> {
+    versions: Versions<'a>,
+    live: Typed,
+    configuration: Typed,
+    writer: &'a Writer,
+}
+
+impl<'a> Merge<'a> {
+    fn new(
+        groups: &'a Groups,
+        resource: &'a Resource,
+        live: &Value,
+        configuration: &Value,
+        writer: &'a Writer,
+    ) -> Result<Self> {
+        let schema = schema::of(resource).ok_or_else(|| internal("the kind has no schema".to_owned()))?;
+        let name = describe(configuration);
+        let configuration = Typed::new(&schema.schema, schema.root, configuration.clone(), Duplicates::Refused)
+            .map_err(|why| internal(format!("failed to create typed patch object ({name}): {why}")))?;
+        let name = describe(live);
+        let live = Typed::new(&schema.schema, schema.root, without_entries(live), Duplicates::Allowed)
+            .map_err(|why| internal(format!("failed to create typed live object ({name}): {why}")))?;
+        Ok(Self { versions: Versions { groups, resource }, live, configuration, writer })
+    }
+
+    /// Returns the new object, or nothing if it did not change, and its managers.
+    fn run(&self, managed: Managed, force: bool) -> std::result::Result<(Option<Value>, Managed), UpdateError> {
+        let ignored = self.versions.ignored(&self.writer.subresource, &managed.sets);
+        let updater = Updater { converter: &self.versions, ignored: &ignored };
+        let identifier = Identity::apply(&self.writer.manager, &self.writer.subresource).identifier();
+        let version = self.versions.resource.api_version();
+        let Managed { sets, mut times } = managed;
+        let (new, mut sets) = updater.apply(&self.live, &self.configuration, &version, sets, &identifier, force)?;
+        if let Some(own) = sets.remove(&identifier) {
+            let set = own.set.difference(&STRIPPED);
+            if !set.is_empty() {
+                sets.insert(identifier.clone(), ManagedSet { set, ..own });
+            }
+        }
+        // A configuration that changes nothing leaves the time as it is.
+        if new.is_some() {
+            times.insert(identifier, self.writer.time.clone());
+        }
+        Ok((new.map(Typed::into_value), Managed { sets, times }))
+    }
+}
+
+/// Returns a merged object as it is stored: normalised, and with defaults, which have no owner.
+fn complete(resource: &Resource, mut object: Value, configuration: &Value) -> Result<Value> {
+    let failed = |status: Box<Status>| {
+        let (name, kind) = (describe(configuration), kind_text(configuration));
+        let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+        let why = why.map_or(status.message.as_str(), |(_, why)| why);
+        internal(format!(
+            "failed to convert new object ({name}) to proper version: unable to convert unstructured object to {kind}: error decoding from json: {why}"
+        ))
+    };
+    decode::shape(resource, &mut object).map_err(failed)?;
+    builtin::complete(resource, &mut object);
+    Ok(object)
+}
+
+/// Checks that a configuration is of the kind and version of the request.
+fn check_kind(resource: &Resource, configuration: &Value) -> Result<()> {
+    let text = |name: &str| configuration[name].as_str().unwrap_or_default();
+    if (text("apiVersion"), text("kind")) == (resource.api_version().as_str(), resource.kind.as_str()) {
+        return Ok(());
+    }
+    Err(Box::new(Status::bad_request(format!("invalid object type: {}", kind_text(configuration)))))
+}
+
+/// Returns the kind of an object as Go prints it.
+fn kind_text(object: &Value) -> String {
+    let text = |name: &str| object[name].as_str().unwrap_or_default();
+    let version = text("apiVersion");
+    let group_version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+    format!("{group_version}, Kind={}", text("kind"))
+}
+
+/// Returns namespace, name and kind of an object, as errors show them.
+fn describe(object: &Value) -> String {
+    format!("{}/{}; {}", metadata::text(object, "namespace"), metadata::text(object, "name"), kind_text(object))
+}
+
+fn internal(message: String) -> Box<Status> {
+    Box::new(Status::failure(StatusReason::Unknown, 500, message))
+}
+
+fn failed(error: UpdateError) -> Box<Status> {
+    match error {
+        UpdateError::Conflicts(conflicts) => conflict(&conflicts),
+        UpdateError::Invalid(why) => internal(why),
+    }
+}
+
+/// Returns the error for fields that other managers own.
+fn conflict(conflicts: &[Conflict]) -> Box<Status> {
+    let path = |path: &[PathElement]| path.iter().map(ToString::to_string).collect::<String>();
+    let message = match conflicts {
+        [one] => {
+            format!("Apply failed with 1 conflict: conflict with {}: {}", manager_text(&one.manager), path(&one.path))
+        }
+        several => {
+            let mut lines = Vec::new();
+            let mut last = None;
+            for conflict in several {
+                if last != Some(&conflict.manager) {
+                    lines.push(format!("conflicts with {}:", manager_text(&conflict.manager)));
+                    last = Some(&conflict.manager);
+                }
+                lines.push(format!("- {}", path(&conflict.path)));
+            }
+            format!("Apply failed with {} conflicts: {}", several.len(), lines.join("\n"))
+        }
+    };
+    let cause = |conflict: &Conflict| {
+        let text = format!("conflict with {}", manager_text(&conflict.manager));
+        StatusCause::new("FieldManagerConflict", path(&conflict.path), text)
+    };
+    Box::new(Status::apply_conflict(conflicts.iter().map(cause).collect(), message))
+}
+
+/// Returns a manager as errors name it.
+fn manager_text(identifier: &str) -> String {
+    let identity = Identity::of(identifier);
+    let mut text = format!("{:?}", identity.manager);
+    if !identity.subresource.is_empty() {
+        text.push_str(&format!(" with subresource {:?}", identity.subresource));
+    }
+    if !identity.api_version.is_empty() {
+        text.push_str(&format!(" using {}", identity.api_version));
+    }
+    text
+}
+
+/// The manager of fields that were written before anything was applied, if their managers are not known.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";

@@ -1,0 +1,56 @@
+//! Conversion of objects between the versions of their managers.
+
+use std::{collections::HashMap, sync::Arc};
+
+use klient_core::fields::{ConvertError, Converter, FieldSet, Managers, Typed};
+
+use super::{reset, schema};
+use crate::{
+    builtin,
+    registry::{Groups, Resource},
+};
+
+/// The versions of a kind.
+pub(super) struct Versions<'a> {
+    pub(super) groups: &'a Groups,
+    pub(super) resource: &'a Resource,
+}
+
+impl Versions<'_> {
+    /// Returns the resource of a version.
+    fn find(&self, version: &str) -> Option<Arc<Resource>> {
+        let resources = self.groups.versions.iter().flat_map(|version| &version.resources);
+        resources
+            .filter(|other| other.table == self.resource.table && other.kind == self.resource.kind)
+            .find(|other| other.api_version() == version)
+            .cloned()
+    }
+
+    /// Returns the fields that a write does not change, for each version that the managers name.
+    pub(super) fn ignored(&self, subresource: &str, managers: &Managers) -> HashMap<String, FieldSet> {
+        let own = self.resource.api_version();
+        let fields = reset::fields(self.resource, subresource);
+        let mut out: HashMap<String, FieldSet> = HashMap::new();
+        if !fields.is_empty() {
+            // A custom kind's own endpoint ignores the status only in its own version.
+            let is_own_only = self.resource.is_custom() && subresource.is_empty();
+            let others = managers.values().map(|managed| &managed.version).filter(|_| !is_own_only);
+            for version in others.chain([&own]) {
+                out.entry(version.clone()).or_insert_with(|| fields.clone());
+            }
+        }
+        out
+    }
+}
+
+impl Converter for Versions<'_> {
+    fn convert(&self, object: &Typed, version: &str) -> Result<Typed, ConvertError> {
+        if object.value()["apiVersion"] == version {
+            return Ok(object.clone());
+        }
+        let found = self.find(version).ok_or(ConvertError::MissingVersion)?;
+        let schema = schema::of(&found).ok_or(ConvertError::MissingVersion)?;
+        let value = builtin::versions::present(&found, object.value().clone());
+        Ok(Typed::unchecked(&schema.schema, schema.root, value))
+    }
+}

@@ -1,0 +1,106 @@
+//! Server-side apply: patches that say which fields their sender owns.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Response, StatusCode};
+use klient_core::{GroupKind, Status, StatusCause};
+use serde_json::Value;
+
+use super::{
+    Ownership, Target,
+    modify::{Modified, check_names, check_number},
+};
+use crate::{
+    Result,
+    body::ResponseBody,
+    call::{Call, WriteOptions},
+    managed::{self, Applied, Writer},
+    metadata,
+    negotiate::ResponseFormat,
+    response,
+    server::Core,
+};
+
+impl Core {
+    /// Applies the configuration in a request. Creates the object if there is none.
+    pub(super) async fn apply(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+        options: WriteOptions,
+        wanted: ResponseFormat,
+    ) -> Result<Response<ResponseBody>> {
+        let resource = &target.resource;
+        let writer = self.applier(call, target.subresource.as_deref().unwrap_or_default())?;
+        let configuration = managed::parse_configuration(&call.body)?;
+        let applied = Applied { configuration: &configuration, force: call.flag("force") };
+        let told = Mutex::new(Vec::new());
+        let modified = loop {
+            let modified = self
+                .modify(target, options, Ownership::Known, false, |current| {
+                    let groups = self.registry.groups();
+                    let mut object = managed::apply(&groups, resource, current, applied, &writer)?;
+                    check_names(target, &mut object)?;
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) =
+                        [metadata::warnings(resource, &object, Some(current)), (resource.hooks.warnings)(&object)]
+                            .concat();
+                    Ok(object)
+                })
+                .await;
+            match modified {
+                Err(status) if status.is_not_found() && target.subresource.is_none() => {}
+                modified => break modified?,
+            }
+            match self.create_applied(target, options, applied, &writer).await {
+                // Another client created it meanwhile.
+                Err(status) if status.is_already_exists() => {}
+                created => break Modified { object: created?, created: true },
+            }
+        };
+        let mut warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if modified.created {
+            warnings = metadata::warnings(resource, &modified.object, None);
+            warnings.extend((resource.hooks.warnings)(&modified.object));
+        }
+        let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
+    }
+
+    /// Returns the field manager of an apply request, which must be named.
+    pub(super) fn applier(&self, call: &Call, subresource: &str) -> Result<Writer> {
+        if call.param("fieldManager").is_none() {
+            let cause = StatusCause::required("fieldManager", "is required for apply patch");
+            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
+        }
+        Ok(call.writer(subresource, self.clock.now()))
+    }
+
+    async fn create_applied(
+        self: &Arc<Self>,
+        target: &Target,
+        options: WriteOptions,
+        applied: Applied<'_>,
+        writer: &Writer,
+    ) -> Result<Value> {
+        let resource = &target.resource;
+        let zero = managed::zero_object(resource);
+        let mut object = managed::apply(&self.registry.groups(), resource, zero, applied, writer)?;
+        let uid = metadata::text(&object, "uid");
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Box::new(Status::conflict(&resource.group_resource(), target.name(), why)));
+        }
+        if metadata::text(&object, "name").is_empty() {
+            let name = target.name();
+            let message =
+                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            return Err(Box::new(Status::bad_request(message)));
+        }
+        check_names(target, &mut object)?;
+        // There is no version to compare with, but it must be one.
+        check_number(metadata::text(&object, "resourceVersion"))?;
+        metadata::of(&mut object).remove("resourceVersion");
+        self.create_object(target, object, Ownership::Known, options.dry_run).await
+    }
+}

@@ -1,0 +1,8 @@
+//! Required attributes.
+
+use klient_derive::CustomResource;
+
+#[derive(CustomResource)]
+struct ShopSpec {}
+
+fn main() {}

@@ -1,0 +1,190 @@
+//! controller-runtime's own test suites against `klient serve`.
+//!
+//! The suites come from the Go module proxy, unmodified, and use the server as an existing cluster. Each package gets a new server.
+//! `xtask/clients/controller-runtime.txt` lists the specs that cannot pass, with reasons.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::run::{output, run};
+
+/// Runs the suites. A spec that fails without being listed is a failure, and so is a listed spec that passes.
+pub(crate) fn test(root: &Path) -> Result<()> {
+    let folder = checkout(root)?;
+    run(root, "cargo", &["build", "--locked", "--package", "klient-cli"], &[])?;
+    let listed = listed(&root.join("xtask/clients/controller-runtime.txt"))?;
+    let mut results = BTreeMap::new();
+    for package in packages(&folder)? {
+        println!("-- {package}");
+        for (spec, passed) in suite(root, &folder, &package)? {
+            results.insert(format!("{package}: {spec}"), passed);
+        }
+    }
+    let passed = results.values().filter(|passed| **passed).count();
+    let unexpected: Vec<&String> = results
+        .iter()
+        .filter(|(spec, passed)| !**passed && !listed.contains_key(*spec))
+        .map(|(spec, _)| spec)
+        .collect();
+    let outdated: Vec<&String> = listed.keys().filter(|spec| results.get(*spec).is_none_or(|passed| *passed)).collect();
+    for spec in &unexpected {
+        println!("failed: {spec}");
+    }
+    for spec in &outdated {
+        println!("listed, but passed or not found: {spec}");
+    }
+    println!("controller-runtime: {passed} of {} specs passed, {} cannot", results.len(), listed.len());
+    if !unexpected.is_empty() || !outdated.is_empty() {
+        bail!("{} specs failed, {} entries of the list are outdated", unexpected.len(), outdated.len());
+    }
+    Ok(())
+}
+
+/// Copies the module to a folder in which Go can build its tests.
+fn checkout(root: &Path) -> Result<PathBuf> {
+    let folder = root.join("bench/target").join(format!("controller-runtime-{VERSION}"));
+    if folder.join("go.mod").is_file() {
+        return Ok(folder);
+    }
+    let module = format!("sigs.k8s.io/controller-runtime@{VERSION}");
+    let found: Value = serde_json::from_str(&output(root, "go", &["mod", "download", "-json", &module])?)?;
+    let cached = found["Dir"].as_str().context("go did not name the module's folder")?;
+    let unfinished = folder.with_extension("unfinished");
+    copy(Path::new(cached), &unfinished)?;
+    fs::rename(&unfinished, &folder)?;
+    Ok(folder)
+}
+
+/// Copies a folder. Go's module cache is read-only, and the copy is not.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::write(&target, fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the packages with a suite of specs.
+fn packages(folder: &Path) -> Result<Vec<String>> {
+    let format = "{{if .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{else if .TestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}";
+    let found = output(folder, "go", &["list", "-f", format, "./pkg/..."])?;
+    let has_specs = |folder: &str| {
+        fs::read_dir(folder).is_ok_and(|mut entries| {
+            entries.any(|entry| {
+                entry.is_ok_and(|entry| fs::read_to_string(entry.path()).is_ok_and(|text| text.contains("RunSpecs(")))
+            })
+        })
+    };
+    let lines = found.lines().filter_map(|line| line.split_once(' '));
+    // The packages below this one start the programs of a control plane, which is what the embedded server replaces.
+    let packages = lines.filter(|(package, folder)| !package.contains("/internal/testing/") && has_specs(folder));
+    Ok(packages.map(|(package, _)| package.replace("sigs.k8s.io/controller-runtime/", "")).collect())
+}
+
+/// Runs the suite of a package, and returns its specs and whether each passed. Skipped specs are left out.
+fn suite(root: &Path, folder: &Path, package: &str) -> Result<Vec<(String, bool)>> {
+    let server = Server::start(root)?;
+    let report = server.folder.join("report.json");
+    let arguments = [
+        "test".to_owned(),
+        format!("./{package}"),
+        "-timeout=20m".to_owned(),
+        format!("-ginkgo.json-report={}", report.display()),
+        // The report has what a person needs to know.
+        "-ginkgo.succinct".to_owned(),
+    ];
+    let log = fs::File::create(server.folder.join("log"))?;
+    // The suite fails if a spec fails, which the report says in more detail.
+    Command::new("go")
+        .args(arguments)
+        .current_dir(folder)
+        .env("KUBECONFIG", server.kubeconfig())
+        .env("USE_EXISTING_CLUSTER", "true")
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .status()?;
+    let Ok(text) = fs::read_to_string(&report) else {
+        bail!("{package} has no report:\n{}", fs::read_to_string(server.folder.join("log"))?);
+    };
+    let report: Value = serde_json::from_str(&text)?;
+    let specs = report[0]["SpecReports"].as_array().into_iter().flatten();
+    let mut results = Vec::new();
+    for spec in specs.filter(|spec| spec["LeafNodeType"] == "It") {
+        let texts = spec["ContainerHierarchyTexts"].as_array().into_iter().flatten().chain([&spec["LeafNodeText"]]);
+        let name: Vec<&str> = texts.filter_map(Value::as_str).collect();
+        match spec["State"].as_str() {
+            Some("passed") => results.push((name.join(" "), true)),
+            Some("skipped" | "pending") => {}
+            _ => results.push((name.join(" "), false)),
+        }
+    }
+    Ok(results)
+}
+
+/// A server in another process. Dropping it ends the process.
+struct Server {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Server {
+    fn start(root: &Path) -> Result<Self> {
+        let folder = root.join("bench/target/controller-runtime-run");
+        fs::create_dir_all(&folder)?;
+        let _ = fs::remove_file(folder.join("report.json"));
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let mut child = Command::new(target.join("debug/klient"))
+            .args(["serve", "--kubeconfig"])
+            .arg(folder.join("kubeconfig"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start klient serve")?;
+        let stdout = child.stdout.take().context("klient serve has no output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        if !line.starts_with("serving on ") {
+            bail!("klient serve did not start: {line}");
+        }
+        Ok(Self { child, folder })
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns the specs that cannot pass, and why. A line is a spec, ` # ` and the reason.
+fn listed(file: &Path) -> Result<BTreeMap<String, String>> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (spec, why) = line.rsplit_once(" # ").with_context(|| format!("{line}: no reason"))?;
+            Ok((spec.to_owned(), why.to_owned()))
+        })
+        .collect()
+}
+
+/// The version of the suites.
+const VERSION: &str = "v0.24.1";
