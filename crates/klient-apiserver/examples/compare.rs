@@ -6,6 +6,8 @@
 
 #[path = "../tests/differential/embedded.rs"]
 mod embedded;
+#[path = "../tests/differential/layout.rs"]
+mod layout;
 #[path = "../tests/differential/objects.rs"]
 mod objects;
 #[path = "../tests/differential/random.rs"]
@@ -57,7 +59,7 @@ fn main() -> Result<(), Failure> {
         let seeds: Vec<u64> = (seed..seed + BATCH).collect();
         seed += BATCH;
         // A busy real server resets connections. Its responses to these sequences are not known.
-        let recorded = match runtime.block_on(random::record(&real, &seeds)) {
+        let recorded = match runtime.block_on(random::record(&real, &seeds, random::sequence_with_layouts)) {
             Ok(recorded) => recorded,
             Err(error) if broken < MAX_BROKEN => {
                 println!("\nno responses to seeds {} to {seed}: {error}", seed - BATCH);
@@ -67,7 +69,7 @@ fn main() -> Result<(), Failure> {
             Err(error) => return Err(error),
         };
         for (seed, theirs) in recorded {
-            let steps = random::sequence(seed, random::LENGTH);
+            let steps = random::sequence_with_layouts(seed);
             let ours = paused.block_on(embedded::responses(&setup, &steps));
             for ((step, real), ours) in steps.iter().zip(&theirs).zip(&ours) {
                 let count = counts.entry(subject(step)).or_default();

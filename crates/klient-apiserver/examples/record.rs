@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::print_stdout, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+#[path = "../tests/differential/layout.rs"]
+mod layout;
 #[path = "../tests/differential/objects.rs"]
 mod objects;
 #[path = "../tests/differential/random.rs"]
@@ -48,7 +50,7 @@ async fn sequences(real: &Arc<Real>, folder: &Path) -> Result<(), Failure> {
     real.responses("d-setup", &random::setup()).await?;
     let seeds: Vec<u64> = random::RECORDED.iter().cloned().flatten().collect();
     let mut lines = Vec::new();
-    for (seed, responses) in random::record(real, &seeds).await? {
+    for (seed, responses) in random::record(real, &seeds, random::sequence).await? {
         let responses: Vec<String> = responses.iter().map(|response| response.to_short().to_string()).collect();
         lines.push(format!("\"{seed}\":[{}]", responses.join(",")));
     }

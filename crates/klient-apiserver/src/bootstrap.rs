@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    builtin, metadata,
+    builtin,
+    managed::Writer,
+    metadata,
     server::Core,
     store::{Expected, Write},
     verbs::{self, Target},
@@ -26,7 +28,7 @@ pub(crate) async fn namespaces(core: &Arc<Core>) {
         };
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         // A namespace that exists already stays as it is.
-        let _ = verbs::create_object(core, &target, object).await;
+        let _ = verbs::create_object(core, &target, object, &Writer::server("", core.clock.now())).await;
     }
 }
 

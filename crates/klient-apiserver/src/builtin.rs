@@ -3,12 +3,13 @@
 //! Handlers are generic over kinds. They call `resource.hooks`, or the functions here that join hooks with what all kinds share.
 
 mod collector;
+mod components;
 mod defaults;
 pub(crate) mod definitions;
 mod events;
 mod hooks;
 mod kinds;
-mod namespaces;
+pub(crate) mod namespaces;
 mod nodes;
 mod pods;
 mod reviews;

@@ -1,9 +1,13 @@
 //! Custom kinds: the resources that a `CustomResourceDefinition` adds, and the schema of their objects.
 
 mod embedded;
+mod formats;
 mod list_types;
 mod prune;
+mod ratchet;
+mod replicas;
 pub(crate) mod structural;
+mod unique;
 mod validate;
 
 use std::sync::{Arc, OnceLock};
@@ -94,30 +98,57 @@ impl CustomSchema {
         }
     }
 
-    /// Validates the status of an object by itself.
-    pub(crate) fn validate_status(&self, object: &Value) -> Vec<StatusCause> {
-        let schema = self.schema.as_ref().map(|schema| &schema["properties"]["status"]);
-        let (Some(schema), Some(status)) = (schema.filter(|schema| schema.is_object()), object.get("status")) else {
-            return Vec::new();
-        };
-        let mut causes = validate::validate(status, schema);
-        for cause in &mut causes {
-            cause.field = if cause.field == "<nil>" { "status".to_owned() } else { format!("status.{}", cause.field) };
+    /// Validates an object. Invalid parts that are equal in `old` are accepted.
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+        let mut causes = Vec::new();
+        if let Some(schema) = &self.schema {
+            causes.extend(below("", validate::validate(object, schema, old)));
         }
-        causes
-    }
-
-    /// Validates an object.
-    pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
-        let mut causes = self.schema.as_ref().map_or_else(Vec::new, |schema| validate::validate(object, schema));
+        if let Some(scale) = &self.scale {
+            causes.extend(replicas::check(object, &scale.spec));
+            causes.extend(replicas::check_status(object, scale));
+        }
         if let Some(schema) = self.schema.as_ref().filter(|_| self.embeds) {
             causes.extend(embedded::validate(object, schema));
         }
-        for path in self.scale.iter().flat_map(|scale| [&scale.spec, &scale.status]) {
-            causes.extend(check_replicas(object, path));
-        }
+        causes.extend(self.duplicates(object, old));
         causes
     }
+
+    /// Validates the status of an object by itself.
+    pub(crate) fn validate_status(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+        let mut causes = Vec::new();
+        let schema = self.schema.as_ref().and_then(|schema| schema["properties"].get("status"));
+        if let (Some(schema), Some(status)) = (schema, object.get("status")) {
+            let old = old.and_then(|old| old.get("status"));
+            causes.extend(below("status", validate::validate(status, schema, old)));
+        }
+        causes.extend(self.scale.iter().flat_map(|scale| replicas::check_status(object, scale)));
+        causes.extend(self.duplicates(object, old));
+        causes
+    }
+
+    /// Returns the duplicate items of lists, unless the stored object has duplicates, too.
+    fn duplicates(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+        let Some(schema) = &self.schema else { return Vec::new() };
+        let found = unique::validate(object, schema, "");
+        let is_known = || old.is_some_and(|old| !unique::validate(old, schema, "").is_empty());
+        if found.is_empty() || is_known() { Vec::new() } else { found }
+    }
+}
+
+/// Returns causes with their fields below a path. An error about the value itself has the path, which is `<nil>` for an object.
+fn below(path: &str, mut causes: Vec<StatusCause>) -> Vec<StatusCause> {
+    for cause in &mut causes {
+        let field = cause.field.strip_prefix('.').unwrap_or(&cause.field);
+        cause.field = match (path, field) {
+            ("", "") => "<nil>".to_owned(),
+            ("", field) => field.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, field) => format!("{path}.{field}"),
+        };
+    }
+    causes
 }
 
 /// Normalises metadata as in built-in kinds. Returns a warning for each unknown field, which is removed.
@@ -134,35 +165,6 @@ fn shape_metadata(object: &mut Value) -> std::result::Result<Vec<String>, String
         let why = why.replace("Go struct field ConfigMap.metadata of", "Go value of");
         why.replace("field ConfigMap.metadata.", "field ObjectMeta.")
     })
-}
-
-/// Validates the number of replicas at a path.
-fn check_replicas(object: &Value, path: &str) -> Option<StatusCause> {
-    let mut value = object;
-    for name in path.trim_start_matches('.').split('.') {
-        match value {
-            Value::Object(fields) => value = fields.get(name)?,
-            Value::Null => return None,
-            other => {
-                let kind = match other {
-                    Value::Number(number) if number.is_f64() => "float64",
-                    Value::Number(_) => "int64",
-                    Value::String(_) => "string",
-                    Value::Bool(_) => "bool",
-                    _ => "[]interface {}",
-                };
-                let detail =
-                    format!("{path} accessor error: {other} is of the type {kind}, expected map[string]interface{{}}");
-                return Some(StatusCause::invalid(path, 0, &detail));
-            }
-        }
-    }
-    let replicas = value.as_i64()?;
-    if replicas < 0 {
-        return Some(StatusCause::invalid(path, replicas, "should be a non-negative integer"));
-    }
-    let most = i64::from(i32::MAX);
-    (replicas > most).then(|| StatusCause::invalid(path, replicas, &format!("should be less than or equal to {most}")))
 }
 
 /// Returns the resources of a definition, one for each served version.

@@ -5,6 +5,7 @@
 
 mod built_in;
 mod strict;
+mod value;
 mod yaml;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use serde_json::Value;
 pub(crate) use self::{
     built_in::normalise,
     strict::{parse as parse_strictly, sort as sort_by_position},
+    yaml::parse as parse_yaml_text,
 };
 use crate::{
     Result,

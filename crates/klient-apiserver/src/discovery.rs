@@ -144,8 +144,8 @@ fn aggregated(call: &Call, groups: &Groups, core: bool) -> Response<ResponseBody
         }
     }
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-    let text = list.to_string();
-    let etag = format!("\"{:016X}\"", fingerprint(text.as_bytes()));
+    let text = crate::order::to_vec(&list);
+    let etag = format!("\"{:016X}\"", fingerprint(&text));
     let known = call.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let mut response = if known == Some(etag.as_str()) {
         let mut unchanged = Response::new(ResponseBody::whole(Bytes::new()));

@@ -6,7 +6,14 @@ use http::{
 };
 use serde_json::{Value, json};
 
-use crate::{body::ResponseBody, call::Call, discovery, metrics, registry::Groups, response, server::Core};
+use crate::{
+    body::ResponseBody,
+    call::Call,
+    discovery, metrics,
+    registry::{self, Groups},
+    response,
+    server::Core,
+};
 
 /// Responds to a path of the server itself.
 pub(crate) fn respond(core: &Core, call: &Call, path: &[String]) -> Response<ResponseBody> {
@@ -33,8 +40,15 @@ pub(crate) fn health(call: &Call, endpoint: &str, check: Option<&str>) -> Respon
     }
 }
 
-/// Returns the list of paths.
-pub(crate) fn root(groups: &Groups) -> Value {
+/// Responds to `/version`.
+pub(crate) fn version() -> Response<ResponseBody> {
+    let version = registry::server_version();
+    let lines: Vec<String> = VERSION.iter().map(|name| format!("  {name:?}: {}", version[*name])).collect();
+    indented(format!("{{\n{}\n}}", lines.join(",\n")))
+}
+
+/// Responds to `/` with the list of paths.
+pub(crate) fn root(groups: &Groups) -> Response<ResponseBody> {
     let mut paths: Vec<String> = [
         "/.well-known/openid-configuration",
         "/api",
@@ -71,13 +85,38 @@ pub(crate) fn root(groups: &Groups) -> Value {
     }
     paths.sort();
     paths.dedup();
-    json!({"paths": paths})
+    indented(serde_json::to_vec_pretty(&json!({"paths": paths})).unwrap_or_default())
 }
+
+/// Returns a response with JSON in lines.
+fn indented(text: impl Into<bytes::Bytes>) -> Response<ResponseBody> {
+    let mut response = response::text(StatusCode::OK, text);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// The fields of the server's version, in the order of Go's struct.
+const VERSION: [&str; 13] = [
+    "major",
+    "minor",
+    "emulationMajor",
+    "emulationMinor",
+    "minCompatibilityMajor",
+    "minCompatibilityMinor",
+    "gitVersion",
+    "gitCommit",
+    "gitTreeState",
+    "buildDate",
+    "goVersion",
+    "compiler",
+    "platform",
+];
 
 /// Returns a page about the process for people.
 fn status(core: &Core) -> String {
     let seconds = core.clock.now().duration_since(core.started).as_secs().max(0);
-    let version = &crate::registry::server_version()["gitVersion"];
+    let version = &registry::server_version()["gitVersion"];
     let version = version.as_str().unwrap_or_default().trim_start_matches('v');
     let minor = version.rsplit_once('.').map_or(version, |(minor, _)| minor);
     format!(

@@ -74,6 +74,7 @@ mod metadata;
 mod metrics;
 mod negotiate;
 mod openapi;
+mod order;
 mod patch;
 mod registry;
 mod response;

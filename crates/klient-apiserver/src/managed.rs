@@ -19,7 +19,7 @@ mod zero;
 use serde_json::{Value, json};
 
 pub(crate) use self::{
-    apply::{Applied, apply, parse as parse_configuration},
+    apply::{Applied, Configuration, apply},
     entries::restore_times,
     scale::Replicas,
     schema::{SchemaOf, custom as custom_schema},

@@ -127,7 +127,7 @@ fn essence(content_type: &str) -> &str {
 }
 
 /// Returns a value as Go prints it.
-fn go_text(value: &Value) -> String {
+pub(crate) fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),

@@ -8,13 +8,14 @@ use http::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use klient_core::{Status, media_type};
 use klient_proto::{Codec, Envelope};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     Result,
     body::ResponseBody,
     builtin::tables,
     negotiate::{Encoding, Projection, ResponseFormat},
+    order,
     registry::Resource,
     store::Stored,
 };
@@ -78,7 +79,11 @@ pub(crate) struct ListHead {
 
 impl ListHead {
     fn metadata(&self, resource: &Resource, wanted: ResponseFormat) -> Value {
-        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        let mut metadata = json!({});
+        // Lists of objects that are not stored have no version.
+        if self.revision > 0 {
+            metadata["resourceVersion"] = json!(self.revision.to_string());
+        }
         if resource.is_custom() && wanted.projection == Projection::Object {
             metadata["continue"] = json!("");
         }
@@ -141,11 +146,15 @@ pub(crate) fn list(
 fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<Stored>]) -> Bytes {
     let size: usize = objects.iter().map(|stored| stored.json().len() + 1).sum();
     let mut out = Vec::with_capacity(size + 256);
-    let kind = json!(resource.list_kind);
-    out.extend_from_slice(format!("{{\"kind\":{kind},\"apiVersion\":{},", json!(resource.api_version())).as_bytes());
-    out.extend_from_slice(
-        format!("\"metadata\":{},\"items\":[", head.metadata(resource, ResponseFormat::JSON)).as_bytes(),
-    );
+    let (kind, version) = (json!(resource.list_kind), json!(resource.api_version()));
+    let metadata = head.metadata(resource, ResponseFormat::JSON);
+    if resource.is_custom() {
+        out.extend_from_slice(format!("{{\"apiVersion\":{version},\"items\":[").as_bytes());
+    } else {
+        out.extend(order::to_vec(&json!({"kind": kind, "apiVersion": version, "metadata": metadata})));
+        out.pop();
+        out.extend_from_slice(b",\"items\":[");
+    }
     for (index, stored) in objects.iter().enumerate() {
         if index > 0 {
             out.push(b',');
@@ -153,20 +162,30 @@ fn plain_list(resource: &Resource, head: &ListHead, objects: &[std::sync::Arc<St
         if resource.is_custom() {
             out.extend_from_slice(stored.json());
         } else {
-            out.extend_from_slice(&without_kind_text(stored.json()));
+            write_item(resource, stored, &mut out);
         }
     }
-    out.extend_from_slice(b"]}\n");
+    if resource.is_custom() {
+        out.extend_from_slice(format!("],\"kind\":{kind},\"metadata\":{metadata}}}\n").as_bytes());
+    } else {
+        out.extend_from_slice(b"]}\n");
+    }
     out.into()
 }
 
-/// Returns an object's JSON without `apiVersion` and `kind`, which items of built-in lists do not have. Objects are stored with their fields in
-/// alphabetical order.
-fn without_kind_text(json: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(json) else { return json.into() };
-    value.remove("apiVersion");
-    value.remove("kind");
-    serde_json::to_vec(&value).map_or(json.into(), Into::into)
+/// Writes an object's JSON without `kind` and `apiVersion`, which items of built-in lists do not have.
+fn write_item(resource: &Resource, stored: &Stored, out: &mut Vec<u8>) {
+    // Objects are stored in the order of Go's fields, which starts with these two.
+    let start = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", resource.kind, resource.api_version());
+    if let Some(rest) = stored.json().strip_prefix(start.as_bytes()) {
+        out.push(b'{');
+        out.extend_from_slice(rest);
+        return;
+    }
+    // An earlier release of the server wrote the object to its folder in another order.
+    let json = order::to_vec(&stored.value());
+    out.push(b'{');
+    out.extend_from_slice(json.strip_prefix(start.as_bytes()).unwrap_or_default());
 }
 
 fn without_kind(resource: &Resource, mut item: Value) -> Value {
@@ -300,9 +319,9 @@ pub(crate) fn partial(object: &Value) -> Value {
 pub(crate) fn encode_value(value: &Value, wanted: ResponseFormat) -> Bytes {
     match wanted.encoding {
         Encoding::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
-        _ if wanted.pretty => serde_json::to_vec_pretty(value).unwrap_or_default().into(),
+        _ if wanted.pretty => order::to_vec_pretty(value).into(),
         _ => {
-            let mut text = serde_json::to_vec(value).unwrap_or_default();
+            let mut text = order::to_vec(value);
             text.push(b'\n');
             text.into()
         }

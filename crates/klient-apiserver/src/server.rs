@@ -22,7 +22,7 @@ use crate::{
     auth::Authentication,
     body::ResponseBody,
     bootstrap,
-    builtin::Collector,
+    builtin::{Collector, namespaces::contents::Contents},
     call::Call,
     clock::{Clock, SystemClock},
     discovery, endpoints,
@@ -30,7 +30,7 @@ use crate::{
     metrics::RequestCounts,
     negotiate::ResponseFormat,
     openapi::OpenApi,
-    registry::{self, Registry},
+    registry::Registry,
     response,
     route::Route,
     store::{OpenError, Store},
@@ -77,6 +77,8 @@ pub(crate) struct Core {
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
     pub(crate) authentication: Authentication,
+    /// The objects of each namespace, if there are any.
+    pub(crate) namespace_contents: Option<Contents>,
     /// Notifies all watches to end.
     pub(crate) watches_end: watch::Sender<()>,
     openapi: OpenApi,
@@ -96,6 +98,7 @@ pub struct ApiServerBuilder {
     bookmark_every: Duration,
     authentication: Authentication,
     is_empty: bool,
+    namespace_objects: bool,
 }
 
 /// An error of a server that could not start.
@@ -128,6 +131,7 @@ impl ApiServer {
             bookmark_every: Duration::from_secs(60),
             authentication: Authentication { off: true, ..Authentication::default() },
             is_empty: false,
+            namespace_objects: false,
         }
     }
 
@@ -189,6 +193,13 @@ impl ApiServer {
     #[cfg(test)]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
+    }
+
+    /// Publishes the certificate authority of a socket in each namespace.
+    pub(crate) async fn publish_authority(&self, pem: &str) {
+        if let Some(contents) = &self.inner.core.namespace_contents {
+            contents.publish(&self.inner.core, pem).await;
+        }
     }
 
     /// Returns whether a token is one of the server's.
@@ -292,6 +303,16 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Creates the service account `default` and the config map `kube-root-ca.crt` in each new namespace, as the controller manager of a
+    /// cluster does. The real API server alone does not, so that this is off by default; `klient serve` sets it.
+    ///
+    /// The config map has the certificate authority of the newest [socket](ApiServer::listen) with TLS, or an empty text.
+    #[must_use]
+    pub fn namespace_objects(mut self) -> Self {
+        self.namespace_objects = true;
+        self
+    }
+
     /// Starts the server.
     ///
     /// # Errors
@@ -316,6 +337,7 @@ impl ApiServerBuilder {
             requests: RequestCounts::default(),
             faults: Faults::default(),
             authentication: self.authentication,
+            namespace_contents: self.namespace_objects.then(Contents::default),
             uids: self.uids.unwrap_or_else(random_uids),
             random: AtomicU64::new(seed),
         });
@@ -356,10 +378,8 @@ impl Core {
             _ if !reads => Err(verbs::method_not_allowed(call, &klient_core::GroupResource::new("", ""))),
             Route::Core => discovery::groups(call, &groups, true),
             Route::Version { group, version } => discovery::version(call, &groups, group, version),
-            Route::ServerVersion => {
-                Ok(response::json_value(StatusCode::OK, registry::server_version(), ResponseFormat::JSON))
-            }
-            Route::Root => Ok(response::json_value(StatusCode::OK, &endpoints::root(&groups), ResponseFormat::JSON)),
+            Route::ServerVersion => Ok(endpoints::version()),
+            Route::Root => Ok(endpoints::root(&groups)),
         }
     }
 

@@ -216,8 +216,12 @@ pub(crate) fn not_served() -> Box<Status> {
     Box::new(status)
 }
 
-/// Creates an object on behalf of the server.
-pub(crate) async fn create_object(core: &Arc<Core>, target: &Target, object: serde_json::Value) -> Result<()> {
-    let writer = Writer::server("", core.clock.now());
-    core.create_object(target, object, Ownership::Written(&writer), false).await.map(drop)
+/// Creates an object on behalf of the server or of a controller.
+pub(crate) async fn create_object(
+    core: &Arc<Core>,
+    target: &Target,
+    object: serde_json::Value,
+    writer: &Writer,
+) -> Result<()> {
+    core.create_object(target, object, Ownership::Written(writer), false).await.map(drop)
 }

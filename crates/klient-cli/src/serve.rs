@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 
 /// Serves until the command is interrupted.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let mut builder = ApiServer::builder();
+    let mut builder = ApiServer::builder().namespace_objects();
     if let Some(folder) = &arguments.data {
         builder = builder.folder(folder);
     }

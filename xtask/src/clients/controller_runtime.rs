@@ -1,6 +1,7 @@
 //! controller-runtime's own test suites against `klient serve`.
 //!
-//! The suites come from the Go module proxy, unmodified, and use the server as an existing cluster. Each package gets a new server.
+//! The suites come from the Go module proxy, unmodified, and use the server as an existing cluster. Each package gets a new server and
+//! a limited time. All suites are built before the first one runs, so that building takes no time of theirs.
 //! `xtask/clients/controller-runtime.txt` lists the specs that cannot pass, with reasons.
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -21,10 +23,30 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let folder = checkout(root)?;
     run(root, "cargo", &["build", "--locked", "--package", "klient-cli"], &[])?;
     let listed = listed(&root.join("xtask/clients/controller-runtime.txt"))?;
+    let packages = packages(&folder)?;
+    let programs = folder.join("suites");
+    for (index, package) in packages.iter().enumerate() {
+        println!("building {package} ({} of {})", index + 1, packages.len());
+        let program = programs.join(program_name(package)).display().to_string();
+        run(&folder, "go", &["test", "-c", "-o", &program, &format!("./{package}")], &[])?;
+    }
     let mut results = BTreeMap::new();
-    for package in packages(&folder)? {
-        println!("-- {package}");
-        for (spec, passed) in suite(root, &folder, &package)? {
+    let mut unfinished = Vec::new();
+    for (index, package) in packages.iter().enumerate() {
+        let start = Instant::now();
+        let outcome = suite(root, &folder, package)?;
+        let passed = outcome.specs.iter().filter(|(_, passed)| *passed).count();
+        println!(
+            "{package}: {passed} of {} specs passed in {} s ({} of {})",
+            outcome.specs.len(),
+            start.elapsed().as_secs(),
+            index + 1,
+            packages.len()
+        );
+        if !outcome.is_finished {
+            unfinished.push(package);
+        }
+        for (spec, passed) in outcome.specs {
             results.insert(format!("{package}: {spec}"), passed);
         }
     }
@@ -41,10 +63,19 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     for spec in &outdated {
         println!("listed, but passed or not found: {spec}");
     }
-    println!("controller-runtime: {passed} of {} specs passed, {} cannot", results.len(), listed.len());
-    if !unexpected.is_empty() || !outdated.is_empty() {
-        bail!("{} specs failed, {} entries of the list are outdated", unexpected.len(), outdated.len());
+    for package in &unfinished {
+        println!("not finished after {} s: {package}", LIMIT.as_secs());
     }
+    if !unexpected.is_empty() || !outdated.is_empty() || !unfinished.is_empty() {
+        println!("controller-runtime: {passed} of {} specs passed", results.len());
+        bail!(
+            "{} specs failed, {} entries of the list are outdated, {} suites did not finish",
+            unexpected.len(),
+            outdated.len(),
+            unfinished.len()
+        );
+    }
+    println!("controller-runtime: {passed} of {} specs passed, {} cannot", results.len(), listed.len());
     Ok(())
 }
 
@@ -95,23 +126,32 @@ fn packages(folder: &Path) -> Result<Vec<String>> {
     Ok(packages.map(|(package, _)| package.replace("sigs.k8s.io/controller-runtime/", "")).collect())
 }
 
-/// Runs the suite of a package, and returns its specs and whether each passed. Skipped specs are left out.
-fn suite(root: &Path, folder: &Path, package: &str) -> Result<Vec<(String, bool)>> {
+/// The outcome of a suite.
+struct Outcome {
+    /// The specs that were run, and whether each passed.
+    specs: Vec<(String, bool)>,
+    /// Whether the suite ended within its time.
+    is_finished: bool,
+}
+
+/// Returns the file name of a package's suite.
+fn program_name(package: &str) -> String {
+    format!("{}.test", package.replace('/', "-"))
+}
+
+/// Runs the suite of a package. Specs that it skips are left out.
+fn suite(root: &Path, folder: &Path, package: &str) -> Result<Outcome> {
     let server = Server::start(root)?;
     let report = server.folder.join("report.json");
-    let arguments = [
-        "test".to_owned(),
-        format!("./{package}"),
-        "-timeout=20m".to_owned(),
-        format!("-ginkgo.json-report={}", report.display()),
-        // The report has what a person needs to know.
-        "-ginkgo.succinct".to_owned(),
-    ];
     let log = fs::File::create(server.folder.join("log"))?;
-    // The suite fails if a spec fails, which the report says in more detail.
-    Command::new("go")
-        .args(arguments)
-        .current_dir(folder)
+    // A suite fails if a spec fails, which the report says in more detail. The second limit ends a suite that does not stop by itself.
+    Command::new(folder.join("suites").join(program_name(package)))
+        .arg(format!("-test.timeout={}s", 2 * LIMIT.as_secs()))
+        .arg(format!("-ginkgo.timeout={}s", LIMIT.as_secs()))
+        .arg(format!("-ginkgo.json-report={}", report.display()))
+        // The report has what a person needs to know.
+        .arg("-ginkgo.succinct")
+        .current_dir(folder.join(package))
         .env("KUBECONFIG", server.kubeconfig())
         .env("USE_EXISTING_CLUSTER", "true")
         .stdout(log.try_clone()?)
@@ -121,18 +161,19 @@ fn suite(root: &Path, folder: &Path, package: &str) -> Result<Vec<(String, bool)
         bail!("{package} has no report:\n{}", fs::read_to_string(server.folder.join("log"))?);
     };
     let report: Value = serde_json::from_str(&text)?;
-    let specs = report[0]["SpecReports"].as_array().into_iter().flatten();
-    let mut results = Vec::new();
-    for spec in specs.filter(|spec| spec["LeafNodeType"] == "It") {
+    let mut specs = Vec::new();
+    for spec in report[0]["SpecReports"].as_array().into_iter().flatten().filter(|spec| spec["LeafNodeType"] == "It") {
         let texts = spec["ContainerHierarchyTexts"].as_array().into_iter().flatten().chain([&spec["LeafNodeText"]]);
         let name: Vec<&str> = texts.filter_map(Value::as_str).collect();
         match spec["State"].as_str() {
-            Some("passed") => results.push((name.join(" "), true)),
+            Some("passed") => specs.push((name.join(" "), true)),
             Some("skipped" | "pending") => {}
-            _ => results.push((name.join(" "), false)),
+            _ => specs.push((name.join(" "), false)),
         }
     }
-    Ok(results)
+    let reasons = report[0]["SpecialSuiteFailureReasons"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let is_finished = !reasons.into_iter().any(|reason| reason.contains("Timeout"));
+    Ok(Outcome { specs, is_finished })
 }
 
 /// A server in another process. Dropping it ends the process.
@@ -188,3 +229,5 @@ fn listed(file: &Path) -> Result<BTreeMap<String, String>> {
 
 /// The version of the suites.
 const VERSION: &str = "v0.24.1";
+/// The time of one suite.
+const LIMIT: Duration = Duration::from_secs(600);

@@ -1,5 +1,8 @@
 //! Custom resource definitions: validation, acceptance of names, and deletion with all objects.
 
+mod approval;
+mod conversion;
+
 use std::{collections::HashSet, sync::Arc};
 
 use klient_core::StatusCause;
@@ -78,12 +81,8 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
         causes.push(StatusCause::invalid("spec.versions", spec["versions"].clone(), detail));
     }
     validate_versions(versions(object), causes);
-    let group = text(&spec["group"]);
-    let guarded = group == "k8s.io" || group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
-    if guarded && object["metadata"]["annotations"].get("api-approved.kubernetes.io").is_none() {
-        let detail = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111";
-        causes.push(StatusCause::required("metadata.annotations[api-approved.kubernetes.io]", detail));
-    }
+    conversion::validate(object, old, causes);
+    approval::validate(object, old, causes);
     if let Some(old) = old {
         for (field, pointer) in
             [("spec.scope", "/spec/scope"), ("spec.group", "/spec/group"), ("spec.names.plural", "/spec/names/plural")]
@@ -222,7 +221,7 @@ pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {
         ChangeKind::Created => accept(core, &change.key, &change.object).await,
         ChangeKind::Updated => {
             let old = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
-            if old["spec"]["names"] != definition["spec"]["names"] {
+            if old["spec"]["names"] != definition["spec"]["names"] || approval::of(&old) != approval::of(&definition) {
                 accept(core, &change.key, &change.object).await;
                 accept_others(core, group).await;
             } else {
@@ -281,6 +280,7 @@ async fn accept(core: &Arc<Core>, key: &str, stored: &Arc<Stored>) {
             }
         }
         let before = definition.clone();
+        conditions.extend(approval::condition(&definition, &known, &now));
         definition["status"]["conditions"] = json!(conditions);
         definition["status"]["acceptedNames"] = accepted;
         super::record_status(core, "apiextensions.k8s.io", "customresourcedefinitions", &before, &mut definition);

@@ -39,6 +39,8 @@ pub(crate) struct Hooks {
     pub(crate) deprecation: Option<&'static str>,
     /// How a POST to the collection is handled.
     pub(crate) posted: Posted,
+    /// Returns all objects of a kind that is not stored.
+    pub(crate) computed: Option<fn() -> Vec<Value>>,
     /// Refuses to delete an object.
     pub(crate) before_delete: fn(&Resource, &Value) -> Result<()>,
     /// Returns the seconds that an object stays after a delete, given those that the request asks for.
@@ -128,6 +130,7 @@ impl Hooks {
         warnings: |_| Vec::new(),
         deprecation: None,
         posted: Posted::Stored,
+        computed: None,
         before_delete: |_, _| Ok(()),
         grace_period: |_, _| 0,
         marks_before_delete: false,

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Collector, defaults, definitions, events,
+    Collector, components, defaults, definitions, events,
     hooks::{Hooks, NameRule, Posted},
     namespaces, nodes, pods, reviews, rules, services,
     tables::{cells, rare},
@@ -84,6 +84,7 @@ fn core(plural: &str) -> &'static Hooks {
         "podtemplates" => &POD_TEMPLATES,
         "replicationcontrollers" => &REPLICATION_CONTROLLERS,
         "bindings" => &BINDINGS,
+        "componentstatuses" => &COMPONENT_STATUSES,
         _ => &Hooks::NONE,
     }
 }
@@ -126,6 +127,13 @@ static PODS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
+static COMPONENT_STATUSES: Hooks = Hooks {
+    computed: Some(components::statuses),
+    cell: components::cell,
+    deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"),
+    ..Hooks::NONE
+};
+
 static NODES: Hooks = Hooks {
     before_create: |_, object| {
         nodes::before_create(object);
@@ -154,7 +162,7 @@ static NAMESPACES: Hooks = Hooks {
     is_removable: namespaces::is_removable,
     on_deletion: namespaces::on_deletion,
     resume_deletion: Collector::empty_namespace,
-    after_change: Some(|core, change| Box::pin(async move { namespaces::after_change(core, change) })),
+    after_change: Some(|core, change| Box::pin(namespaces::after_change(core, change))),
     selectable: &["status.phase"],
     cell: cells::namespace,
     names: NameRule::Label,

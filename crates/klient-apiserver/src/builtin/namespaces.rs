@@ -1,5 +1,7 @@
 //! Namespaces: their finalizer, their label, and how they and all that is in them are deleted.
 
+pub(crate) mod contents;
+
 use std::sync::Arc;
 
 use klient_core::Status;
@@ -54,9 +56,13 @@ pub(super) fn on_deletion(object: &mut Value) {
     metadata::of(object).remove("deletionGracePeriodSeconds");
 }
 
-/// Starts to delete the contents of a namespace that is being deleted.
-pub(super) fn after_change(core: &Arc<Core>, change: &Change) {
-    if change.kind == ChangeKind::Updated && change.object.raw().deletion_timestamp().is_some() {
-        core.collector.empty_namespace(&change.key);
+/// Starts to delete the contents of a namespace that is being deleted, and creates those of a new one.
+pub(super) async fn after_change(core: &Arc<Core>, change: &Change) {
+    match change.kind {
+        ChangeKind::Created => contents::create(core, &change.key).await,
+        ChangeKind::Updated if change.object.raw().deletion_timestamp().is_some() => {
+            core.collector.empty_namespace(&change.key);
+        }
+        _ => {}
     }
 }

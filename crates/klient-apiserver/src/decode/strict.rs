@@ -1,29 +1,26 @@
 //! A JSON parser that reports duplicate fields. The last value wins.
 
-use std::{cell::RefCell, fmt};
+use std::cell::RefCell;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde::de::DeserializeSeed as _;
+use serde_json::Value;
+
+use super::value::{Observer, Place, Seed};
 
 /// Parses JSON. Returns the value, and the paths of duplicate fields.
 pub(crate) fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
-    let twice = RefCell::new(Vec::new());
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = Seed { path: String::new(), twice: &twice, order: None }.deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok((value, twice.into_inner()))
+    let duplicates = Duplicates::default();
+    let value = observe(text, &duplicates)?;
+    Ok((value, duplicates.paths.into_inner()))
 }
 
 /// Sorts problems by their position in the text.
 pub(crate) fn sort(text: &[u8], problems: &mut [String]) {
-    let order = RefCell::new(Vec::new());
-    let twice = RefCell::new(Vec::new());
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let seed = Seed { path: String::new(), twice: &twice, order: Some(&order) };
-    if seed.deserialize(&mut deserializer).is_err() {
+    let order = Order::default();
+    if observe(text, &order).is_err() {
         return;
     }
-    let order = order.into_inner();
+    let order = order.paths.into_inner();
     problems.sort_by_cached_key(|problem| {
         let path = problem.split('"').nth(1).unwrap_or_default();
         // A duplicate is reported at its second position.
@@ -32,81 +29,48 @@ pub(crate) fn sort(text: &[u8], problems: &mut [String]) {
     });
 }
 
-struct Seed<'a> {
-    path: String,
-    twice: &'a RefCell<Vec<String>>,
-    /// All paths in the order of the text, if they are needed for sorting.
-    order: Option<&'a RefCell<Vec<String>>>,
+fn observe(text: &[u8], observer: &impl Observer) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = Seed::new(observer).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
+/// The paths of duplicate fields.
+#[derive(Default)]
+struct Duplicates {
+    paths: RefCell<Vec<String>>,
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
+/// All paths in the order of the text.
+#[derive(Default)]
+struct Order {
+    paths: RefCell<Vec<String>>,
+}
+
+impl Observer for Duplicates {
+    type Key = String;
+
+    fn name(key: &String) -> &str {
+        key
+    }
+
+    fn before(&self, place: &Place<'_>, is_duplicate: bool) {
+        if is_duplicate {
+            self.paths.borrow_mut().push(place.to_string());
+        }
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
+impl Observer for Order {
+    type Key = String;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+    fn name(key: &String) -> &str {
+        key
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        loop {
-            let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(Seed { path, twice: self.twice, order: self.order })? {
-                Some(item) => list.push(item),
-                None => return Ok(Value::Array(list)),
-            }
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if let Some(order) = self.order {
-                order.borrow_mut().push(path.clone());
-            }
-            if object.contains_key(&key) {
-                self.twice.borrow_mut().push(path.clone());
-            }
-            let value = entries.next_value_seed(Seed { path, twice: self.twice, order: self.order })?;
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
+    fn before(&self, place: &Place<'_>, _is_duplicate: bool) {
+        self.paths.borrow_mut().push(place.to_string());
     }
 }
 

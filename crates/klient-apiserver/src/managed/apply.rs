@@ -15,7 +15,9 @@ use super::{
     zero_object,
 };
 use crate::{
-    Result, builtin, decode, metadata,
+    Result, builtin,
+    decode::{self, FieldValidation},
+    metadata,
     registry::{Groups, Resource},
 };
 
@@ -27,21 +29,46 @@ pub(crate) struct Applied<'a> {
     pub(crate) force: bool,
 }
 
-/// Parses the body of an apply request.
-pub(crate) fn parse(body: &[u8]) -> Result<Value> {
-    let bad = |why: &dyn std::fmt::Display| Box::new(Status::bad_request(format!("error decoding YAML: {why}")));
-    let text = std::str::from_utf8(body).map_err(|_| bad(&"yaml: invalid leading UTF-8 octet"))?;
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(_) => serde_saphyr::from_str(text).map_err(|error| bad(&error))?,
-    };
-    match value {
-        Value::Object(_) => Ok(value),
-        Value::Null => Ok(Value::Object(serde_json::Map::new())),
-        other => {
-            let what = decode::type_word(&other);
-            let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
-            Err(bad(&format!("error unmarshaling JSON: while decoding JSON: {why}")))
+/// The body of an apply request.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) object: Value,
+    /// The messages about duplicate keys.
+    duplicates: Vec<String>,
+}
+
+impl Configuration {
+    /// Parses a body, which is YAML or JSON.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self> {
+        let bad = |why: &dyn std::fmt::Display| Box::new(Status::bad_request(format!("error decoding YAML: {why}")));
+        let text = std::str::from_utf8(body).map_err(|_| bad(&"yaml: invalid leading UTF-8 octet"))?;
+        let (value, duplicates) = match decode::parse_strictly(body) {
+            Ok((value, duplicates)) if duplicates.is_empty() => (value, duplicates),
+            // Messages about duplicate keys name their lines, in JSON, too.
+            _ => decode::parse_yaml_text(text).map_err(|error| bad(&error))?,
+        };
+        let object = match value {
+            Value::Object(_) => value,
+            Value::Null => Value::Object(serde_json::Map::new()),
+            other => {
+                let what = decode::type_word(&other);
+                let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
+                return Err(bad(&format!("error unmarshaling JSON: while decoding JSON: {why}")));
+            }
+        };
+        Ok(Self { object, duplicates })
+    }
+
+    /// Rejects duplicate keys or returns warnings about them, depending on the field validation.
+    pub(crate) fn enforce(&self, validation: FieldValidation) -> Result<&[String]> {
+        match validation {
+            FieldValidation::Ignore => Ok(&[]),
+            FieldValidation::Strict if !self.duplicates.is_empty() => {
+                let why = format!("yaml: unmarshal errors:\n  {}", self.duplicates.join("\n  "));
+                let message = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
+                Err(Box::new(Status::bad_request(message)))
+            }
+            FieldValidation::Warn | FieldValidation::Strict => Ok(&self.duplicates),
         }
     }
 }

@@ -50,6 +50,11 @@ impl Certificates {
         })
     }
 
+    /// Returns the certificate of the authority, as PEM.
+    pub(super) fn authority(&self) -> &str {
+        &self.authority_pem
+    }
+
     /// Returns a TLS configuration that accepts clients without a certificate, and verifies those that have one.
     pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -45,8 +45,12 @@ impl Stored {
             return Err(CommitError::Invalid("the object has no metadata".to_owned()));
         };
         metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
-        let text = serde_json::to_vec(&object).map_err(|error| CommitError::Invalid(error.to_string()))?;
-        Self::from_json(&text, revision)
+        Self::from_json(&crate::order::to_vec(&object), revision)
+    }
+
+    /// Returns an object that is in no table.
+    pub(crate) fn computed(object: &Value) -> Option<Self> {
+        Self::from_json(&crate::order::to_vec(object), 0).ok()
     }
 
     /// Returns an object from JSON that contains its revision.

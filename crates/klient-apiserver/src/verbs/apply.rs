@@ -14,7 +14,7 @@ use crate::{
     Result,
     body::ResponseBody,
     call::{Call, WriteOptions},
-    managed::{self, Applied, Writer},
+    managed::{self, Applied, Configuration, Writer},
     metadata,
     negotiate::ResponseFormat,
     response,
@@ -32,17 +32,18 @@ impl Core {
     ) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
         let writer = self.applier(call, target.subresource.as_deref().unwrap_or_default())?;
-        let configuration = managed::parse_configuration(&call.body)?;
-        let applied = Applied { configuration: &configuration, force: call.flag("force") };
+        let configuration = Configuration::parse(&call.body)?;
+        let applied = Applied { configuration: &configuration.object, force: call.flag("force") };
         let told = Mutex::new(Vec::new());
         let modified = loop {
             let modified = self
                 .modify(target, options, Ownership::Known, false, |current| {
                     let groups = self.registry.groups();
                     let mut object = managed::apply(&groups, resource, current, applied, &writer)?;
+                    let duplicates = configuration.enforce(options.field_validation)?;
                     check_names(target, &mut object)?;
                     *told.lock().unwrap_or_else(PoisonError::into_inner) =
-                        [metadata::warnings(resource, &object, Some(current)), (resource.hooks.warnings)(&object)]
+                        [duplicates, &metadata::warnings(resource, &object, Some(current)), &(resource.hooks.warnings)(&object)]
                             .concat();
                     Ok(object)
                 })
@@ -51,7 +52,7 @@ impl Core {
                 Err(status) if status.is_not_found() && target.subresource.is_none() => {}
                 modified => break modified?,
             }
-            match self.create_applied(target, options, applied, &writer).await {
+            match self.create_applied(target, options, &configuration, applied, &writer).await {
                 // Another client created it meanwhile.
                 Err(status) if status.is_already_exists() => {}
                 created => break Modified { object: created?, created: true },
@@ -59,7 +60,8 @@ impl Core {
         };
         let mut warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
         if modified.created {
-            warnings = metadata::warnings(resource, &modified.object, None);
+            warnings = configuration.enforce(options.field_validation)?.to_vec();
+            warnings.extend(metadata::warnings(resource, &modified.object, None));
             warnings.extend((resource.hooks.warnings)(&modified.object));
         }
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
@@ -79,12 +81,14 @@ impl Core {
         self: &Arc<Self>,
         target: &Target,
         options: WriteOptions,
+        configuration: &Configuration,
         applied: Applied<'_>,
         writer: &Writer,
     ) -> Result<Value> {
         let resource = &target.resource;
         let zero = managed::zero_object(resource);
         let mut object = managed::apply(&self.registry.groups(), resource, zero, applied, writer)?;
+        configuration.enforce(options.field_validation)?;
         let uid = metadata::text(&object, "uid");
         if !uid.is_empty() {
             let why =

@@ -191,8 +191,8 @@ pub(super) fn validate(
 ) -> Result<()> {
     let mut causes = metadata::check(resource, object, old, uid);
     match &resource.schema {
-        Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object)),
-        Schema::Custom(schema) => causes.extend(schema.validate(object)),
+        Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object, old)),
+        Schema::Custom(schema) => causes.extend(schema.validate(object, old)),
         Schema::BuiltIn(_) => causes.extend(builtin::validate(resource, object, old.filter(|_| part.is_none()))),
     }
     if causes.is_empty() {

@@ -31,6 +31,11 @@ impl Core {
         let wanted = call.collection_format(&target.resource)?;
         let selection = Selection::of_call(&target.resource, call)?;
         check_options(call)?;
+        if let Some(computed) = target.resource.hooks.computed {
+            let objects = computed().into_iter().filter_map(|object| Stored::computed(&object)).map(Arc::new);
+            let objects: Vec<Arc<Stored>> = objects.filter(|object| selection.matches(object)).collect();
+            return response::list(&target.resource, &ListHead::default(), &objects, wanted);
+        }
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
         let token = call.param("continue").map(Token::parse).transpose()?;
         let (snapshot, after) = self.snapshot(call, target, token).await?;

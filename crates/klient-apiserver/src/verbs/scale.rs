@@ -13,8 +13,8 @@ use crate::{
     builtin::Hooks,
     call::Call,
     custom::ScalePaths,
-    decode,
-    managed::{self, Applied, Replicas},
+    decode::{self, FieldValidation},
+    managed::{self, Applied, Configuration, Replicas},
     metadata,
     negotiate::Encoding,
     patch::Patch,
@@ -44,7 +44,7 @@ impl Core {
         }
         let options = call.write_options("UpdateOptions")?;
         let groups = self.registry.groups();
-        let change = self.scale_change(call, &groups, target.resource.is_custom())?;
+        let change = self.scale_change(call, &groups, target.resource.is_custom(), options.field_validation)?;
         let owners = Replicas::of(&groups, &target.resource);
         let modified = self
             .modify(&target.whole(), options, Ownership::Known, true, |current| {
@@ -78,12 +78,18 @@ impl Core {
 
 impl Core {
     /// Returns the change that a request describes. The new scale has the entries of its managers.
-    fn scale_change<'a>(&self, call: &Call, groups: &'a Groups, is_custom: bool) -> Result<ScaleChange<'a>> {
+    fn scale_change<'a>(
+        &self,
+        call: &Call,
+        groups: &'a Groups,
+        is_custom: bool,
+        field_validation: FieldValidation,
+    ) -> Result<ScaleChange<'a>> {
         let kind = scale_resource();
         let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if call.method == Method::PATCH && Patch::is_apply(content_type) {
             let writer = self.applier(call, "scale")?;
-            let configuration = managed::parse_configuration(&call.body)?;
+            let configuration = Configuration::parse(&call.body)?;
             let force = call.flag("force");
             return Ok(Box::new(move |current| {
                 if is_custom && current["metadata"].get("managedFields").is_none() {
@@ -91,7 +97,10 @@ impl Core {
                     let message = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
                     return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
                 }
-                managed::apply(groups, &kind, current, Applied { configuration: &configuration, force }, &writer)
+                let applied = Applied { configuration: &configuration.object, force };
+                let scale = managed::apply(groups, &kind, current, applied, &writer)?;
+                configuration.enforce(field_validation)?;
+                Ok(scale)
             }));
         }
         let writer = call.writer("scale", self.clock.now());

@@ -263,7 +263,7 @@ impl Watch {
                 let typed = k8s_openapi::apimachinery::pkg::apis::meta::v1::Status::from(status.clone());
                 klient_proto::encode_watch_frame("ERROR", &klient_proto::meta::encode("v1", &typed)).into()
             }
-            _ => json_event("ERROR", value.to_string().as_bytes()),
+            _ => json_event("ERROR", &crate::order::to_vec(&value)),
         }
     }
 

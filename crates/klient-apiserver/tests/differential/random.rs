@@ -54,14 +54,18 @@ pub fn setup() -> Vec<Step> {
 }
 
 /// Returns the real server's responses to the sequences of some seeds, several at a time.
-pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Comparable>)>, Failure> {
+pub async fn record(
+    real: &Arc<Real>,
+    seeds: &[u64],
+    steps: fn(u64) -> Vec<Step>,
+) -> Result<Vec<(u64, Vec<Comparable>)>, Failure> {
     let mut recorded = Vec::new();
     for batch in seeds.chunks(16) {
         let mut asked = JoinSet::new();
         for seed in batch.iter().copied() {
             let real = Arc::clone(real);
             asked.spawn(async move {
-                let responses = real.responses(&format!("r-{seed}"), &sequence(seed, LENGTH)).await;
+                let responses = real.responses(&format!("r-{seed}"), &steps(seed)).await;
                 responses.map(|responses| (seed, responses))
             });
         }
@@ -73,8 +77,15 @@ pub async fn record(real: &Arc<Real>, seeds: &[u64]) -> Result<Vec<(u64, Vec<Com
     Ok(recorded)
 }
 
+/// Returns the sequence of a seed, with the order of keys in responses.
+pub fn sequence_with_layouts(seed: u64) -> Vec<Step> {
+    let mut steps = sequence(seed);
+    steps.iter_mut().for_each(|step| step.layout = true);
+    steps
+}
+
 /// Returns the sequence of a seed.
-pub fn sequence(seed: u64, length: usize) -> Vec<Step> {
+pub fn sequence(seed: u64) -> Vec<Step> {
     let mut sequence = Sequence { random: Random::new(seed), steps: Vec::new(), last: HashMap::new() };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${ns}"}});
     sequence.steps.push(step("POST", "/api/v1/namespaces").with(namespace).saved("ns"));
@@ -83,7 +94,7 @@ pub fn sequence(seed: u64, length: usize) -> Vec<Step> {
     // Few kinds and names, so that requests affect the same objects.
     let mut kinds = [sequence.random.pick(&Kind::ALL); 2];
     kinds[1] = sequence.random.pick(&Kind::ALL);
-    while sequence.steps.len() < length {
+    while sequence.steps.len() < LENGTH {
         let kind = sequence.random.pick(&kinds);
         sequence.add(kind);
     }
@@ -370,6 +381,7 @@ fn step(method: &str, path: &str) -> Step {
         body: None,
         save: None,
         until: None,
+        layout: false,
     }
 }
 

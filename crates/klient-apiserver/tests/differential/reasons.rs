@@ -1,8 +1,12 @@
-//! Reasons for which responses may differ.
+//! Reasons for which responses may differ. Each is a choice that the real server makes at random, or by the time of a request.
 //!
 //! - **Times.** Entries of managers are sorted by the second of their last write. A request that would change nothing but a time is
 //!   written if it changes this order, too. That depends on the second in which it arrives: one server then has one more
 //!   version of the object, and watches show one more event without another change.
+//! - **The first undeclared field.** The real server visits the fields of an applied map in random order, and stops at the first one that
+//!   the schema does not have. Another response may name another field of the same map.
+//! - **The order of properties.** The real server validates the properties of a custom object in random order, and reports their problems
+//!   in that order.
 
 use std::collections::HashMap;
 
@@ -12,6 +16,12 @@ use crate::script::Comparable;
 
 /// Returns whether two responses differ only for one of the reasons.
 pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
+    let is_same = real.code == ours.code && real.warnings == ours.warnings && real.content_type == ours.content_type;
+    is_same && (is_one_version_more(real, ours) || names_sibling(real, ours) || has_other_order(real, ours))
+}
+
+/// Returns whether bodies differ in versions and in events without a change.
+fn is_one_version_more(real: &Comparable, ours: &Comparable) -> bool {
     let plain = |response: &Comparable| {
         let mut body = response.body.clone();
         without_versions(&mut body);
@@ -24,7 +34,7 @@ pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
         }
         body
     };
-    real.code == ours.code && real.warnings == ours.warnings && plain(real) == plain(ours)
+    plain(real) == plain(ours) && (real.body != ours.body)
 }
 
 fn without_versions(value: &mut Value) {
@@ -36,4 +46,38 @@ fn without_versions(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(without_versions),
         _ => {}
     }
+}
+
+/// Returns whether both responses are about undeclared fields of the same maps.
+fn names_sibling(real: &Comparable, ours: &Comparable) -> bool {
+    let maps = |response: &Comparable| -> Option<(String, Vec<String>)> {
+        let message = response.body["message"].as_str()?;
+        let (before, problems) = message.split_once("): ")?;
+        before.starts_with("failed to create typed patch object (").then_some(())?;
+        let problems = problems.strip_prefix("errors:\n").unwrap_or(problems).lines();
+        let mut maps: Vec<String> = problems
+            .map(|problem| {
+                let path = problem.trim_start().strip_suffix(": field not declared in schema")?;
+                Some(path.rsplit_once('.')?.0.to_owned())
+            })
+            .collect::<Option<_>>()?;
+        maps.sort();
+        Some((before.to_owned(), maps))
+    };
+    real.code == 500 && maps(real).is_some_and(|real| maps(ours).as_ref() == Some(&real))
+}
+
+/// Returns whether both responses report the same problems of a custom object.
+fn has_other_order(real: &Comparable, ours: &Comparable) -> bool {
+    let problems = |response: &Comparable| -> Option<(String, Vec<String>, Vec<String>)> {
+        let details = &response.body["details"];
+        (details["group"] == "random.klient.invalid").then_some(())?;
+        let (before, list) = response.body["message"].as_str()?.split_once(" is invalid: [")?;
+        let mut list: Vec<String> = list.trim_end_matches(']').split(", ").map(str::to_owned).collect();
+        let mut causes: Vec<String> = details["causes"].as_array()?.iter().map(ToString::to_string).collect();
+        list.sort();
+        causes.sort();
+        Some((before.to_owned(), list, causes))
+    };
+    real.code == 422 && problems(real).is_some_and(|real| problems(ours).as_ref() == Some(&real))
 }

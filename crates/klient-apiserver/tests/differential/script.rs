@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::layout::layout;
+
 /// One request of a script.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Step {
@@ -26,6 +28,9 @@ pub struct Step {
     /// Repeat the request until the response has this code, for asynchronous work of servers.
     #[serde(default)]
     pub until: Option<u16>,
+    /// Compare the order of keys, too.
+    #[serde(default)]
+    pub layout: bool,
 }
 
 /// A normalised response to one step.
@@ -39,6 +44,9 @@ pub struct Comparable {
     /// The headers for caches.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caching: BTreeMap<String, String>,
+    /// The keys of the body in their order, if they are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
     /// The parsed body, a list of events for a watch, or text if it is not JSON.
     pub body: Value,
 }
@@ -150,12 +158,14 @@ impl Run {
             // Entity tags differ between servers.
             *etag = "ETAG".to_owned();
         }
+        let layout = step.layout.then(|| layout(&raw.body).map(|layout| layout.replace(&self.namespace, "NS")));
         Comparable {
             id: step.id.clone(),
             code: raw.code,
             content_type: raw.content_type.clone(),
             warnings,
             caching,
+            layout: layout.flatten(),
             body,
         }
     }
@@ -194,6 +204,7 @@ impl Comparable {
             content_type: short[2].as_str().unwrap_or(USUAL).to_owned(),
             warnings: warnings.map(str::to_owned).collect(),
             caching: BTreeMap::new(),
+            layout: None,
             body: short[1].clone(),
         }
     }

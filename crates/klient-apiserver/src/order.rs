@@ -1,0 +1,380 @@
+//! The order of fields in JSON. Objects of built-in kinds have the order of Go's structs, which starts with `kind`. Custom objects are maps
+//! in Go, whose keys are in alphabetical order.
+//!
+//! The layout of a kind is built when the first object of the kind is written. Afterwards, an object is written in one pass without
+//! lookups: the fields of an object and those of its layout are both sorted by name, and are merged.
+
+mod documents;
+mod field_set;
+mod structs;
+
+use std::{
+    collections::HashMap,
+    sync::{OnceLock, PoisonError, RwLock},
+};
+
+use klient_proto::{
+    Codec,
+    descriptor::{Descriptor, Field, Shape, Type},
+};
+use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde_json::Value;
+
+use self::field_set::InCanonicalOrder;
+
+/// Returns the JSON of an object, a list or a document of discovery. Its layout follows from its kind.
+pub(crate) fn to_vec(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(CAPACITY);
+    // Values have only text keys, and memory accepts all writes.
+    let _ = serde_json::to_writer(&mut out, &InOrder { value, layout: Layout::of(value) });
+    out
+}
+
+/// Returns the JSON of an object in lines.
+pub(crate) fn to_vec_pretty(value: &Value) -> Vec<u8> {
+    serde_json::to_vec_pretty(&InOrder { value, layout: Layout::of(value) }).unwrap_or_default()
+}
+
+/// The fields of an object in the order in which they are written.
+struct Layout {
+    fields: Vec<Place>,
+    /// The indices of `fields`, sorted by name.
+    by_name: Vec<u16>,
+}
+
+/// A field of a layout.
+struct Place {
+    name: &'static str,
+    inner: Inner,
+}
+
+/// The layout of a field's value.
+enum Inner {
+    /// A scalar, or a value whose keys are in alphabetical order.
+    Plain,
+    /// An object with a layout, or a list of such objects.
+    Message(Lazy),
+    /// A map to objects with a layout.
+    Map(Lazy),
+    /// A schema inside of a schema.
+    Own,
+    /// A set of fields.
+    FieldSet,
+    /// An object that has a kind of its own.
+    ByKind,
+    /// A fixed layout.
+    Fixed(Box<Layout>),
+}
+
+/// The layout of a message, which can contain itself.
+struct Lazy {
+    descriptor: fn() -> &'static Descriptor,
+    layout: OnceLock<&'static Layout>,
+}
+
+impl Lazy {
+    fn new(descriptor: fn() -> &'static Descriptor) -> Self {
+        Self { descriptor, layout: OnceLock::new() }
+    }
+
+    fn get(&self) -> &'static Layout {
+        self.layout.get_or_init(|| of_descriptor((self.descriptor)()))
+    }
+}
+
+impl Layout {
+    fn new(fields: Vec<Place>) -> Self {
+        let mut by_name: Vec<u16> = (0..).take(fields.len()).collect();
+        by_name.sort_by_key(|index| fields[usize::from(*index)].name);
+        Self { fields, by_name }
+    }
+
+    /// Returns the layout of a value, if it is a built-in kind.
+    fn of(value: &Value) -> Option<&'static Self> {
+        let kind = value.get("kind").and_then(Value::as_str)?;
+        let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        roots().get(kind)?.iter().find(|root| root.version == version).map(Root::layout)
+    }
+
+    fn place(&self, index: u16) -> &Place {
+        &self.fields[usize::from(index)]
+    }
+}
+
+/// A kind of objects or lists.
+struct Root {
+    version: &'static str,
+    of: RootKind,
+    layout: OnceLock<Layout>,
+}
+
+enum RootKind {
+    Object(&'static Codec),
+    List(&'static Codec),
+    Document(documents::Fields),
+}
+
+impl Root {
+    fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| {
+            let mut fields = vec![Place::plain("kind"), Place::plain("apiVersion")];
+            match self.of {
+                RootKind::Object(codec) => {
+                    let descriptor = (codec.descriptor)();
+                    fields.extend(places(descriptor));
+                }
+                RootKind::List(codec) => {
+                    fields.push(Place { name: "metadata", inner: documents::inner(documents::LIST_METADATA) });
+                    fields.push(Place { name: "items", inner: Inner::Message(Lazy::new(codec.descriptor)) });
+                }
+                RootKind::Document(document) => fields.extend(documents::places(document)),
+            }
+            Layout::new(fields)
+        })
+    }
+}
+
+/// Returns all kinds by name.
+fn roots() -> &'static HashMap<String, Vec<Root>> {
+    static ROOTS: OnceLock<HashMap<String, Vec<Root>>> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let mut roots: HashMap<String, Vec<Root>> = HashMap::new();
+        let mut add = |kind: String, version, of| {
+            roots.entry(kind).or_default().push(Root { version, of, layout: OnceLock::new() });
+        };
+        for codec in Codec::all() {
+            add(codec.kind.to_owned(), codec.api_version, RootKind::Object(codec));
+            add(format!("{}List", codec.kind), codec.api_version, RootKind::List(codec));
+        }
+        for (kind, version, fields) in documents::DOCUMENTS {
+            add((*kind).to_owned(), version, RootKind::Document(fields));
+        }
+        roots
+    })
+}
+
+impl Place {
+    fn plain(name: &'static str) -> Self {
+        Self { name, inner: Inner::Plain }
+    }
+}
+
+/// Returns the layout of a message. Each is built once and never freed: there are as many as types.
+fn of_descriptor(descriptor: &'static Descriptor) -> &'static Layout {
+    static LAYOUTS: RwLock<Option<HashMap<usize, &'static Layout>>> = RwLock::new(None);
+    let address = std::ptr::from_ref(descriptor).addr();
+    let known = LAYOUTS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.as_ref().and_then(|known| known.get(&address)) {
+        return known;
+    }
+    drop(known);
+    let layout: &'static Layout = Box::leak(Box::new(Layout::new(places(descriptor))));
+    let mut known = LAYOUTS.write().unwrap_or_else(PoisonError::into_inner);
+    known.get_or_insert_default().entry(address).or_insert(layout)
+}
+
+/// Returns the fields of a message in the order of Go's struct.
+fn places(descriptor: &'static Descriptor) -> Vec<Place> {
+    let mut places = Vec::new();
+    flatten(descriptor.fields, &mut places);
+    if let Ok(found) = structs::STRUCTS.binary_search_by_key(&descriptor.name, |(name, _)| name) {
+        let order = structs::STRUCTS[found].1;
+        places.sort_by_key(|place| order.iter().position(|name| *name == place.name).unwrap_or(usize::MAX));
+    }
+    places
+}
+
+fn flatten(fields: &'static [Field], places: &mut Vec<Place>) {
+    for field in fields {
+        let inner = match (field.ty, field.shape) {
+            (Type::Embedded(inner), _) => {
+                flatten(inner, places);
+                continue;
+            }
+            (Type::Message(descriptor), Shape::Map) => Inner::Map(Lazy::new(descriptor)),
+            (Type::Message(descriptor), _) => Inner::Message(Lazy::new(descriptor)),
+            (Type::SchemaOrArray | Type::SchemaOrBool | Type::SchemaOrStrings, Shape::One) => Inner::Own,
+            (Type::Json, _) if field.name == "fieldsV1" => Inner::FieldSet,
+            _ => Inner::Plain,
+        };
+        places.push(Place { name: field.name, inner });
+    }
+}
+
+/// A value that is written in the order of a layout.
+struct InOrder<'a> {
+    value: &'a Value,
+    layout: Option<&'a Layout>,
+}
+
+impl Serialize for InOrder<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.value, self.layout) {
+            (Value::Object(fields), Some(layout)) => {
+                let mut slots = [None; MAX_FIELDS];
+                let mut others = Vec::new();
+                let mut places = layout.by_name.iter().copied().peekable();
+                for (name, value) in fields {
+                    while places.next_if(|at| layout.place(*at).name < name.as_str()).is_some() {}
+                    let slot = places.next_if(|at| layout.place(*at).name == name).map(usize::from);
+                    match slot.and_then(|at| slots.get_mut(at)) {
+                        Some(slot) => *slot = Some((name, value)),
+                        None => others.push((name, value)),
+                    }
+                }
+                let mut map = serializer.serialize_map(Some(fields.len()))?;
+                for (place, slot) in layout.fields.iter().zip(slots) {
+                    let Some((name, value)) = slot else { continue };
+                    write_field(&mut map, name, value, &place.inner, layout)?;
+                }
+                for (name, value) in others {
+                    map.serialize_entry(name, value)?;
+                }
+                map.end()
+            }
+            (Value::Array(items), Some(layout)) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for value in items {
+                    list.serialize_element(&InOrder { value, layout: Some(layout) })?;
+                }
+                list.end()
+            }
+            (value, _) => value.serialize(serializer),
+        }
+    }
+}
+
+/// Writes a field. `own` is the layout that the field belongs to.
+fn write_field<M: serde::ser::SerializeMap>(
+    map: &mut M,
+    name: &str,
+    value: &Value,
+    inner: &Inner,
+    own: &Layout,
+) -> Result<(), M::Error> {
+    let layout = match inner {
+        Inner::Plain => return map.serialize_entry(name, value),
+        Inner::FieldSet => return map.serialize_entry(name, &InCanonicalOrder(value)),
+        Inner::Map(lazy) => return map.serialize_entry(name, &MapOf { value, layout: lazy.get() }),
+        Inner::Message(lazy) => Some(lazy.get()),
+        Inner::Own => Some(own),
+        Inner::ByKind => return map.serialize_entry(name, &ByKind(value)),
+        Inner::Fixed(layout) => Some(&**layout),
+    };
+    map.serialize_entry(name, &InOrder { value, layout })
+}
+
+/// A map to objects that are written in the order of a layout.
+struct MapOf<'a> {
+    value: &'a Value,
+    layout: &'static Layout,
+}
+
+impl Serialize for MapOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.value {
+            Value::Object(entries) => serializer.collect_map(
+                entries.iter().map(|(name, value)| (name, InOrder { value, layout: Some(self.layout) })),
+            ),
+            value => value.serialize(serializer),
+        }
+    }
+}
+
+/// An object that has a kind of its own, or a list of such objects.
+struct ByKind<'a>(&'a Value);
+
+impl Serialize for ByKind<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Array(items) => serializer.collect_seq(items.iter().map(ByKind)),
+            value => InOrder { value, layout: Layout::of(value) }.serialize(serializer),
+        }
+    }
+}
+
+/// The most fields that a layout can have. Further fields are written last.
+const MAX_FIELDS: usize = 64;
+/// The size of a small object.
+const CAPACITY: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(value: &Value) -> String {
+        String::from_utf8(to_vec(value)).unwrap()
+    }
+
+    #[test]
+    fn built_in_objects_have_the_order_of_go_structs() {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"creationTimestamp": null, "uid": "u",
+            "name": "a", "managedFields": [{"time": "t", "manager": "m", "fieldsV1": {"f:b": {}}}]},
+            "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 80, "name": "http", "odd": 1}]}});
+        assert_eq!(
+            text(&service),
+            r#"{"kind":"Service","apiVersion":"v1","metadata":{"name":"a","uid":"u","creationTimestamp":null,"managedFields":[{"manager":"m","time":"t","fieldsV1":{"f:b":{}}}]},"spec":{"ports":[{"name":"http","port":80,"odd":1}],"clusterIP":"10.0.0.1","type":"ClusterIP"}}"#
+        );
+    }
+
+    #[test]
+    fn custom_objects_have_alphabetical_order() {
+        let widget = json!({"kind": "Widget", "apiVersion": "x.invalid/v1", "metadata": {"uid": "u", "name": "a"}});
+        assert_eq!(
+            text(&widget),
+            r#"{"apiVersion":"x.invalid/v1","kind":"Widget","metadata":{"name":"a","uid":"u"}}"#
+        );
+    }
+
+    #[test]
+    fn schemas_contain_schemas_in_order() {
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec":
+            {"versions": [{"schema": {"openAPIV3Schema": {"type": "object", "description": "d", "properties":
+                {"b": {"items": {"type": "string", "description": "d"}, "type": "array"}, "a": {"type": "string"}}}}}]}});
+        assert_eq!(
+            text(&definition),
+            r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","spec":{"versions":[{"schema":{"openAPIV3Schema":{"description":"d","type":"object","properties":{"a":{"type":"string"},"b":{"type":"array","items":{"description":"d","type":"string"}}}}}}]}}"#
+        );
+    }
+
+    #[test]
+    fn lists_and_tables_have_the_order_of_go_structs() {
+        let list = json!({"apiVersion": "v1", "items": [{"metadata": {"uid": "u", "name": "a"}}], "kind": "PodList",
+            "metadata": {"continue": "c", "resourceVersion": "1"}});
+        assert_eq!(
+            text(&list),
+            r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"c"},"items":[{"metadata":{"name":"a","uid":"u"}}]}"#
+        );
+        let table = json!({"apiVersion": "meta.k8s.io/v1", "columnDefinitions": [{"type": "string", "name": "Name"}],
+            "kind": "Table", "metadata": {}, "rows": [{"object": {"apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadata", "metadata": {"uid": "u", "name": "a"}}, "cells": ["a"]}]});
+        assert_eq!(
+            text(&table),
+            r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[{"name":"Name","type":"string"}],"rows":[{"cells":["a"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","uid":"u"}}}]}"#
+        );
+    }
+
+    #[test]
+    fn every_layout_fits_and_knows_all_fields() {
+        let mut seen = std::collections::HashSet::new();
+        let mut left: Vec<&'static Descriptor> = Codec::all().iter().map(|codec| (codec.descriptor)()).collect();
+        while let Some(descriptor) = left.pop() {
+            if !seen.insert(std::ptr::from_ref(descriptor).addr()) {
+                continue;
+            }
+            let layout = of_descriptor(descriptor);
+            assert!(layout.fields.len() + 2 <= MAX_FIELDS, "{} has {}", descriptor.name, layout.fields.len());
+            let ordered = structs::STRUCTS.iter().find(|(name, _)| *name == descriptor.name);
+            for place in &layout.fields {
+                assert!(ordered.is_none_or(|(_, names)| names.contains(&place.name)), "{}.{}", descriptor.name, place.name);
+                if let Inner::Message(lazy) | Inner::Map(lazy) = &place.inner {
+                    left.push((lazy.descriptor)());
+                }
+            }
+        }
+        assert!(seen.len() > 500, "{}", seen.len());
+        assert!(structs::STRUCTS.is_sorted_by_key(|(name, _)| name));
+    }
+}
