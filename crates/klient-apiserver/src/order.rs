@@ -117,12 +117,9 @@ enum RootKind {
 impl Root {
     fn layout(&self) -> &Layout {
         self.layout.get_or_init(|| {
-            let mut fields = vec![Place::plain("kind"), Place::plain("apiVersion")];
+            let mut fields: Vec<Place> = KIND.map(Place::plain).into();
             match self.of {
-                RootKind::Object(codec) => {
-                    let descriptor = (codec.descriptor)();
-                    fields.extend(places(descriptor));
-                }
+                RootKind::Object(codec) => fields = places((codec.descriptor)()),
                 RootKind::List(codec) => {
                     fields.push(Place { name: "metadata", inner: documents::inner(documents::LIST_METADATA) });
                     fields.push(Place { name: "items", inner: Inner::Message(Lazy::new(codec.descriptor)) });
@@ -142,12 +139,12 @@ fn roots() -> &'static HashMap<String, Vec<Root>> {
         let mut add = |kind: String, version, of| {
             roots.entry(kind).or_default().push(Root { version, of, layout: OnceLock::new() });
         };
+        for (kind, version, fields) in documents::DOCUMENTS {
+            add((*kind).to_owned(), version, RootKind::Document(fields));
+        }
         for codec in Codec::all() {
             add(codec.kind.to_owned(), codec.api_version, RootKind::Object(codec));
             add(format!("{}List", codec.kind), codec.api_version, RootKind::List(codec));
-        }
-        for (kind, version, fields) in documents::DOCUMENTS {
-            add((*kind).to_owned(), version, RootKind::Document(fields));
         }
         roots
     })
@@ -175,11 +172,17 @@ fn of_descriptor(descriptor: &'static Descriptor) -> &'static Layout {
 
 /// Returns the fields of a message in the order of Go's struct.
 fn places(descriptor: &'static Descriptor) -> Vec<Place> {
-    let mut places = Vec::new();
+    // Objects inside of others, such as the claims of a stateful set, can have a kind, too.
+    let has_kind = descriptor.fields.iter().any(|field| field.name == "metadata");
+    let mut places: Vec<Place> = if has_kind { KIND.map(Place::plain).into() } else { Vec::new() };
     flatten(descriptor.fields, &mut places);
     if let Ok(found) = structs::STRUCTS.binary_search_by_key(&descriptor.name, |(name, _)| name) {
         let order = structs::STRUCTS[found].1;
-        places.sort_by_key(|place| order.iter().position(|name| *name == place.name).unwrap_or(usize::MAX));
+        let rank = |place: &Place| match KIND.contains(&place.name) && has_kind {
+            true => 0,
+            false => order.iter().position(|name| *name == place.name).map_or(usize::MAX, |at| at + 1),
+        };
+        places.sort_by_key(rank);
     }
     places
 }
@@ -293,6 +296,8 @@ impl Serialize for ByKind<'_> {
     }
 }
 
+/// The first fields of objects.
+const KIND: [&str; 2] = ["kind", "apiVersion"];
 /// The most fields that a layout can have. Further fields are written last.
 const MAX_FIELDS: usize = 64;
 /// The size of a small object.
@@ -365,10 +370,11 @@ mod tests {
                 continue;
             }
             let layout = of_descriptor(descriptor);
-            assert!(layout.fields.len() + 2 <= MAX_FIELDS, "{} has {}", descriptor.name, layout.fields.len());
+            assert!(layout.fields.len() <= MAX_FIELDS, "{} has {}", descriptor.name, layout.fields.len());
             let ordered = structs::STRUCTS.iter().find(|(name, _)| *name == descriptor.name);
             for place in &layout.fields {
-                assert!(ordered.is_none_or(|(_, names)| names.contains(&place.name)), "{}.{}", descriptor.name, place.name);
+                let is_known = |names: &[&str]| names.contains(&place.name) || KIND.contains(&place.name);
+                assert!(ordered.is_none_or(|(_, names)| is_known(names)), "{}.{}", descriptor.name, place.name);
                 if let Inner::Message(lazy) | Inner::Map(lazy) = &place.inner {
                     left.push((lazy.descriptor)());
                 }

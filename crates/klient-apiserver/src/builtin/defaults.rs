@@ -58,6 +58,13 @@ pub(super) fn deployment(object: &mut Value) {
 /// Sets the rolling update of a stateful set.
 pub(super) fn stateful_set(object: &mut Value) {
     rolling(object, "updateStrategy", json!({"partition": 0}));
+    for claim in object["spec"].get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
+        claim["apiVersion"] = json!("v1");
+        claim["kind"] = json!("PersistentVolumeClaim");
+        if claim["status"].get("phase").is_none() {
+            claim["status"]["phase"] = json!("Pending");
+        }
+    }
 }
 
 /// Sets the rolling update of a daemon set.
@@ -187,11 +194,14 @@ fn job_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
+    let backoff_limit = if spec.get("backoffLimitPerIndex").is_some() { i32::MAX } else { 6 };
+    let replacement = if spec.get("podFailurePolicy").is_some() { "Failed" } else { "TerminatingOrFailed" };
     for (name, value) in [
-        ("backoffLimit", json!(6)),
+        ("backoffLimit", json!(backoff_limit)),
         ("completionMode", json!("NonIndexed")),
         ("suspend", json!(false)),
-        ("podReplacementPolicy", json!("TerminatingOrFailed")),
+        ("podReplacementPolicy", json!(replacement)),
+        ("manualSelector", json!(false)),
     ] {
         if spec.get(name).is_none() {
             spec[name] = value;
@@ -234,6 +244,20 @@ pub(super) fn autoscaler_v2(object: &mut Value) {
         let target = json!({"type": "Utilization", "averageUtilization": CPU_PERCENT});
         let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
         fields.insert("metrics".to_owned(), json!([metric]));
+    }
+    if let Some(Value::Object(behavior)) = fields.get_mut("behavior") {
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]});
+        let down = json!({"selectPolicy": "Max", "policies": [percent]});
+        for (name, defaults) in [("scaleUp", up), ("scaleDown", down)] {
+            let rules = behavior.entry(name).or_insert_with(|| json!({}));
+            for (field, value) in defaults.as_object().into_iter().flatten() {
+                if rules.get(field).is_none() {
+                    rules[field] = value.clone();
+                }
+            }
+        }
     }
 }
 

@@ -84,10 +84,14 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     conversion::validate(object, old, causes);
     approval::validate(object, old, causes);
     if let Some(old) = old {
-        for (field, pointer) in
-            [("spec.scope", "/spec/scope"), ("spec.group", "/spec/group"), ("spec.names.plural", "/spec/names/plural")]
-        {
-            if old.pointer(pointer) != object.pointer(pointer) {
+        let is_established = is_established(old);
+        for (field, pointer, is_fixed) in [
+            ("spec.scope", "/spec/scope", is_established),
+            ("spec.names.kind", "/spec/names/kind", is_established),
+            ("spec.group", "/spec/group", true),
+            ("spec.names.plural", "/spec/names/plural", true),
+        ] {
+            if is_fixed && old.pointer(pointer) != object.pointer(pointer) {
                 let value = object.pointer(pointer).cloned().unwrap_or_default();
                 causes.push(StatusCause::invalid(field, value, "field is immutable"));
             }
@@ -221,7 +225,10 @@ pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {
         ChangeKind::Created => accept(core, &change.key, &change.object).await,
         ChangeKind::Updated => {
             let old = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
-            if old["spec"]["names"] != definition["spec"]["names"] || approval::of(&old) != approval::of(&definition) {
+            let is_accepted_again = old["spec"]["names"] != definition["spec"]["names"]
+                || approval::of(&old) != approval::of(&definition)
+                || (!is_established(&definition) && conversion::has_valid_bundle(&definition));
+            if is_accepted_again {
                 accept(core, &change.key, &change.object).await;
                 accept_others(core, group).await;
             } else {
@@ -258,11 +265,14 @@ async fn accept(core: &Arc<Core>, key: &str, stored: &Arc<Stored>) {
             json!({"type": kind, "status": if status { "True" } else { "False" }, "lastTransitionTime": now,
                 "reason": reason, "message": message})
         };
+        let established = match conversion::has_valid_bundle(&definition) {
+            true => condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
+            false => {
+                condition("Established", false, "InvalidCABundle", "The conversion webhook CABundle is invalid")
+            }
+        };
         let mut conditions = match &conflict {
-            None => vec![
-                condition("NamesAccepted", true, "NoConflicts", "no conflicts found"),
-                condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
-            ],
+            None => vec![condition("NamesAccepted", true, "NoConflicts", "no conflicts found"), established],
             Some((reason, message)) => vec![
                 condition("NamesAccepted", false, reason, message),
                 condition("Established", false, "NotAccepted", "not all names are accepted"),
@@ -301,9 +311,13 @@ async fn accept(core: &Arc<Core>, key: &str, stored: &Arc<Stored>) {
 
 /// Returns the resources of a definition: none before its names are accepted.
 pub(crate) fn served(definition: &Value) -> Vec<Arc<Resource>> {
+    if is_established(definition) { custom::resources(definition) } else { Vec::new() }
+}
+
+/// Returns whether a definition's names were accepted once.
+fn is_established(definition: &Value) -> bool {
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    let mut holds = conditions.filter(|found| found["type"] == "Established" && found["status"] == "True");
-    if holds.next().is_some() { custom::resources(definition) } else { Vec::new() }
+    conditions.into_iter().any(|found| found["type"] == "Established" && found["status"] == "True")
 }
 
 /// Returns the accepted names of a definition, and the last conflict with another definition of its group.

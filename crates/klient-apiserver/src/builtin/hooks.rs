@@ -19,6 +19,8 @@ pub(crate) struct Hooks {
     pub(crate) defaults: fn(&mut Value),
     /// Completes a new object before it is validated, as admission does on a real server.
     pub(crate) before_create: fn(&Core, &mut Value) -> Result<()>,
+    /// Completes a new object that has its UID.
+    pub(crate) with_uid: fn(&mut Value),
     /// Completes a changed object before it is validated. The last argument is the stored object.
     pub(crate) before_update: fn(&Core, &mut Value, &Value) -> Result<()>,
     /// Returns the status of a new object, given the time. Without it, the status stays as it was sent.
@@ -120,6 +122,7 @@ impl Hooks {
     pub(crate) const NONE: Self = Self {
         defaults: |_| {},
         before_create: |_, _| Ok(()),
+        with_uid: |_| {},
         before_update: |_, _, _| Ok(()),
         new_status: Some(|_, _| json!({})),
         on_status: |_, _| {},

@@ -246,7 +246,7 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
         volumes::protect(object, "kubernetes.io/pv-protection");
         Ok(())
     },
-    new_status: Some(|_, _| json!({"phase": "Pending"})),
+    new_status: Some(|_, now| json!({"phase": "Pending", "lastPhaseTransitionTime": now})),
     cell: rare::volume,
     delete_returns_object: true,
     has_generation: Some(false),
@@ -256,8 +256,14 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
 static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
     before_create: |_, object| {
         volumes::protect(object, "kubernetes.io/pvc-protection");
+        volumes::unite_sources(object);
         Ok(())
     },
+    before_update: |_, object, _| {
+        volumes::unite_sources(object);
+        Ok(())
+    },
+    set_nulls: volumes::null_groups,
     new_status: Some(|_, _| json!({"phase": "Pending"})),
     validate: rules::volume_claim,
     cell: cells::volume_claim,
@@ -320,6 +326,7 @@ static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..
 
 static JOBS: Hooks = Hooks {
     defaults: defaults::job,
+    with_uid: workloads::select_pods,
     validate: rules::job,
     selectable: &["status.successful"],
     cell: cells::job,

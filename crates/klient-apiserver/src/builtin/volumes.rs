@@ -1,4 +1,4 @@
-//! Persistent volumes and claims: finalizers keep them while they are in use.
+//! Persistent volumes and claims: finalizers that keep them while they are in use, and the sources of claims.
 
 use serde_json::{Value, json};
 
@@ -10,5 +10,37 @@ pub(super) fn protect(object: &mut Value, finalizer: &str) {
     if !finalizers.iter().any(|name| name == finalizer) {
         finalizers.push(finalizer.to_owned());
         metadata::of(object).insert("finalizers".to_owned(), json!(finalizers));
+    }
+}
+
+/// Copies the source of a claim's data to the field that does not have it. Sources of other kinds are dropped from the older field.
+pub(super) fn unite_sources(object: &mut Value) {
+    let Value::Object(spec) = &mut object["spec"] else { return };
+    match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
+        (Some(source), None) => {
+            let group = source["apiGroup"].as_str().unwrap_or_default();
+            let is_known = matches!(
+                (group, source["kind"].as_str().unwrap_or_default()),
+                ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+            );
+            if is_known {
+                spec.insert("dataSourceRef".to_owned(), source);
+            } else {
+                spec.remove("dataSource");
+            }
+        }
+        (None, Some(source)) if source["namespace"].as_str().is_none_or(str::is_empty) => {
+            spec.insert("dataSource".to_owned(), source);
+        }
+        _ => {}
+    }
+}
+
+/// Adds the groups of a claim's sources that have none, which Go writes as null.
+pub(super) fn null_groups(object: &mut Value) {
+    for name in ["dataSource", "dataSourceRef"] {
+        if let Some(Value::Object(source)) = object["spec"].get_mut(name) {
+            source.entry("apiGroup").or_insert(Value::Null);
+        }
     }
 }

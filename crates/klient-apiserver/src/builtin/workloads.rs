@@ -1,4 +1,4 @@
-//! Daemon sets: their template generation is an annotation in objects, and a field inside the real server.
+//! Daemon sets, whose template generation is an annotation in objects and a field inside the real server, and jobs, which select their pods.
 
 use serde_json::{Value, json};
 
@@ -34,6 +34,35 @@ pub(super) fn remove_template_generation(object: &mut Value) {
         {
             metadata.remove("annotations");
         }
+    }
+}
+
+
+/// Adds the selector of a new job, and the labels that it selects.
+pub(super) fn select_pods(object: &mut Value) {
+    if object["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (name, uid) = (metadata::text(object, "name").to_owned(), metadata::text(object, "uid").to_owned());
+    // The labels of a job that has none of its own are those of its pods, in Go, too.
+    let is_shared = object["metadata"].get("labels") == object["spec"]["template"]["metadata"].get("labels");
+    let labels = &mut object["spec"]["template"]["metadata"]["labels"];
+    for (label, value) in [
+        ("job-name", &name),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("batch.kubernetes.io/controller-uid", &uid),
+    ] {
+        if labels.get(label).is_none() {
+            labels[label] = json!(value);
+        }
+    }
+    if is_shared {
+        object["metadata"]["labels"] = object["spec"]["template"]["metadata"]["labels"].clone();
+    }
+    let selector = &mut object["spec"]["selector"]["matchLabels"];
+    if selector.get("batch.kubernetes.io/controller-uid").is_none() {
+        selector["batch.kubernetes.io/controller-uid"] = json!(uid);
     }
 }
 

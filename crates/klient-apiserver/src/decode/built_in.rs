@@ -54,8 +54,10 @@ impl Walk {
         let mut unknown = Vec::new();
         let mut absent = Vec::new();
         for (name, value) in object.iter_mut() {
-            let is_type = location.path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind");
-            if is_type {
+            let is_type = matches!(name.as_str(), "apiVersion" | "kind");
+            // Objects inside of others, such as the claims of a stateful set, can have a kind, too.
+            let is_kept = || types.is_some_and(|types| types.kind.is_some() && types.fields.contains_key(name));
+            if is_type && find(fields, name).is_none() && (location.path.is_empty() || is_kept()) {
                 continue;
             }
             let Some(field) = find(fields, name) else {

@@ -89,6 +89,7 @@ impl Core {
             builtin::null_empty_lists(resource, &mut object);
         }
         metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.has_generation);
+        (resource.hooks.with_uid)(&mut object);
         let generated = metadata::text(&object, "generateName").to_owned();
         let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();
         for _ in 0..GENERATE_ATTEMPTS {

@@ -22,6 +22,10 @@ pub(super) fn validate(definition: &Value, old: Option<&Value>, causes: &mut Vec
             let detail = "should not be set when strategy is not set to Webhook";
             causes.push(StatusCause::forbidden(client_path, detail));
         }
+        if conversion["webhook"]["conversionReviewVersions"].as_array().is_some_and(|versions| !versions.is_empty()) {
+            let detail = "should not be set when strategy is not set to Webhook";
+            causes.push(StatusCause::forbidden(format!("{path}.conversionReviewVersions"), detail));
+        }
         return;
     }
     match client {
@@ -29,6 +33,12 @@ pub(super) fn validate(definition: &Value, old: Option<&Value>, causes: &mut Vec
         Some(client) => validate_client(client, &client_path, old, causes),
     }
     validate_versions(&conversion["webhook"]["conversionReviewVersions"], &format!("{path}.conversionReviewVersions"), causes);
+}
+
+/// Returns whether a definition has no bundle of certificates, or one with a certificate.
+pub(super) fn has_valid_bundle(definition: &Value) -> bool {
+    let bundle = &definition["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
+    bundle.as_str().is_none_or(|bundle| bundle.is_empty() || problem_of(bundle).is_none())
 }
 
 fn validate_client(client: &Value, path: &str, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
@@ -45,10 +55,7 @@ fn validate_client(client: &Value, path: &str, old: Option<&Value>, causes: &mut
     }
     let bundle = client["caBundle"].as_str().unwrap_or_default();
     // A bundle is not read before the definition is established, and an invalid one may stay.
-    let old_bundle = |old: &Value| old["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].clone();
-    let is_accepted = old.is_none_or(|old| {
-        !is_established(old) || old_bundle(old).as_str().is_some_and(|old| !old.is_empty() && problem_of(old).is_some())
-    });
+    let is_accepted = old.is_none_or(|old| !super::is_established(old) || !has_valid_bundle(old));
     if let Some(problem) = problem_of(bundle).filter(|_| !bundle.is_empty() && !is_accepted) {
         let detail = format!("unable to load root certificates: {problem}");
         causes.push(StatusCause::invalid(format!("{path}.caBundle"), bundle, &detail));
@@ -100,9 +107,4 @@ fn problem_of(bundle: &str) -> Option<&'static str> {
         problem = "failed to parse certificate: x509: malformed certificate";
     }
     Some(problem)
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|found| found["type"] == "Established" && found["status"] == "True")
 }

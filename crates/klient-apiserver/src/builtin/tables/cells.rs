@@ -91,9 +91,13 @@ pub(in crate::builtin) fn pod(object: &Value, column: &str, _: Timestamp) -> Opt
     let status = &object["status"];
     Some(match column {
         "Ready" => {
-            let statuses = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
-            let ready = statuses.iter().filter(|status| status["ready"] == true).count();
-            json!(format!("{ready}/{}", spec["containers"].as_array().map_or(0, Vec::len)))
+            let sidecars: Vec<&Value> = sidecars(spec).collect();
+            let is_sidecar = |status: &&Value| status["started"] == true && sidecars.contains(&&status["name"]);
+            let statuses = status["containerStatuses"].as_array().into_iter().flatten();
+            let of_sidecars = status["initContainerStatuses"].as_array().into_iter().flatten().filter(is_sidecar);
+            let ready = statuses.chain(of_sidecars).filter(|status| status["ready"] == true).count();
+            let all = spec["containers"].as_array().map_or(0, Vec::len) + sidecars.len();
+            json!(format!("{ready}/{all}"))
         }
         "Status" => json!(pod_status(object)),
         "Restarts" => {
@@ -106,6 +110,12 @@ pub(in crate::builtin) fn pod(object: &Value, column: &str, _: Timestamp) -> Opt
         "Readiness Gates" => json!(readiness_gates(object)),
         _ => return None,
     })
+}
+
+/// Returns the names of the init containers that run beside the others.
+fn sidecars(spec: &Value) -> impl Iterator<Item = &Value> {
+    let containers = spec["initContainers"].as_array().into_iter().flatten();
+    containers.filter(|container| container["restartPolicy"] == "Always").map(|container| &container["name"])
 }
 
 /// Returns a cell of a deployment.
