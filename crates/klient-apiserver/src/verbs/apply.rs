@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Ownership, Target,
-    modify::{Modified, check_names, check_number},
+    modify::{Modified, check_names, check_number, is_status},
 };
 use crate::{
     Result,
@@ -42,9 +42,12 @@ impl Core {
                     let mut object = managed::apply(&groups, resource, current, applied, &writer)?;
                     let duplicates = configuration.enforce(options.field_validation)?;
                     check_names(target, &mut object)?;
+                    let of_metadata = match is_status(target) {
+                        true => Vec::new(),
+                        false => metadata::warnings(resource, &object, Some(current)),
+                    };
                     *told.lock().unwrap_or_else(PoisonError::into_inner) =
-                        [duplicates, &metadata::warnings(resource, &object, Some(current)), &(resource.hooks.warnings)(&object)]
-                            .concat();
+                        [duplicates, &of_metadata, &(resource.hooks.warnings)(&object)].concat();
                     Ok(object)
                 })
                 .await;
