@@ -71,13 +71,15 @@ pub(super) fn on_status(object: &mut Value, old: &Value) {
     }
 }
 
-/// Adds an address of a status to the list of addresses.
+/// Makes the address of a status the first of the list of addresses. A missing address is taken from the list.
 pub(super) fn list_address(object: &mut Value) {
     let Some(status) = object.get_mut("status") else { return };
-    if let Some(address) = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned)
-        && status.get("podIPs").is_none()
-    {
-        status["podIPs"] = json!([{"ip": address}]);
+    let address = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+    let first = status["podIPs"].get(0).map(|first| first["ip"].clone());
+    match (address, first) {
+        (Some(address), first) if first != Some(json!(address)) => status["podIPs"] = json!([{"ip": address}]),
+        (None, Some(first)) => status["podIP"] = first,
+        _ => {}
     }
 }
 

@@ -107,7 +107,10 @@ impl Core {
         check_names(target, &mut object)?;
         // There is no version to compare with, but it must be one.
         check_number(metadata::text(&object, "resourceVersion"))?;
-        metadata::of(&mut object).remove("resourceVersion");
+        // A dry run returns the version of the request, because no other is written.
+        if !options.dry_run {
+            metadata::of(&mut object).remove("resourceVersion");
+        }
         self.create_object(target, object, Ownership::Known, options.dry_run).await
     }
 }

@@ -85,19 +85,11 @@ impl Core {
         let modified = self.modify(target, options, ownership, false, |_| Ok(object.clone())).await;
         let modified = match modified {
             Err(status) if status.is_not_found() && resource.hooks.create_on_update && target.subresource.is_none() => {
-                // A new object can have neither a UID nor a resource version.
-                let uid = metadata::text(&object, "uid");
-                if !uid.is_empty() {
-                    return Err(uid_conflict(target, uid, "", options.dry_run));
-                }
-                check_number(metadata::text(&object, "resourceVersion"))?;
-                // A dry run returns the version of the request, because no other is written.
-                if !options.dry_run {
-                    metadata::of(&mut object).remove("resourceVersion");
-                }
-                let made = self.create_object(target, object, ownership, options.dry_run).await?;
-                Modified { object: made, created: true }
+                self.create_missing(target, object, ownership, options.dry_run).await
             }
+            modified => modified,
+        };
+        let modified = match modified {
             Ok(modified) => modified,
             // Warnings about fields are sent with errors, too.
             Err(status) => {
@@ -108,6 +100,28 @@ impl Core {
         warnings.extend(others);
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
+    }
+
+    /// Creates the object of an update that does not exist.
+    async fn create_missing(
+        self: &Arc<Self>,
+        target: &Target,
+        mut object: Value,
+        ownership: Ownership<'_>,
+        dry_run: bool,
+    ) -> Result<Modified> {
+        // A new object can have neither a UID nor a resource version.
+        let uid = metadata::text(&object, "uid");
+        if !uid.is_empty() {
+            return Err(uid_conflict(target, uid, "", dry_run));
+        }
+        check_number(metadata::text(&object, "resourceVersion"))?;
+        // A dry run returns the version of the request, because no other is written.
+        if !dry_run {
+            metadata::of(&mut object).remove("resourceVersion");
+        }
+        let object = self.create_object(target, object, ownership, dry_run).await?;
+        Ok(Modified { object, created: true })
     }
 
     pub(super) async fn patch(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {

@@ -40,7 +40,11 @@ fn is_one_version_more(real: &Comparable, ours: &Comparable) -> bool {
 fn without_versions(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.remove("resourceVersion");
+            if let Some(Value::String(version)) = fields.get_mut("resourceVersion")
+                && version.starts_with("RV-")
+            {
+                "RV".clone_into(version);
+            }
             fields.values_mut().for_each(without_versions);
         }
         Value::Array(items) => items.iter_mut().for_each(without_versions),

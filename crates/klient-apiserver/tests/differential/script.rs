@@ -317,6 +317,13 @@ impl Names {
         for (at, version) in self.versions.iter().enumerate() {
             out = out.replace(&format!("({version})"), &format!("(RV-{at})"));
         }
+        // The version of a record need not be one that a response had.
+        if let Some((before, rest)) = out.split_once(" in record (")
+            && let Some((version, after)) = rest.split_once(')')
+            && version.parse::<u64>().is_ok()
+        {
+            out = format!("{before} in record (RV){after}");
+        }
         out
     }
 }
