@@ -4,7 +4,7 @@
 //!   written if it changes this order, too. That depends on the second in which it arrives: one server then has one more
 //!   version of the object, and watches show one more event without another change.
 //! - **The first undeclared field.** The real server visits the fields of an applied map in random order, and stops at the first one that
-//!   the schema does not have. Another response may name another field of the same map.
+//!   the schema does not have. Another response may name another field of the same map, and problems of fields that were visited before.
 //! - **The order of properties.** The real server validates the properties of a custom object in random order, and reports their problems
 //!   in that order.
 
@@ -52,23 +52,28 @@ fn without_versions(value: &mut Value) {
     }
 }
 
-/// Returns whether both responses are about undeclared fields of the same maps.
+/// Returns whether both responses are about undeclared fields of the same maps. One of them may have other problems of fields that the
+/// real server visits after the undeclared one.
 fn names_sibling(real: &Comparable, ours: &Comparable) -> bool {
-    let maps = |response: &Comparable| -> Option<(String, Vec<String>)> {
+    let problems = |response: &Comparable| -> Option<(String, Vec<String>, Vec<String>)> {
         let message = response.body["message"].as_str()?;
         let (before, problems) = message.split_once("): ")?;
         before.starts_with("failed to create typed patch object (").then_some(())?;
-        let problems = problems.strip_prefix("errors:\n").unwrap_or(problems).lines();
-        let mut maps: Vec<String> = problems
-            .map(|problem| {
-                let path = problem.trim_start().strip_suffix(": field not declared in schema")?;
-                Some(path.rsplit_once('.')?.0.to_owned())
-            })
-            .collect::<Option<_>>()?;
+        let (mut maps, mut others) = (Vec::new(), Vec::new());
+        for problem in problems.strip_prefix("errors:\n").unwrap_or(problems).lines().map(str::trim_start) {
+            match problem.strip_suffix(": field not declared in schema").and_then(|path| path.rsplit_once('.')) {
+                Some((map, _)) => maps.push(map.to_owned()),
+                None => others.push(problem.to_owned()),
+            }
+        }
         maps.sort();
-        Some((before.to_owned(), maps))
+        (!maps.is_empty()).then(|| (before.to_owned(), maps, others))
     };
-    real.code == 500 && maps(real).is_some_and(|real| maps(ours).as_ref() == Some(&real))
+    let (Some(real_problems), Some(our_problems)) = (problems(real), problems(ours)) else { return false };
+    let are_in = |some: &[String], all: &[String]| some.iter().all(|one| all.contains(one));
+    real.code == 500
+        && (&real_problems.0, &real_problems.1) == (&our_problems.0, &our_problems.1)
+        && (are_in(&real_problems.2, &our_problems.2) || are_in(&our_problems.2, &real_problems.2))
 }
 
 /// Returns whether both responses report the same problems of a custom object.
