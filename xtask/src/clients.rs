@@ -12,6 +12,11 @@ use crate::{built::Built, run::run};
 /// Runs the tests of all clients, and then controller-runtime's own suites, which take minutes. CI runs the former only.
 pub(crate) fn all(root: &Path) -> Result<()> {
     test(root)?;
+    suites(root)
+}
+
+/// Runs controller-runtime's own suites.
+pub(crate) fn suites(root: &Path) -> Result<()> {
     controller_runtime::test(root)
 }
 

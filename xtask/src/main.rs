@@ -31,7 +31,8 @@ usage: cargo xtask <command>
   codegen [--check]    write the generated code, or fail if it is out of date (needs Go)
   fuzz [SECONDS]       run each fuzz target for SECONDS (default 10)
   e2e                  tests and examples against the real kube-apiserver, built if it is missing (needs Go)
-  clients              kubectl, client-go, controller-runtime and kube-rs against the embedded server (needs Go)
+  clients [suites]     kubectl, client-go, controller-runtime and kube-rs against the embedded server (needs Go), then
+                       controller-runtime's own suites; `suites` runs only the latter
   apiserver            run the real kube-apiserver and etcd, and print the KUBECONFIG and PATH for kubectl
   registry             write the embedded server's table of kinds from the real server's documents
   record               record the real server's responses, which the embedded server is compared with
@@ -77,6 +78,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["fuzz", seconds] => fuzz::run(&root, seconds.parse()?, None),
         ["e2e"] => e2e::test(&root),
         ["clients"] => clients::all(&root),
+        ["clients", "suites"] => clients::suites(&root),
         ["apiserver"] => e2e::serve(),
         ["registry"] => e2e::registry(&root),
         ["record"] => e2e::record(&root),

@@ -53,13 +53,23 @@ impl Core {
                 .await;
             match modified {
                 Err(status) if status.is_not_found() && target.subresource.is_none() => {}
-                modified => break modified?,
+                modified => break modified,
             }
             match self.create_applied(target, options, &configuration, applied, &writer).await {
                 // Another client created it meanwhile.
                 Err(status) if status.is_already_exists() => {}
-                created => break Modified { object: created?, created: true },
+                created => break created.map(|object| Modified { object, created: true }),
             }
+        };
+        let modified = match modified {
+            Ok(modified) => modified,
+            // Duplicate keys are reported once the configuration is merged, with errors, too.
+            Err(status) if configuration.is_merged() => {
+                let failure = response::failure(&status, call.error_format());
+                let warnings = configuration.enforce(options.field_validation).unwrap_or_default();
+                return Ok(response::with_warnings(failure, warnings));
+            }
+            Err(status) => return Err(status),
         };
         let mut warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
         if modified.created {

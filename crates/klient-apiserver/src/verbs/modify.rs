@@ -167,9 +167,17 @@ impl Core {
                 check_names(target, &mut patched)?;
                 Ok(patched)
             })
-            .await?;
+            .await;
         let problems = problems.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let warnings = decode::enforce(resource, options.field_validation, &problems)?;
+        let modified = match modified {
+            Ok(modified) => modified,
+            // Warnings about fields are sent with errors, too.
+            Err(status) => {
+                let failure = response::failure(&status, call.error_format());
+                return Ok(response::with_warnings(failure, &warnings));
+            }
+        };
         let warnings = [warnings, told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)].concat();
         Ok(response::with_warnings(response::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
     }
