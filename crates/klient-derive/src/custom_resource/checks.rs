@@ -114,7 +114,11 @@ fn check_combinations(settings: &Settings, errors: &mut Errors) {
         }
     }
     if let Some(span) = settings.cel {
-        errors.add(Error::new(span, NO_CEL));
+        if let Some(message) = cel_problem(cfg!(feature = "cel")) {
+            errors.add(Error::new(span, message));
+        } else if settings.schema != SchemaMode::Derived {
+            errors.add(Error::new(span, "`cel` needs a derived schema, which has the rules: remove `schema`"));
+        }
     }
     if settings.schema == SchemaMode::Disabled
         && let Some(selectable) = settings.selectable.first()
@@ -202,9 +206,12 @@ fn is_label(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// The error for `cel`, which kube-derive has.
-pub(crate) const NO_CEL: &str = "`cel` is not supported: klient does not evaluate rules itself; remove `cel`, call \
-    `klient::custom::check` in a test, and create objects with `dry_run()` to have the server evaluate the rules";
+/// Returns why `cel` cannot be used, if klient's feature is not enabled.
+pub(crate) fn cel_problem(is_enabled: bool) -> Option<&'static str> {
+    let message = "`cel` needs the feature `cel` of klient, which evaluates rules on the client: \
+        `klient = { version = \"...\", features = [\"cel\"] }`";
+    (!is_enabled).then_some(message)
+}
 
 #[cfg(test)]
 mod tests {
