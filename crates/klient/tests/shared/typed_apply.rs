@@ -2,10 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
-    jiff::Timestamp,
-};
 use klient::{
     Api, Apply, Client, CustomResource, CustomResourceExt as _, KubeSchema, custom::install, status::Status,
     wire::ManagedFields,
@@ -101,7 +97,14 @@ pub(crate) struct Address {
 pub(crate) struct ShopStatus {
     open: bool,
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    conditions: Vec<Condition>,
+    #[apply(value)]
+    conditions: Vec<ShopCondition>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub(crate) struct ShopCondition {
+    r#type: String,
+    status: String,
 }
 
 fn named(namespace: &str) -> ShopApply {
@@ -125,8 +128,8 @@ fn both(namespace: &str) -> (ShopApply, ShopApply) {
             .kind_of_shop("market")
     });
     let second = named(namespace).annotations([("note", "x")]).spec(|spec| {
-        spec.door("front", 1, |door| door.width(1))
-            .door("front", 0, |door| door.color("red"))
+        spec.door("front", 0, |door| door.color("red"))
+            .door("front", 1, |door| door.width(1))
             .owner(|owner| owner.phone("1"))
             .tags(["bread"])
             .prices([("bread", 2)])
@@ -203,20 +206,13 @@ pub(crate) async fn status_is_applied_by_condition(client: &Client, namespace: &
     let shops = shops(client, namespace).await;
     let named = || ShopApply::new("status", namespace);
     shops.apply(&named().spec(|spec| spec.size(1))).manager("first").await.unwrap();
-    let condition = |name: &str| Condition {
-        type_: name.to_owned(),
-        status: "True".to_owned(),
-        reason: "Tested".to_owned(),
-        message: String::new(),
-        last_transition_time: Time(Timestamp::UNIX_EPOCH),
-        observed_generation: None,
-    };
+    let condition = |name: &str| ShopCondition { r#type: name.to_owned(), status: "True".to_owned() };
     let ready = named().status(|status| status.open(true).conditions([condition("Ready")]));
     shops.status().apply(&ready).manager("first").await.unwrap();
     let stocked = named().status(|status| status.conditions([condition("Stocked"), condition("Stocked")]));
     let live = shops.status().apply(&stocked).manager("second").await.unwrap();
     let status = live.status.clone().unwrap();
-    let types: Vec<&str> = status.conditions.iter().map(|condition| &*condition.type_).collect();
+    let types: Vec<&str> = status.conditions.iter().map(|condition| &*condition.r#type).collect();
     assert_eq!((status.open, types), (true, vec!["Ready", "Stocked"]));
     assert_eq!(ShopApply::extract_status(&live, "first").unwrap().to_value(), ready.to_value());
     assert_eq!(ShopApply::extract(&live, "first").unwrap(), named().spec(|spec| spec.size(1)));
