@@ -23,7 +23,12 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn new() -> Self {
-        Self { functions: Context::default().with_all(), found: Vec::new() }
+        let mut functions = Context::default().with_all();
+        functions.add_function("type", |value: Cel| Cel::from(type_name(&value)));
+        for name in TYPES {
+            functions.add_variable_from_value(*name, Cel::from(*name));
+        }
+        Self { functions, found: Vec::new() }
     }
 
     pub(super) fn of(mut self, root: &Node, value: &Value, old: Option<&Value>) -> Vec<Violation> {
@@ -132,3 +137,21 @@ fn find<'a>(old: &'a Value, item: &Value, keys: &[String]) -> Option<&'a Value> 
     }
     old.as_array()?.iter().find(|former| keys.iter().all(|key| former.get(key) == item.get(key)))
 }
+
+/// Returns the name of a value's type, as expressions write it: `type(self) == string`. The `cel` crate has no types as values.
+fn type_name(value: &Cel) -> &'static str {
+    match value {
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::String(_) => "string",
+        Cel::Bytes(_) => "bytes",
+        Cel::Bool(_) => "bool",
+        Cel::Null => "null_type",
+        _ => "other",
+    }
+}
+
+const TYPES: &[&str] = &["list", "map", "int", "uint", "double", "string", "bytes", "bool", "null_type"];
