@@ -25,7 +25,7 @@ pub struct Case {
 /// Rules on fields, structs, items and the root, with the functions of Kubernetes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, Deserialize, Serialize)]
 #[kube(group = "corpus.klient.invalid", version = "v1", kind = "Judged", cel)]
-#[kube(validation = Rule::new("self.metadata.name.startsWith('a')").message("the name must begin with a").field_path(".metadata.name"))]
+#[kube(validation = Rule::new("self.metadata.name.startsWith('a')").message("the name must begin with a"))]
 #[x_kube(validation = ("self.min <= self.max", "min must not exceed max"))]
 #[x_kube(validation = "!has(self.__namespace__) || self.__namespace__ != 'bad'")]
 #[x_kube(validation = "!has(self.dash__dash__ed) || self.dash__dash__ed > 0")]
@@ -33,7 +33,7 @@ pub struct Case {
 #[serde(default)]
 pub struct JudgedSpec {
     #[schemars(length(max = 50))]
-    #[x_kube(validation = Rule::new("self.size() < 5").message(Message::Expression("'has ' + string(self.size()) + ' letters'".into())))]
+    #[x_kube(validation = Rule::new("self.size() < 5").message(Message::Expression("self.size() > 8 ? 'far too long' : 'too long: ' + self".into())))]
     pub snake_name: String,
     #[schemars(length(max = 50))]
     #[serde(rename = "namespace", skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ fn judged_created() -> Vec<Case> {
     let created = |(spec, violations)| Case { kind: "Judged", old: None, new: json!({"spec": spec}), violations };
     let mut cases: Vec<Case> = specs.into_iter().map(created).collect();
     let new = json!({"metadata": {"name": "b"}, "spec": {}});
-    cases.push(Case { kind: "Judged", old: None, new, violations: &["metadata.name"] });
+    cases.push(Case { kind: "Judged", old: None, new, violations: &[""] });
     cases
 }
 

@@ -39,9 +39,9 @@ fn error_names_kind_path_rule_message_and_reason() {
     let [fixed, name] = error.violations() else { panic!("{error}") };
     assert_eq!((&*fixed.path, &*fixed.rule, &*fixed.message), ("spec.fixed", "self == oldSelf", "cannot be changed"));
     assert_eq!((fixed.reason, fixed.kind), (Reason::FieldValueForbidden, ViolationKind::Violated));
-    assert_eq!((&*name.path, &*name.message), ("spec.snake_name", "has 5 letters"));
+    assert_eq!((&*name.path, &*name.message), ("spec.snake_name", "too long: abcde"));
     let expected = "Judged violates 2 of its rules; spec.fixed: cannot be changed (rule `self == oldSelf`, FieldValueForbidden); \
-        spec.snake_name: has 5 letters (rule `self.size() < 5`, FieldValueInvalid)";
+        spec.snake_name: too long: abcde (rule `self.size() < 5`, FieldValueInvalid)";
     assert_eq!(error.to_string(), expected);
 }
 

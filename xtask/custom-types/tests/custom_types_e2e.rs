@@ -71,7 +71,7 @@ async fn real_server_judges_objects_as_the_client_does() {
         })
         .collect();
     let resource = |kind: &str| &resources.iter().find(|(found, _)| found == kind).unwrap().1;
-    let objects = |kind: &str| DynamicClient::new(client.clone()).cluster(resource(kind));
+    let objects = |kind: &str| DynamicClient::new(client.clone()).all(resource(kind));
     let object = |kind: &str, value: &Value| {
         let resource = resource(kind);
         let name = value["metadata"]["name"].as_str().unwrap();

@@ -24,7 +24,7 @@ pub(super) struct Walk {
 impl Walk {
     pub(super) fn new() -> Self {
         let mut functions = Context::default().with_all();
-        functions.add_function("type", |value: Cel| Cel::from(type_name(&value)));
+        functions.add_function("type", |value: Cel| Ok::<_, ExecutionError>(Cel::from(type_name(&value))));
         for name in TYPES {
             functions.add_variable_from_value(*name, Cel::from(*name));
         }
