@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
-    Api, Client, Controller, CustomResource, CustomResourceExt as _, Manager, Patch, ResourceExt,
-    controller::{Outcome, Request, Retry, create_or_update},
+    Api, Apply, Client, Controller, CustomResource, CustomResourceExt as _, Manager, ResourceExt,
+    controller::{Outcome, Request, Retry},
     custom::install,
-    owner::set_controller_ref,
+    owner::controller_owner_ref,
     wait::{Until, wait_for},
 };
 use klient_apiserver::ApiServer;
+use klient_apply::core::v1::ConfigMapApply;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Apply, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "nullable.se", version = "v1", kind = "ConfigMapGenerator", namespaced)]
 struct ConfigMapGeneratorSpec {
     content: String,
@@ -28,13 +28,10 @@ struct ConfigMapGeneratorSpec {
 async fn reconcile(request: Request<ConfigMapGenerator>, client: Client) -> klient::Result<Outcome> {
     let Some(generator) = request.object()? else { return Ok(Outcome::Done) };
     let maps: Api<ConfigMap> = Api::namespaced(client, request.namespace());
-    let mut map = ConfigMap::default();
-    map.metadata.name = Some(request.name().to_owned());
-    create_or_update(&maps, map, |map| {
-        map.data = Some([("content".to_owned(), generator.spec.content.clone())].into());
-        Ok(set_controller_ref(map, &*generator)?)
-    })
-    .await?;
+    let map = ConfigMapApply::new(request.name(), request.namespace())
+        .owner(&controller_owner_ref(&*generator)?)
+        .data([("content", &generator.spec.content)]);
+    maps.apply(&map).manager("configmapgen").force().await?;
     Ok(Outcome::RequeueAfter(Duration::from_secs(300)))
 }
 
@@ -67,10 +64,9 @@ async fn main() -> anyhow::Result<()> {
 async fn exercise(client: Client) -> klient::Result<()> {
     let generators: Api<ConfigMapGenerator> = Api::namespaced(client.clone(), "default");
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    let spec = ConfigMapGeneratorSpec { content: "one".to_owned() };
-    generators.create(&ConfigMapGenerator::new("samurai", spec)).await?;
     for content in ["one", "two"] {
-        generators.patch("samurai", Patch::merge(json!({"spec": {"content": content}}))).await?;
+        let samurai = ConfigMapGeneratorApply::new("samurai", "default").spec(|spec| spec.content(content));
+        generators.apply(&samurai).manager("exercise").await?;
         let is_generated = Until::is(move |map: &ConfigMap| {
             map.data.as_ref().and_then(|data| data.get("content")).is_some_and(|text| text == content)
         });

@@ -1,23 +1,6 @@
-//! Configurations, and the macro that defines them.
+//! The macro that defines configurations.
 
-use serde::Serialize;
 use serde_json::Value;
-
-use crate::{ExtractError, Fields};
-
-/// A partial object or part of one: fields that are not set are absent.
-pub trait Configuration: Clone + Serialize + Sized {
-    /// Returns a configuration of these fields.
-    fn from_fields(fields: Fields) -> Self;
-
-    /// Returns the fields.
-    fn into_fields(self) -> Fields;
-
-    /// Returns the fields as JSON.
-    fn to_value(&self) -> Value {
-        Value::Object(self.clone().into_fields().0)
-    }
-}
 
 /// Defines configurations: one line for each field, with the form of its value.
 macro_rules! configurations {
@@ -69,17 +52,14 @@ macro_rules! constructor {
     ($name:ident ($api_version:literal $kind:literal namespaced)) => {
         /// Returns a configuration of the object with this name and namespace.
         pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
-            let mut fields = $crate::configuration::identity($api_version, $kind, name.into());
-            fields
-                .object("metadata", |metadata: crate::meta::v1::ObjectMetaApply| metadata.namespace(namespace.into()));
-            Self(fields)
+            Self(klient_core::apply::identity($api_version, $kind, name.into(), Some(namespace.into())))
         }
         $crate::configuration::metadata!();
     };
     ($name:ident ($api_version:literal $kind:literal cluster)) => {
         /// Returns a configuration of the object with this name.
         pub fn new(name: impl Into<String>) -> Self {
-            Self($crate::configuration::identity($api_version, $kind, name.into()))
+            Self(klient_core::apply::identity($api_version, $kind, name.into(), None))
         }
         $crate::configuration::metadata!();
     };
@@ -94,7 +74,7 @@ macro_rules! metadata {
         /// Returns an error if the object has no managed fields, or if they are malformed.
         #[doc(alias = "Extract")]
         pub fn extract(live: &impl serde::Serialize, manager: &str) -> Result<Self, crate::ExtractError> {
-            $crate::configuration::extract(live, manager, "")
+            klient_core::apply::extract(live, manager, "")
         }
 
         /// Returns what a manager last applied to the status of an object.
@@ -104,20 +84,28 @@ macro_rules! metadata {
         /// Returns an error if the object has no managed fields, or if they are malformed.
         #[doc(alias = "ExtractStatus")]
         pub fn extract_status(live: &impl serde::Serialize, manager: &str) -> Result<Self, crate::ExtractError> {
-            $crate::configuration::extract(live, manager, "status")
+            klient_core::apply::extract(live, manager, "status")
         }
 
         /// Adds labels.
-        pub fn labels(self, labels: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
-            self.metadata(|metadata| metadata.labels(labels))
+        pub fn labels(mut self, labels: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
+            klient_core::apply::labels(&mut self.0, labels);
+            self
         }
 
         /// Adds annotations.
         pub fn annotations(
-            self,
+            mut self,
             annotations: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
         ) -> Self {
-            self.metadata(|metadata| metadata.annotations(annotations))
+            klient_core::apply::annotations(&mut self.0, annotations);
+            self
+        }
+
+        /// Adds an owner, such as that of `klient::owner::controller_owner_ref`. One with the same UID is replaced.
+        pub fn owner(mut self, owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference) -> Self {
+            klient_core::apply::owner(&mut self.0, owner);
+            self
         }
     };
 }
@@ -133,23 +121,22 @@ macro_rules! setter {
     (items $method:ident $field:literal ($($key:ident $key_field:literal $key_form:ident),+) $of:path) => {
         #[doc = concat!("Changes the item of `", $field, "` with this key.")]
         pub fn $method(mut self, $($key: $crate::configuration::argument!($key_form),)+ change: impl FnOnce($of) -> $of) -> Self {
-            let key = [$(($key_field, $crate::configuration::value!($key_form $key))),+];
-            self.0.item($field, &key, change);
+            let key = [$(($key_field, Ok($crate::configuration::value!($key_form $key)))),+];
+            self.0.item($field, key, change);
             self
         }
     };
     (list_object $method:ident $field:literal $of:path) => {
         #[doc = concat!("Sets all items of `", $field, "`.")]
         pub fn $method(mut self, items: impl IntoIterator<Item = $of>) -> Self {
-            let items = items.into_iter().map(|item| item.to_value()).collect::<Vec<_>>();
-            self.0.set($field, items);
+            self.0.set_list($field, items);
             self
         }
     };
     (map_object $method:ident $field:literal $of:path) => {
         #[doc = concat!("Adds entries to `", $field, "`.")]
         pub fn $method(mut self, entries: impl IntoIterator<Item = (impl Into<String>, $of)>) -> Self {
-            self.0.extend_map($field, entries.into_iter().map(|(name, value)| (name.into(), value.to_value())));
+            self.0.extend_map($field, entries.into_iter().map(|(name, value)| (Into::<String>::into(name), value)));
             self
         }
     };
@@ -183,7 +170,7 @@ macro_rules! setter {
             entries: impl IntoIterator<Item = (impl Into<String>, $crate::configuration::argument!($form))>,
         ) -> Self {
             let entries = entries.into_iter();
-            self.0.extend_map($field, entries.map(|(name, value)| (name.into(), $crate::configuration::value!($form value))));
+            self.0.extend_map($field, entries.map(|(name, value)| (Into::<String>::into(name), $crate::configuration::value!($form value))));
             self
         }
     };
@@ -240,28 +227,6 @@ macro_rules! value {
 }
 
 pub(crate) use {argument, configurations, constructor, metadata, setter, value};
-
-/// Returns the fields that identify an object.
-pub(crate) fn identity(api_version: &str, kind: &str, name: String) -> Fields {
-    let mut fields = Fields::default();
-    fields.set("apiVersion", api_version);
-    fields.set("kind", kind);
-    fields.object("metadata", |metadata: crate::meta::v1::ObjectMetaApply| metadata.name(name));
-    fields
-}
-
-/// Returns what a manager applied to an object.
-pub(crate) fn extract<T: Configuration>(
-    live: &impl Serialize,
-    manager: &str,
-    subresource: &str,
-) -> Result<T, ExtractError> {
-    let live = serde_json::to_value(live).map_err(|error| ExtractError::Malformed(error.to_string()))?;
-    match klient_core::fields::extract(&live, manager, subresource)? {
-        Value::Object(fields) => Ok(T::from_fields(Fields(fields))),
-        _ => Ok(T::from_fields(Fields::default())),
-    }
-}
 
 pub(crate) fn base64(bytes: &[u8]) -> Value {
     use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -26,12 +26,9 @@
 //! only the kinds that it applies.
 
 mod configuration;
-mod fields;
 mod generated;
 mod int_or_string;
 
-pub use configuration::Configuration;
-pub use fields::Fields;
 pub use generated::*;
 pub use int_or_string::IntOrString;
-pub use klient_core::fields::ExtractError;
+pub use klient_core::apply::{Configuration, ExtractError, Fields};

@@ -24,7 +24,7 @@ mod value;
 mod wire;
 
 pub use element::{Path, PathElement};
-pub use extract::{ExtractError, extract};
+pub use extract::{ExtractError, extract, is_applied};
 pub use migrate::migrate_to_apply;
 pub use problem::{Problem, Problems};
 pub use schema::{Atom, ListType, MapField, MapType, Scalar, Schema, SchemaBuilder, TypeId};

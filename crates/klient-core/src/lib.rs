@@ -5,6 +5,7 @@
 //! statuses, and the requests for objects.
 
 mod api_resource;
+pub mod apply;
 mod dynamic;
 mod field_path;
 pub mod fields;

@@ -4,7 +4,7 @@ pub(crate) mod checks;
 mod columns;
 mod generate;
 mod json_object;
-mod settings;
+pub(crate) mod settings;
 
 use proc_macro2::TokenStream;
 use syn::{DeriveInput, Result};

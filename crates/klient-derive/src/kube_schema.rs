@@ -11,7 +11,7 @@ use syn::{Attribute, Data, DeriveInput, Error, Field, Fields, Ident, Result};
 use crate::{
     arguments::{Errors, of_attributes, set},
     crates::Crates,
-    custom_resource::checks::NO_CEL,
+    custom_resource::checks::cel_problem,
 };
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
@@ -40,7 +40,33 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let (name, hidden_ident) = (ident.to_string(), &hidden.ident);
     let rules =
         container.validations.iter().map(|rule| quote!(#klient::custom::private::add_rule(&mut schema, #rule);));
+    let validate = container.cel.then(|| {
+        quote! {
+            #[automatically_derived]
+            impl #ident {
+                /// Evaluates the CEL rules of this type for a value in JSON, which replaces `old`.
+                ///
+                /// # Errors
+                ///
+                /// Returns all rules that are violated, or that cannot be evaluated.
+                #[allow(dead_code, unreachable_pub)]
+                pub fn validate_cel(
+                    value: &#klient::apply::Value,
+                    old: #std::option::Option<&#klient::apply::Value>,
+                ) -> #std::result::Result<(), #klient::custom::InvalidObject> {
+                    static RULES: #std::sync::OnceLock<#klient::custom::Rules> = #std::sync::OnceLock::new();
+                    let rules = || #klient::custom::Rules::new(#name, &#klient::custom::structural_schema::<Self>());
+                    RULES.get_or_init(rules).validate(value, old)
+                }
+            }
+        }
+    });
     Ok(quote! {
+        #validate
+
+        #[automatically_derived]
+        impl #klient::custom::private::KubeSchema for #ident {}
+
         #[automatically_derived]
         impl #schemars::JsonSchema for #ident {
             fn inline_schema() -> bool {
@@ -75,15 +101,21 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
 struct Container {
     crates: Crates,
     validations: Vec<TokenStream>,
+    cel: bool,
 }
 
 impl Container {
     fn read(input: &DeriveInput, errors: &mut Errors) -> Result<Self> {
-        let mut container = Self { crates: Crates::default(), validations: Vec::new() };
+        let mut container = Self { crates: Crates::default(), validations: Vec::new(), cel: false };
         for argument in of_attributes(&input.attrs, &["x_kube"])? {
             match argument.name.as_str() {
                 "validation" => container.validations.extend(errors.keep(argument.expression())),
-                "cel" => errors.add(argument.error(NO_CEL)),
+                "cel" => {
+                    container.cel = errors.keep(argument.flag()).unwrap_or_default();
+                    if let (true, Some(message)) = (container.cel, cel_problem(cfg!(feature = "cel"))) {
+                        errors.add(argument.error(message));
+                    }
+                }
                 "crates" => {
                     errors.keep(container.crates.read(&argument));
                 }
@@ -91,7 +123,7 @@ impl Container {
                     errors
                         .add(argument.error("`merge_strategy` is for fields: move it to the field that has this type"));
                 }
-                _ => errors.add(argument.unknown(&["validation", "crates"])),
+                _ => errors.add(argument.unknown(&["validation", "cel", "crates"])),
             }
         }
         if !input.generics.params.is_empty() {

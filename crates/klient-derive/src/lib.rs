@@ -1,8 +1,9 @@
-//! Derive macros for custom resources: `CustomResource`, `KubeSchema` and `Resource`.
+//! Derive macros for custom resources: `CustomResource`, `KubeSchema`, `Apply` and `Resource`.
 //!
 //! `klient` re-exports them, and has the code that the generated code calls (`klient::custom`). The attributes are those of
 //! kube-derive 5. Invariant: whatever cannot work is an error at the span of the attribute that causes it, with a suggestion.
 
+mod apply;
 mod arguments;
 mod crates;
 mod custom_resource;
@@ -53,6 +54,7 @@ use proc_macro::TokenStream;
 /// | `doc = "..."` | documentation of the generated struct, and description of the schema |
 /// | `schema = "derived"` | the schema comes from the types; `"manual"`: from a `JsonSchema` that you implement; `"disabled"`: there is none |
 /// | `validation = "self.spec.size > 0"`\* | a CEL rule for the whole object; an expression of type `Rule` works too |
+/// | `cel` | generates `validate_cel` and `validate_cel_update`, which evaluate the rules on the client; needs klient's feature `cel` |
 /// | `crates(klient = "...", k8s_openapi = "...", schemars = "...", serde = "...", std = "...")` | other paths of crates; `kube`, `kube_core` and `serde_json` are accepted and not used |
 #[proc_macro_derive(CustomResource, attributes(kube, klient))]
 pub fn derive_custom_resource(input: TokenStream) -> TokenStream {
@@ -62,7 +64,8 @@ pub fn derive_custom_resource(input: TokenStream) -> TokenStream {
 /// Implements `schemars::JsonSchema` with CEL rules and merge strategies, for a struct with named fields.
 ///
 /// It replaces `#[derive(JsonSchema)]`. `#[x_kube(validation = ...)]` on the struct or a field adds a rule, and
-/// `#[x_kube(merge_strategy = ...)]` on a field sets how server-side apply merges it.
+/// `#[x_kube(merge_strategy = ...)]` on a field sets how server-side apply merges it. `#[x_kube(cel)]` on the struct generates
+/// `validate_cel(value, old)`, which evaluates its rules on the client, with klient's feature `cel`.
 ///
 /// ```text
 /// #[derive(klient::KubeSchema, Clone, Debug, serde::Deserialize, serde::Serialize)]
@@ -78,6 +81,52 @@ pub fn derive_custom_resource(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(KubeSchema, attributes(x_kube, schemars, validate))]
 pub fn derive_kube_schema(input: TokenStream) -> TokenStream {
     expand(input, kube_schema::derive)
+}
+
+/// Generates the configuration of a struct for server-side apply, in which every field is optional.
+///
+/// For a struct `Counter` it generates `CounterApply`, with one method for each field. A struct that derives `CustomResource` as
+/// well gets the configuration of its kind: `ShopApply` for `Shop`. Names are those of serde.
+///
+/// ```text
+/// #[derive(CustomResource, Apply, KubeSchema, Clone, Debug, serde::Deserialize, serde::Serialize)]
+/// #[kube(group = "example.com", version = "v1", kind = "Shop", namespaced)]
+/// pub struct ShopSpec {
+///     size: u32,
+///     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+///     counters: Vec<Counter>,
+/// }
+///
+/// #[derive(Apply, Clone, Debug, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+/// pub struct Counter {
+///     name: String,
+///     clerk: Option<String>,
+/// }
+///
+/// let shop = ShopApply::new("corner", "default").spec(|spec| spec.counter("left", |counter| counter.clerk("Ann")));
+/// ```
+///
+/// | field | method |
+/// |---|---|
+/// | a number, boolean, string, time or quantity | `size(3)` sets it |
+/// | a struct that derives `Apply` | `owner(\|owner\| owner.name("Ann"))` changes it |
+/// | a list with merge keys | `counter("left", \|counter\| ...)` changes the item with this key, or adds it |
+/// | a list that is a set | `tags(["a"])` adds items |
+/// | another list | `tags(["a"])` sets all items |
+/// | a map | `zones([("a", 1)])` adds entries; `zone("a", \|zone\| ...)` if its values derive `Apply`; with `MapMerge::Atomic` it sets all entries |
+///
+/// | attribute of a field | meaning |
+/// |---|---|
+/// | `#[apply(value)]` | the value is set whole: for enums, and types of other crates |
+/// | `#[apply(with = "klient_apply::core::v1::PodTemplateSpecApply")]` | the type of the configuration |
+/// | `#[apply(method = "...")]` | another name for the method |
+/// | `#[apply(skip)]` | no method |
+///
+/// On the struct: `#[apply(name = "...")]` names the configuration, `#[apply(status = "value")]` sets the status of a kind whole, and
+/// `#[apply(crates(...))]` has other paths of crates.
+#[proc_macro_derive(Apply, attributes(apply, x_kube))]
+pub fn derive_apply(input: TokenStream) -> TokenStream {
+    expand(input, apply::derive)
 }
 
 /// Implements `k8s_openapi`'s `Resource` and `Metadata` for a struct that represents an existing kind.

@@ -28,6 +28,8 @@
 //! | generate a type and its definition | [`CustomResource`](derive@crate::CustomResource), [`CustomResourceExt`] |
 //! | add CEL rules and merge strategies | [`KubeSchema`](derive@crate::KubeSchema), [`Rule`], [`ListMerge`], [`MapMerge`] |
 //! | find mistakes in a test | [`check()`] |
+//! | evaluate CEL rules before a write | `#[kube(cel)]`, with the feature `cel` |
+//! | apply parts of objects | [`Apply`](derive@crate::Apply), [`crate::apply`] |
 //! | print definitions | [`print_crds`], [`to_yaml`] |
 //! | install a definition | [`install()`] |
 //! | have several versions | [`Versions`], [`Spoke`] |
@@ -52,6 +54,8 @@
 //! works_with_klient::<Shop>();
 //! ```
 
+#[cfg(feature = "cel")]
+mod cel;
 mod cel_cost;
 mod check;
 mod definition;
@@ -67,6 +71,8 @@ mod schema;
 mod versions;
 mod yaml;
 
+#[cfg(feature = "cel")]
+pub use self::cel::{InvalidObject, Rules, Violation, ViolationKind};
 pub use self::{
     check::{InvalidDefinition, Problem, check},
     definition::{CustomResourceExt, HasSpec, HasStatus},

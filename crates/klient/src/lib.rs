@@ -42,6 +42,7 @@
 //! | read and write objects | [`Client`], [`Api`], [`Clientset`], [`client::DynamicClient`] |
 //! | keep a local copy of a kind | [`SharedInformer`], [`InformerFactory`], [`Lister`], module [`informer`] |
 //! | define kinds | [`CustomResource`](derive@CustomResource), module [`custom`] |
+//! | apply only the fields that you own | [`Api::apply`], [`Apply`](derive@Apply), module [`apply`] |
 //! | reconcile objects | [`Controller`], module [`controller`], [`finalizer`], [`wait`], [`condition`], [`owner`] |
 //! | queue keys by hand | [`WorkQueue`], module [`workqueue`] |
 //! | run in production | [`Manager`], [`election`], [`events`], [`metrics`], [`shutdown`] |
@@ -62,6 +63,8 @@
 //! `client` (default): the HTTP half. Without it, informers, queues and controllers compile without hyper and rustls.
 //!
 //! `derive` (default): custom resources, with the derive macros and the module `custom`.
+//!
+//! `cel`: evaluates the CEL rules of custom resources before they are written (`#[kube(cel)]`).
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -102,7 +105,7 @@ pub use informer::{lister::Lister, shared_informer::SharedInformer};
 #[doc(inline)]
 pub use klient_core::{ObjectKey, Patch, Resource, ResourceExt, WatchEvent};
 #[cfg(feature = "derive")]
-pub use klient_derive::{CustomResource, KubeSchema, Resource};
+pub use klient_derive::{Apply, CustomResource, KubeSchema, Resource};
 pub use klient_proto as wire;
 #[cfg(feature = "client")]
 pub use manager::run::Manager;

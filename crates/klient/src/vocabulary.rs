@@ -86,11 +86,23 @@ pub mod status {
     pub use klient_core::{FieldConflict, Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
 }
 
+/// Configurations for server-side apply: partial objects, in which an absent field is not applied.
+///
+/// `#[derive(Apply)]` generates those of your own kinds; the crate `klient-apply` has those of built-in kinds.
+pub mod apply {
+    #[doc(inline)]
+    pub use klient_core::apply::{
+        Apply, Configuration, ExtractError, Fields, annotations, extract, finalizers, identity, labels, owner,
+    };
+    #[doc(hidden)]
+    pub use klient_core::apply::{KeyField, Value, to_value};
+}
+
 /// The owners of fields: sets of field paths, and what a manager applied to an object.
 pub mod fields {
     #[doc(inline)]
     pub use klient_core::fields::{
-        ExtractError, FieldSet, ParseFieldSetError, Path, PathElement, extract, migrate_to_apply,
+        ExtractError, FieldSet, ParseFieldSetError, Path, PathElement, extract, is_applied, migrate_to_apply,
     };
 }
 

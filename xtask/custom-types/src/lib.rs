@@ -60,3 +60,4 @@ pub(crate) use corpus;
 
 pub mod by_klient;
 pub mod by_kube;
+pub mod judged;

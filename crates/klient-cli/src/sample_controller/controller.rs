@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use klient::{
-    Api, BoxError, Client, Controller, Error, ErrorKind, Lister, ObjectKey, SharedInformer,
+    Api, BoxError, Client, Controller, Error, ErrorKind, Lister, ObjectKey, ResourceExt as _, SharedInformer,
     controller::{ControllerBuilder, Outcome, Predicate, Reconciler, Request, Source, Terminal},
     events::{Event, EventApi, EventOptions, EventRecorder, EventSink},
     informer::Event as Change,
-    owner::{is_controlled_by, set_controller_ref},
+    owner::{controller_owner_ref, is_controlled_by},
     workqueue::{ExponentialBackoff, MaxOf, TokenBucket},
 };
-use serde_json::json;
+use klient_apply::apps::v1::{DeploymentApply, DeploymentSpecApply};
 
 use crate::sample_controller::foo::{Foo, FooStatus};
 
@@ -112,21 +112,19 @@ impl Reconciler<Foo> for Syncer {
 ///
 /// Returns an error if `foo` has no UID, because it was never stored. Such an object cannot own another.
 pub fn new_deployment(foo: &Foo) -> Result<Deployment, Error> {
-    let labels = json!({"app": "nginx", "controller": foo.metadata.name});
-    let mut deployment: Deployment = serde_json::from_value(json!({
-        "metadata": {"name": foo.spec.deployment_name, "namespace": foo.metadata.namespace},
-        "spec": {
-            "replicas": foo.spec.replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "nginx", "image": "nginx:latest"}]},
-            },
-        },
-    }))
-    .map_err(|error| Error::new(ErrorKind::Invalid, "cannot build the Deployment of a Foo").with_source(error))?;
-    set_controller_ref(&mut deployment, foo).map_err(|error| {
+    let labels = [("app", "nginx"), ("controller", foo.name())];
+    let owner = controller_owner_ref(foo).map_err(|error| {
         Error::new(ErrorKind::Invalid, "cannot set the Foo as owner of its Deployment").with_source(error)
     })?;
-    Ok(deployment)
+    let deployment = DeploymentApply::new(&foo.spec.deployment_name, foo.namespace().unwrap_or_default()).owner(&owner);
+    let deployment = deployment.spec(|spec| {
+        let spec = foo.spec.replicas.into_iter().fold(spec, DeploymentSpecApply::replicas);
+        spec.selector(|selector| selector.match_labels(labels)).template(|template| {
+            let pod = template.spec(|pod| pod.container("nginx", |nginx| nginx.image("nginx:latest")));
+            pod.metadata(|metadata| metadata.labels(labels))
+        })
+    });
+    // The controller creates and replaces whole objects, as Kubernetes' own does: it does not apply them.
+    serde_json::from_value(deployment.to_value())
+        .map_err(|error| Error::new(ErrorKind::Invalid, "cannot build the Deployment of a Foo").with_source(error))
 }

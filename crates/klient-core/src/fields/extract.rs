@@ -38,6 +38,40 @@ impl std::error::Error for ExtractError {}
 /// Returns an error if the object has no managed fields, or if they are malformed.
 #[doc(alias("ExtractInto"))]
 pub fn extract(object: &Value, manager: &str, subresource: &str) -> Result<Value, ExtractError> {
+    let owned = owned(object, manager, subresource)?;
+    Ok(with_identity(owned.part_of(object).unwrap_or_else(|| json!({})), object))
+}
+
+/// Returns whether a manager would change nothing by applying a configuration: it owns exactly these fields, with these values.
+///
+/// The configuration need not name the namespace. An object that lacks a field which the manager owns, because a cache has
+/// dropped the field, is no evidence: the result is then `false`.
+///
+/// # Errors
+///
+/// Returns an error if the object has no managed fields, or if they are malformed.
+pub fn is_applied(
+    object: &Value,
+    manager: &str,
+    subresource: &str,
+    configuration: &Value,
+) -> Result<bool, ExtractError> {
+    let owned = owned(object, manager, subresource)?;
+    if !owned.is_present_in(object) {
+        return Ok(false);
+    }
+    let applied = with_identity(owned.part_of(object).unwrap_or_else(|| json!({})), object);
+    let mut configuration = configuration.clone();
+    if let (Some(metadata), Some(namespace)) =
+        (configuration["metadata"].as_object_mut(), applied["metadata"].get("namespace"))
+    {
+        metadata.entry("namespace").or_insert_with(|| namespace.clone());
+    }
+    Ok(configuration == applied)
+}
+
+/// Returns the fields that a manager applied and still owns.
+fn owned(object: &Value, manager: &str, subresource: &str) -> Result<FieldSet, ExtractError> {
     let entries = object["metadata"]["managedFields"].as_array().ok_or(ExtractError::NoManagedFields)?;
     let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
     let entry = entries.iter().find(|entry| {
@@ -45,14 +79,12 @@ pub fn extract(object: &Value, manager: &str, subresource: &str) -> Result<Value
             && text(entry, "operation") == "Apply"
             && text(entry, "subresource") == subresource
     });
-    let mut out = match entry {
-        Some(entry) => {
-            let set =
-                FieldSet::from_value(&entry["fieldsV1"]).map_err(|error| ExtractError::Malformed(error.to_string()))?;
-            set.part_of(object).unwrap_or_else(|| json!({}))
-        }
-        None => json!({}),
-    };
+    let set = entry.map(|entry| FieldSet::from_value(&entry["fieldsV1"])).transpose();
+    Ok(set.map_err(|error| ExtractError::Malformed(error.to_string()))?.unwrap_or_default())
+}
+
+/// Adds the identity of an object to a part of it.
+fn with_identity(mut out: Value, object: &Value) -> Value {
     for name in ["apiVersion", "kind"] {
         if let Some(value) = object.get(name) {
             out[name] = value.clone();
@@ -63,7 +95,7 @@ pub fn extract(object: &Value, manager: &str, subresource: &str) -> Result<Value
             out["metadata"][name] = value.clone();
         }
     }
-    Ok(out)
+    out
 }
 
 impl FieldSet {
@@ -91,6 +123,15 @@ impl FieldSet {
         }
     }
 
+    /// Returns whether a value has all fields of this set.
+    fn is_present_in(&self, value: &Value) -> bool {
+        self.members.iter().all(|element| at(value, element).is_some())
+            && self
+                .children
+                .iter()
+                .all(|(element, child)| at(value, element).is_some_and(|value| child.is_present_in(value)))
+    }
+
     /// Returns the part of the value at an element: all of it if the element is a leaf.
     fn part(&self, element: &PathElement, value: &Value) -> Option<Value> {
         match self.child(element) {
@@ -102,14 +143,7 @@ impl FieldSet {
 
     fn part_of_item(&self, index: usize, item: &Value) -> Option<Value> {
         let elements = self.members.iter().chain(self.children.iter().map(|(element, _)| element));
-        let found = elements.into_iter().find(|element| match element {
-            PathElement::Key(key) => {
-                key.iter().all(|(name, value)| item.get(name).is_some_and(|found| super::value::equals(found, value)))
-            }
-            PathElement::Value(value) => super::value::equals(item, value),
-            PathElement::Index(at) => i64::try_from(index) == Ok(*at),
-            PathElement::Field(_) => false,
-        })?;
+        let found = elements.into_iter().find(|element| is_at(index, item, element))?;
         let mut part = self.part(found, item)?;
         if let (PathElement::Key(key), Value::Object(fields)) = (found, &mut part) {
             for (name, _) in key {
@@ -119,6 +153,31 @@ impl FieldSet {
             }
         }
         Some(part)
+    }
+}
+
+/// Returns the part of a value that an element names.
+fn at<'a>(value: &'a Value, element: &PathElement) -> Option<&'a Value> {
+    match element {
+        PathElement::Field(name) => value.get(name),
+        _ => value
+            .as_array()?
+            .iter()
+            .enumerate()
+            .find(|(index, item)| is_at(*index, item, element))
+            .map(|(_, item)| item),
+    }
+}
+
+/// Returns whether an element names this item of a list.
+fn is_at(index: usize, item: &Value, element: &PathElement) -> bool {
+    match element {
+        PathElement::Key(key) => {
+            key.iter().all(|(name, value)| item.get(name).is_some_and(|found| super::value::equals(found, value)))
+        }
+        PathElement::Value(value) => super::value::equals(item, value),
+        PathElement::Index(at) => i64::try_from(index) == Ok(*at),
+        PathElement::Field(_) => false,
     }
 }
 
@@ -174,5 +233,45 @@ mod tests {
         object["metadata"]["managedFields"] =
             json!([{"manager": "m", "operation": "Apply", "fieldsV1": {"nonsense": 1}}]);
         assert!(matches!(extract(&object, "m", ""), Err(ExtractError::Malformed(_))));
+    }
+
+    #[test]
+    fn configuration_is_applied_if_the_manager_owns_exactly_it() {
+        let mut live = object();
+        let applied = extract(&live, "m", "").unwrap();
+        assert_eq!(is_applied(&live, "m", "", &applied), Ok(true));
+        let mut without_namespace = applied.clone();
+        without_namespace["metadata"].as_object_mut().unwrap().remove("namespace");
+        assert_eq!(is_applied(&live, "m", "", &without_namespace), Ok(true));
+        let mut other = applied.clone();
+        other["spec"]["replicas"] = json!(4);
+        assert_eq!(is_applied(&live, "m", "", &other), Ok(false));
+        assert_eq!(is_applied(&live, "other", "", &applied), Ok(false));
+        live["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(is_applied(&live, "m", "", &applied), Err(ExtractError::NoManagedFields));
+    }
+
+    /// A cache may drop fields. A configuration without them looks equal, but applying it would remove them.
+    #[test]
+    fn object_without_owned_fields_is_no_evidence() {
+        for path in [
+            "/spec",
+            "/spec/template/spec/containers",
+            "/metadata/finalizers",
+            "/spec/template/spec/containers/0/ports/0",
+        ] {
+            let mut lean = object();
+            *lean.pointer_mut(path).unwrap() = Value::Null;
+            let rest = extract(&lean, "m", "").unwrap();
+            assert_eq!(is_applied(&lean, "m", "", &rest), Ok(false), "{path}");
+            let mut lean = object();
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            match lean.pointer_mut(parent).unwrap() {
+                Value::Object(fields) => drop(fields.remove(name)),
+                other => drop(other.as_array_mut().unwrap().remove(0)),
+            }
+            let rest = extract(&lean, "m", "").unwrap();
+            assert_eq!(is_applied(&lean, "m", "", &rest), Ok(false), "{path}");
+        }
     }
 }

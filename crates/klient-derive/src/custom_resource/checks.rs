@@ -113,9 +113,7 @@ fn check_combinations(settings: &Settings, errors: &mut Errors) {
             errors.add(Error::new(*span, message));
         }
     }
-    if let Some(span) = settings.cel {
-        errors.add(Error::new(span, NO_CEL));
-    }
+    check_cel(settings, cfg!(feature = "cel"), errors);
     if settings.schema == SchemaMode::Disabled
         && let Some(selectable) = settings.selectable.first()
     {
@@ -124,6 +122,16 @@ fn check_combinations(settings: &Settings, errors: &mut Errors) {
     }
     if let Some(ninth) = settings.selectable.get(8) {
         errors.add(Error::new_spanned(ninth, "a version has at most 8 `selectable` fields: remove the others"));
+    }
+}
+
+fn check_cel(settings: &Settings, is_enabled: bool, errors: &mut Errors) {
+    let Some(span) = settings.cel else { return };
+    if let Some(message) = cel_problem(is_enabled) {
+        errors.add(Error::new(span, message));
+    }
+    if settings.schema != SchemaMode::Derived {
+        errors.add(Error::new(span, "`cel` needs a derived schema, which has the rules: remove `schema`"));
     }
 }
 
@@ -202,15 +210,39 @@ fn is_label(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// The error for `cel`, which kube-derive has.
-pub(crate) const NO_CEL: &str = "`cel` is not supported: klient does not evaluate rules itself; remove `cel`, call \
-    `klient::custom::check` in a test, and create objects with `dry_run()` to have the server evaluate the rules";
+/// Returns why `cel` cannot be used, if klient's feature is not enabled.
+pub(crate) fn cel_problem(is_enabled: bool) -> Option<&'static str> {
+    let message = "`cel` needs the feature `cel` of klient, which evaluates rules on the client: \
+        `klient = { version = \"...\", features = [\"cel\"] }`";
+    (!is_enabled).then_some(message)
+}
 
 #[cfg(test)]
 mod tests {
     use syn::parse_quote;
 
     use super::*;
+
+    #[test]
+    fn cel_needs_the_feature_and_a_derived_schema() {
+        let messages = |input: DeriveInput, is_enabled| {
+            let mut errors = Errors::default();
+            check_cel(&Settings::read(&input).unwrap(), is_enabled, &mut errors);
+            let error = errors.finish().err();
+            error.into_iter().flatten().map(|error| error.to_string()).collect::<Vec<_>>()
+        };
+        let derived: DeriveInput = parse_quote! {
+            #[kube(group = "example.com", version = "v1", kind = "Shop", cel)]
+            struct ShopSpec {}
+        };
+        assert_eq!(messages(derived.clone(), true), [""; 0]);
+        assert!(messages(derived, false)[0].starts_with("`cel` needs the feature `cel` of klient"));
+        let manual: DeriveInput = parse_quote! {
+            #[kube(group = "example.com", version = "v1", kind = "Shop", cel, schema = "manual")]
+            struct ShopSpec {}
+        };
+        assert_eq!(messages(manual, true), ["`cel` needs a derived schema, which has the rules: remove `schema`"]);
+    }
 
     #[test]
     fn reserved_names_are_those_on_the_wire() {

@@ -15,11 +15,13 @@ pub(super) fn generate(settings: &Settings, input: &DeriveInput) -> TokenStream 
     let serialize = if settings.no_spec.is_some() { names.serialize_flat() } else { names.serialize() };
     let traits = names.traits();
     let definition = names.definition();
+    let rules = settings.cel.map(|_| names.rules());
     quote! {
         #root
         #serialize
         #traits
         #definition
+        #rules
     }
 }
 
@@ -257,6 +259,43 @@ impl Names<'_> {
             }
 
             #has_status
+        }
+    }
+
+    /// Generates the methods that evaluate CEL rules.
+    fn rules(&self) -> TokenStream {
+        let Self { settings, root, .. } = self;
+        let (klient, std) = (&settings.crates.klient, &settings.crates.std);
+        let kind = &settings.kind;
+        let result = quote!(#std::result::Result<(), #klient::custom::InvalidObject>);
+        quote! {
+            #[allow(dead_code, unreachable_pub)]
+            #[automatically_derived]
+            impl #root {
+                /// Evaluates the CEL rules of this kind, as the server does when the object is created.
+                ///
+                /// # Errors
+                ///
+                /// Returns all rules that are violated, or that cannot be evaluated.
+                pub fn validate_cel(&self) -> #result {
+                    Self::cel_rules().validate_typed(self, #std::option::Option::<&Self>::None)
+                }
+
+                /// Evaluates the CEL rules of this kind, as the server does when this object replaces `old`.
+                ///
+                /// # Errors
+                ///
+                /// Returns all rules that are violated, or that cannot be evaluated.
+                pub fn validate_cel_update(&self, old: &Self) -> #result {
+                    Self::cel_rules().validate_typed(self, #std::option::Option::Some(old))
+                }
+
+                fn cel_rules() -> &'static #klient::custom::Rules {
+                    static RULES: #std::sync::OnceLock<#klient::custom::Rules> = #std::sync::OnceLock::new();
+                    let rules = || #klient::custom::Rules::new(#kind, &#klient::custom::structural_schema::<#root>());
+                    RULES.get_or_init(rules)
+                }
+            }
         }
     }
 

@@ -9,7 +9,7 @@ struct ScaledSpec {}
 
 #[derive(CustomResource)]
 #[kube(group = "example.com", version = "v1", kind = "Unchecked", schema = "disabled")]
-#[kube(validation = "self.spec.size > 0", selectable = ".spec.size", cel)]
+#[kube(validation = "self.spec.size > 0", selectable = ".spec.size")]
 struct UncheckedSpec {}
 
 #[derive(CustomResource)]

@@ -7,7 +7,8 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use klient_core::{DynamicObject, FieldPath, LabelSelector, ObjectKey, Resource, ResourceVersion, TypeMeta};
-use klient_proto::{ManagedFields, RawObject, raw::Encoding};
+use klient_proto::{Codec, ManagedFields, RawObject, raw::Encoding};
+use serde::{Serialize, Serializer, ser::Error as _};
 
 use super::{
     index::{IndexFunc, IndexValues},
@@ -290,6 +291,21 @@ impl<K: Resource> Keyed for CachedObject<K> {
 impl<K> Clone for CachedObject<K> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+/// Writes the object as JSON, with `apiVersion` and `kind`. One in wire form is not decoded to a typed object.
+impl<K: Resource> Serialize for CachedObject<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = match &self.inner.data {
+            ObjectData::Decoded(object) => return object.serialize(serializer),
+            ObjectData::Wire(raw) => raw,
+        };
+        let value = match &self.inner.types {
+            Some(types) => raw.to_value_of(Codec::of::<K>(), &types.api_version, &types.kind),
+            None => raw.to_value::<K>(),
+        };
+        value.map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 

@@ -20,6 +20,8 @@ mod metadata;
 mod options;
 mod robustness;
 mod subresources;
+#[cfg(feature = "derive")]
+mod typed_apply;
 mod verbs;
 mod versions;
 mod watches;

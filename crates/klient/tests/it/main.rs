@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod apply_if_changed;
 mod controller;
 #[cfg(feature = "derive")]
 mod custom_types;
@@ -33,3 +34,5 @@ mod sockets;
 mod streams;
 mod subresources;
 mod support;
+#[cfg(feature = "derive")]
+mod typed_apply;

@@ -2,7 +2,10 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use klient_core::{ApplyOptions, Resource};
+use klient_core::{
+    ApplyOptions, Resource,
+    fields::{ExtractError, is_applied},
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,42 +42,43 @@ impl<K: Resource> Apply<K> {
 }
 
 impl<K: Resource> Apply<K> {
-    /// Sends the configuration only if it differs from what its manager owns in `live`, such as an object of a cache.
+    /// Sends the configuration only if it differs from what its manager owns in `live`: an object of an informer's cache, or one
+    /// that was read before.
     ///
-    /// The response is `None` if nothing was sent, which `klient_applies_skipped_total` counts. The object must have its managed fields:
-    /// without them, the configuration is always sent. So it is if another manager has taken over one of its fields.
+    /// The response is `None` if nothing was sent, which `klient_applies_skipped_total` counts. The object must have its managed
+    /// fields, which informers and clients drop unless they are configured to keep them. Without them, the configuration is always
+    /// sent. So it is if the object lacks a field that the manager owns, or if another manager has taken over one.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use serde_json::json;
-    /// # async fn apply(maps: klient::Api<ConfigMap>, cached: &ConfigMap) -> klient::Result<()> {
+    /// use klient::{Api, ObjectKey, SharedInformer, wire::ManagedFields};
+    ///
+    /// # async fn apply(maps: Api<ConfigMap>) -> klient::Result<()> {
+    /// let informer = SharedInformer::builder(maps.clone()).managed_fields(ManagedFields::Keep).build();
+    /// informer.start();
+    /// informer.wait_for_sync().await?;
+    ///
     /// let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"color": "blue"}});
-    /// let sent = maps.apply(&settings).manager("my-operator").if_changed(cached).await?;
+    /// if let Some(cached) = informer.lister().get(&ObjectKey::namespaced("shop", "settings")) {
+    ///     let sent = maps.apply(&settings).manager("my-operator").if_changed(&cached).await?;
+    ///     println!("changed: {}", sent.is_some());
+    /// }
     /// # Ok(())
     /// # }
     /// ```
     pub fn if_changed(self, live: &impl Serialize) -> ApplyIfChanged<K> {
-        let subresource = self.endpoint.subresource.clone().unwrap_or_default();
-        let owned = serde_json::to_value(live)
-            .ok()
-            .and_then(|live| klient_core::fields::extract(&live, &self.options.field_manager, &subresource).ok());
-        let is_changed = match (owned, &self.configuration) {
-            (Some(owned), Ok(configuration)) => !is_same(&owned, configuration),
+        let subresource = self.endpoint.subresource.as_deref().unwrap_or_default();
+        let is_changed = match (serde_json::to_value(live), &self.configuration) {
+            (Ok(live), Ok(configuration)) => {
+                let applied = is_applied(&live, &self.options.field_manager, subresource, configuration);
+                let unknown = |error: &ExtractError| tracing::debug!(%error, "cannot compare, applying");
+                !applied.inspect_err(unknown).unwrap_or_default()
+            }
             _ => true,
         };
         ApplyIfChanged { apply: self, is_changed }
     }
-}
-
-/// Returns whether a configuration has the fields that its manager owns. It need not name the namespace.
-fn is_same(owned: &Value, configuration: &Value) -> bool {
-    let mut configuration = configuration.clone();
-    if let (Some(metadata), Some(namespace)) =
-        (configuration["metadata"].as_object_mut(), owned["metadata"].get("namespace"))
-    {
-        metadata.entry("namespace").or_insert_with(|| namespace.clone());
-    }
-    configuration == *owned
 }
 
 /// A server-side apply that is sent only if it changes something. See [`Apply::if_changed`].
