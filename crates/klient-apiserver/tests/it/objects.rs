@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Namespace, Pod, Secret},
+    core::v1::{ComponentStatus, ConfigMap, Namespace, Pod, Secret},
 };
 use klient::{
     Api, Client, Patch,
@@ -26,6 +26,19 @@ fn map(name: &str) -> ConfigMap {
 
 async fn create(api: &Api<ConfigMap>, name: &str) -> ConfigMap {
     api.create(&map(name)).await.unwrap()
+}
+
+#[tokio::test]
+async fn components_are_healthy() {
+    let components: Api<ComponentStatus> = Api::cluster(started().await);
+    let all = components.list().await.unwrap().items;
+    let names: Vec<_> = all.into_iter().filter_map(|item| item.metadata.name).collect();
+    assert_eq!(names, ["scheduler", "controller-manager", "etcd-0"]);
+    let chosen = components.list().fields("metadata.name=etcd-0").await.unwrap();
+    assert_eq!(chosen.items.len(), 1);
+    let etcd = components.get("etcd-0").await.unwrap();
+    assert_eq!(etcd.conditions.unwrap()[0].status, "True");
+    assert!(components.get("kubelet").await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use klient::{Api, Client, WatchEvent, object::ResourceVersion};
 use klient_apiserver::{ApiServer, ManualClock};
 use serde_json::json;
@@ -50,6 +50,33 @@ async fn timestamps_use_configured_clock() {
     let namespaces: Api<Namespace> = Api::cluster(client(&server));
     let born = namespaces.get("default").await.unwrap().metadata.creation_timestamp;
     assert_eq!(born.unwrap().0, "2030-01-02T03:04:05Z".parse::<Timestamp>().unwrap());
+}
+
+#[tokio::test]
+async fn namespaces_have_account_and_authority_if_requested() {
+    let server = ApiServer::builder().namespace_objects().start().await.unwrap();
+    let namespaces: Api<Namespace> = Api::cluster(client(&server));
+    let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
+    namespaces.create(&namespace).await.unwrap();
+    for name in ["default", "kube-system", "shop"] {
+        let accounts: Api<ServiceAccount> = Api::namespaced(client(&server), name);
+        accounts.get("default").await.unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(client(&server), name);
+        assert_eq!(maps.get("kube-root-ca.crt").await.unwrap().data.unwrap()["ca.crt"], "", "{name}");
+    }
+    // A socket has an authority, which old and new namespaces show.
+    let listening = server.listen(0).await.unwrap();
+    let later: Namespace = serde_json::from_value(json!({"metadata": {"name": "later"}})).unwrap();
+    namespaces.create(&later).await.unwrap();
+    for name in ["shop", "later"] {
+        let maps: Api<ConfigMap> = Api::namespaced(client(&server), name);
+        let authority = maps.get("kube-root-ca.crt").await.unwrap().data.unwrap()["ca.crt"].clone();
+        assert!(authority.starts_with("-----BEGIN CERTIFICATE-----"), "{name}: {authority}");
+    }
+    drop(listening);
+    let plain = ApiServer::start().await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client(&plain), "default");
+    assert!(accounts.get("default").await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]
