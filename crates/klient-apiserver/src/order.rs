@@ -276,9 +276,8 @@ struct MapOf<'a> {
 impl Serialize for MapOf<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.value {
-            Value::Object(entries) => serializer.collect_map(
-                entries.iter().map(|(name, value)| (name, InOrder { value, layout: Some(self.layout) })),
-            ),
+            Value::Object(entries) => serializer
+                .collect_map(entries.iter().map(|(name, value)| (name, InOrder { value, layout: Some(self.layout) }))),
             value => value.serialize(serializer),
         }
     }
@@ -327,10 +326,7 @@ mod tests {
     #[test]
     fn custom_objects_have_alphabetical_order() {
         let widget = json!({"kind": "Widget", "apiVersion": "x.invalid/v1", "metadata": {"uid": "u", "name": "a"}});
-        assert_eq!(
-            text(&widget),
-            r#"{"apiVersion":"x.invalid/v1","kind":"Widget","metadata":{"name":"a","uid":"u"}}"#
-        );
+        assert_eq!(text(&widget), r#"{"apiVersion":"x.invalid/v1","kind":"Widget","metadata":{"name":"a","uid":"u"}}"#);
     }
 
     #[test]

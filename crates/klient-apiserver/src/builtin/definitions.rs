@@ -267,9 +267,7 @@ async fn accept(core: &Arc<Core>, key: &str, stored: &Arc<Stored>) {
         };
         let established = match conversion::has_valid_bundle(&definition) {
             true => condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
-            false => {
-                condition("Established", false, "InvalidCABundle", "The conversion webhook CABundle is invalid")
-            }
+            false => condition("Established", false, "InvalidCABundle", "The conversion webhook CABundle is invalid"),
         };
         let mut conditions = match &conflict {
             None => vec![condition("NamesAccepted", true, "NoConflicts", "no conflicts found"), established],

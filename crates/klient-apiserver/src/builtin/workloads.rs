@@ -37,7 +37,6 @@ pub(super) fn remove_template_generation(object: &mut Value) {
     }
 }
 
-
 /// Adds the selector of a new job, and the labels that it selects.
 pub(super) fn select_pods(object: &mut Value) {
     if object["spec"]["manualSelector"] == true {

@@ -83,7 +83,8 @@ mod tests {
             "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
                 "items": {"type": "object"}}}});
         let value = json!({"set": ["a", "a", "a", "b"], "map": [{"k": 1, "x": 1}, {"k": 1, "x": 2}, {"k": 2}]});
-        let found: Vec<_> = validate(&value, &schema, "").into_iter().map(|cause| (cause.field, cause.message)).collect();
+        let found: Vec<_> =
+            validate(&value, &schema, "").into_iter().map(|cause| (cause.field, cause.message)).collect();
         let expected = [("map[1]", "Duplicate value: {\"k\":1}"), ("set[1]", "Duplicate value: \"a\"")];
         assert_eq!(found, expected.map(|(field, message)| (field.to_owned(), message.to_owned())));
     }

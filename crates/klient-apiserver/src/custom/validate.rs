@@ -116,7 +116,9 @@ fn check_text(text: &str, schema: &Value, path: &str, outcome: &mut Outcome) {
         let detail = format!("{path} in body should match '{pattern}'");
         outcome.add(StatusCause::invalid(path, text, &detail));
     }
-    let Some(format) = formats::supported(schema).filter(|format| !matches!(*format, "int32" | "int64")) else { return };
+    let Some(format) = formats::supported(schema).filter(|format| !matches!(*format, "int32" | "int64")) else {
+        return;
+    };
     outcome.count += 1;
     if !formats::fits(text, format) {
         let detail = format!("{path} in body must be of type {format}: {text:?}");

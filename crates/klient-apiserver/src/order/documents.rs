@@ -89,7 +89,8 @@ const GROUP: Fields = &[
 ];
 const GROUP_VERSION: Fields = &[("groupVersion", Plain), ("version", Plain)];
 const DISCOVERED: Fields = &[("metadata", Metadata), ("versions", Object(DISCOVERED_VERSION))];
-const DISCOVERED_VERSION: Fields = &[("version", Plain), ("resources", Object(DISCOVERED_RESOURCE)), ("freshness", Plain)];
+const DISCOVERED_VERSION: Fields =
+    &[("version", Plain), ("resources", Object(DISCOVERED_RESOURCE)), ("freshness", Plain)];
 const DISCOVERED_RESOURCE: Fields = &[
     ("resource", Plain),
     ("responseKind", Object(KIND)),
@@ -100,7 +101,12 @@ const DISCOVERED_RESOURCE: Fields = &[
     ("categories", Plain),
     (
         "subresources",
-        Object(&[("subresource", Plain), ("responseKind", Object(KIND)), ("acceptedTypes", Object(KIND)), ("verbs", Plain)]),
+        Object(&[
+            ("subresource", Plain),
+            ("responseKind", Object(KIND)),
+            ("acceptedTypes", Object(KIND)),
+            ("verbs", Plain),
+        ]),
     ),
 ];
 const KIND: Fields = &[("group", Plain), ("version", Plain), ("kind", Plain)];

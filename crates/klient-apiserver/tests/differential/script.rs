@@ -262,7 +262,10 @@ impl Names {
                     });
                     *value = json!(format!("RV-{at}"));
                 }
-                ("creationTimestamp" | "deletionTimestamp" | "lastTransitionTime" | "lastPhaseTransitionTime", Value::String(_)) => {
+                (
+                    "creationTimestamp" | "deletionTimestamp" | "lastTransitionTime" | "lastPhaseTransitionTime",
+                    Value::String(_),
+                ) => {
                     *value = json!("TIME");
                 }
                 ("cells", Value::Array(cells)) => *value = cells.iter().map(|value| cell(value, namespace)).collect(),

@@ -17,8 +17,9 @@ pub(super) enum Approval {
 /// Returns the approval of a definition, or nothing if its group is not protected.
 pub(super) fn of(definition: &Value) -> Option<Approval> {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
-    let is_protected =
-        ["k8s.io", "kubernetes.io"].iter().any(|name| group.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    let is_protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|name| group.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
     if !is_protected {
         return None;
     }

@@ -32,7 +32,11 @@ pub(super) fn validate(definition: &Value, old: Option<&Value>, causes: &mut Vec
         None => causes.push(StatusCause::required(client_path, "required when strategy is set to Webhook")),
         Some(client) => validate_client(client, &client_path, old, causes),
     }
-    validate_versions(&conversion["webhook"]["conversionReviewVersions"], &format!("{path}.conversionReviewVersions"), causes);
+    validate_versions(
+        &conversion["webhook"]["conversionReviewVersions"],
+        &format!("{path}.conversionReviewVersions"),
+        causes,
+    );
 }
 
 /// Returns whether a definition has no bundle of certificates, or one with a certificate.

@@ -55,8 +55,7 @@ async fn put(core: &Arc<Core>, namespace: &str, plural: &str, object: Value) {
     let Some(resource) = core.registry.find("", "v1", plural) else { return };
     let name = Some(metadata::text(&object, "name").to_owned());
     let target = Target { resource, namespace: namespace.to_owned(), name, subresource: None };
-    let writer =
-        Writer { manager: "kube-controller-manager".to_owned(), ..Writer::server("", core.clock.now()) };
+    let writer = Writer { manager: "kube-controller-manager".to_owned(), ..Writer::server("", core.clock.now()) };
     // An object that exists already stays as it is.
     let _ = verbs::create_object(core, &target, object, &writer).await;
 }
