@@ -184,7 +184,9 @@ impl ApiServer {
         };
         let Route::Resource(route) = &route else { return response };
         let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural) else { return response };
-        let warning = resource.deprecation().filter(|_| response.status() != StatusCode::METHOD_NOT_ALLOWED);
+        // Methods are checked before versions, and whether a kind can be watched afterwards.
+        let is_told = response.status() != StatusCode::METHOD_NOT_ALLOWED || call.is_watch();
+        let warning = resource.deprecation().filter(|_| is_told);
         let warning = warning.map(str::to_owned);
         core.requests.add(call, route, resource, response.status());
         response::with_warnings(response, warning.as_slice())

@@ -126,6 +126,9 @@ impl Core {
         if in_all_namespaces && matches!(verb, Verb::Create | Verb::DeleteCollection) {
             return Err(not_allowed());
         }
+        if verb == Verb::Watch && target.resource.has_verb(Verb::List) && !target.resource.has_verb(Verb::Watch) {
+            return Err(Box::new(Status::method_not_supported(&target.resource.group_resource(), "watch")));
+        }
         if !target.resource.has_verb(verb) {
             return Err(not_allowed());
         }

@@ -40,9 +40,10 @@ impl Core {
             let writer = call.writer("", self.clock.now());
             match self.create_object(target, decoded.object, Ownership::Written(&writer), options.dry_run).await {
                 Ok(made) => made,
-                // Warnings about fields are sent with all errors, and those about values if the object is valid.
+                // Warnings about fields are sent with all errors, and those about values if the object is valid: it exists already, or
+                // cannot be stored.
                 Err(status) => {
-                    if status.is_already_exists() {
+                    if status.is_already_exists() || status.code == 500 {
                         warnings.extend(others.concat());
                     }
                     let failure = response::failure(&status, call.error_format());
