@@ -54,7 +54,7 @@ const STEPS: &[Step] = &[
     Step { name: "api", does: "the lists of public items are up to date", run: |root| api::run_api(root, true) },
     Step { name: "codegen", does: "generated code is up to date", run: |root| codegen::run(root, true) },
     Step { name: "oldest", does: "the oldest Kubernetes version", run: oldest },
-    Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 10, Some(1)) },
+    Step { name: "fuzz", does: "each fuzz target, briefly", run: |root| fuzz::run(root, 5, Some(1)) },
     Step { name: "e2e", does: "the client against the real kube-apiserver", run: e2e::test },
     Step { name: "clients", does: "other people's clients against the embedded server", run: clients::test },
     Step { name: "chaos", does: "a few worlds with faults, on both servers", run: chaos::fixed },
@@ -77,7 +77,7 @@ struct Background {
     steps: &'static [&'static str],
 }
 
-/// The builds in the background, one after the other. Each has a target folder or a profile of its own, so that it waits for no step.
+/// The builds in the background, one after the other. Each has a target folder of its own, so that it waits for no step.
 const BACKGROUND: &[Background] = &[
     Background {
         name: "(kube-apiserver)",
@@ -85,11 +85,6 @@ const BACKGROUND: &[Background] = &[
         steps: &["e2e", "clients", "chaos", "bench-smoke"],
     },
     Background { name: "(fuzz targets)", build: fuzz::build, steps: &["fuzz"] },
-    Background {
-        name: "(release)",
-        build: |root| cargo(root, &["build", "--quiet", "--release", "--locked", "-p", "klient-cli"]),
-        steps: &["examples"],
-    },
     Background { name: "(bench)", build: bench::build, steps: &["clients", "bench-smoke"] },
 ];
 
@@ -182,8 +177,9 @@ fn oldest(root: &Path) -> Result<()> {
 
 /// Runs README's first command as it stands there. The examples are those that the step `test` has built.
 fn examples(root: &Path) -> Result<()> {
-    cargo(root, &["run", "--release", "--locked", "-p", "klient-cli", "--", "demo"])?;
-    let installed = ["install", "--locked", "--path", "crates/klient-cli", "--root", "target/installed"];
+    cargo(root, &["run", "--locked", "-p", "klient-cli", "--", "demo"])?;
+    // Unoptimised, which takes what the demo has built.
+    let installed = ["install", "--locked", "--debug", "--path", "crates/klient-cli", "--root", "target/installed"];
     cargo(root, &installed)?;
     run(root, "target/installed/bin/klient", &["--help"], &[])?;
     let built = Built::all(root)?;

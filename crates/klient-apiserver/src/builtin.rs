@@ -35,15 +35,16 @@ use crate::{
     managed::{self, Writer},
     registry::{self, Resource, Schema, Shape},
     server::Core,
-    store::Change,
+    store::Committed,
 };
 
 /// Completes a decoded object: with defaults, and in the form in which Go writes it.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if let Schema::BuiltIn(_) = resource.schema {
-        fill(resource, object);
-        // Decoded objects have no unknown fields, and defaults have the right types.
-        let _ = decode::shape(resource, object);
+        if fill(resource, object) {
+            // Decoded objects have no unknown fields, and defaults have the right types.
+            let _ = decode::shape(resource, object);
+        }
         nulls(resource, object);
     }
 }
@@ -100,11 +101,11 @@ fn null_times(resource: &Resource, conditions: &mut [Value]) {
 const TIMES: [&str; 4] = ["lastHeartbeatTime", "lastProbeTime", "lastTransitionTime", "lastUpdateTime"];
 
 /// Records that the server itself has written the status of an object.
-pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &Value, object: &mut Value) {
+pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &mut Value, object: &mut Value) {
     let groups = core.registry.groups();
     let Some(resource) = groups.find(group, "v1", plural) else { return };
     let writer = Writer::server("status", core.clock.now());
-    let entries = managed::update(&groups, &resource, before, object, &writer);
+    let entries = managed::update(&groups, &resource, Some(before), object, &writer);
     managed::set_entries(object, entries);
 }
 
@@ -116,9 +117,9 @@ pub(crate) fn validate(resource: &Resource, object: &Value, old: Option<&Value>)
 }
 
 /// Acts on a committed change.
-pub(crate) async fn after_change(core: &Arc<Core>, resource: &Resource, change: &Arc<Change>) {
+pub(crate) async fn after_change(core: &Arc<Core>, resource: &Resource, committed: &Committed) {
     if let Some(after_change) = resource.hooks.after_change {
-        after_change(core, change).await;
+        after_change(core, &committed.change).await;
     }
-    core.collector.after_change(resource, change);
+    core.collector.after_change(resource, committed);
 }

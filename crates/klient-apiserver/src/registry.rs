@@ -69,7 +69,7 @@ pub(crate) struct Resource {
     /// The protobuf codec, which custom kinds do not have.
     pub(crate) codec: Option<&'static Codec>,
     /// An empty object, which new objects are compared with.
-    pub(crate) zero: OnceLock<Value>,
+    pub(crate) zero: OnceLock<Arc<Value>>,
 }
 
 /// A column of a table.

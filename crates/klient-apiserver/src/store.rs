@@ -23,7 +23,7 @@ use self::durable::Durable;
 pub(crate) use self::{
     cursor::{Compacted, Cursor},
     durable::OpenError,
-    stored::{Change, ChangeKind, Stored, json_event},
+    stored::{Change, ChangeKind, Committed, Stored, json_event},
 };
 
 /// The store of one server. Cheap to clone.
@@ -187,7 +187,7 @@ impl Store {
         key: &str,
         expected: Expected,
         write: Write,
-    ) -> Result<Arc<Change>, CommitError> {
+    ) -> Result<Committed, CommitError> {
         match &self.inner.durable {
             None => self.write().commit(table, key, expected, write),
             Some(durable) => durable.commit(&self.inner, table, key, expected, write).await,
@@ -273,23 +273,11 @@ impl Contents {
         key: &str,
         expected: Expected,
         write: Write,
-    ) -> Result<Arc<Change>, CommitError> {
-        let change = self.prepare(table, key, expected, write, self.revision + 1)?;
-        self.apply(table, &change);
-        Ok(change)
-    }
-
-    /// Checks a write and returns its change.
-    fn prepare(
-        &self,
-        table: &Arc<str>,
-        key: &str,
-        expected: Expected,
-        write: Write,
-        revision: u64,
-    ) -> Result<Arc<Change>, CommitError> {
+    ) -> Result<Committed, CommitError> {
         let previous = self.tables.get(table).and_then(|table| table.objects.get(key));
-        Change::make(key, expected, write, previous, revision).map(Arc::new)
+        let committed = Change::make(key, expected, write, previous, self.revision + 1)?;
+        self.apply(table, &committed.change);
+        Ok(committed)
     }
 
     fn apply(&mut self, table: &Arc<str>, change: &Arc<Change>) {

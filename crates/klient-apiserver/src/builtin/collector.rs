@@ -16,9 +16,10 @@ use tokio::sync::Notify;
 
 use self::ownership::Ownership;
 use crate::{
+    metadata,
     registry::Resource,
     server::Core,
-    store::{Change, ChangeKind, Stored},
+    store::{ChangeKind, Committed, Stored},
 };
 
 /// The table and key of an object.
@@ -52,32 +53,34 @@ enum Job {
 
 impl Collector {
     /// Records a committed change, and queues jobs for it.
-    pub(crate) fn after_change(&self, resource: &Resource, change: &Change) {
+    pub(crate) fn after_change(&self, resource: &Resource, Committed { change, object }: &Committed) {
         let id = (Arc::clone(&resource.table), change.key.clone());
-        let raw = change.object.raw();
-        let uid = raw.uid().unwrap_or_default().into_owned();
+        let uid = metadata::text(object, "uid");
+        let references = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let owners: Vec<String> =
+            references.map(|owner| owner["uid"].as_str().unwrap_or_default().to_owned()).collect();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let owners: Vec<String> = raw.owner_references().map(|owner| owner.uid).collect();
         if change.kind == ChangeKind::Deleted {
-            for dependent in state.ownership.dependents(&uid) {
+            for dependent in state.ownership.dependents(uid) {
                 state.push(Job::Dependent(dependent));
             }
-            for owner in state.ownership.remove(&id, &uid) {
+            for owner in state.ownership.remove(&id, uid) {
                 state.push(Job::Owner(owner));
             }
-            if let Some(namespace) = raw.namespace() {
-                state.push(Job::Namespace(namespace.into_owned()));
+            let namespace = metadata::text(object, "namespace");
+            if !namespace.is_empty() {
+                state.push(Job::Namespace(namespace.to_owned()));
             }
             if resource.is_custom() {
                 state.push(Job::Definition(format!("{}.{}", resource.plural, resource.group)));
             }
         } else {
             let has_owners = !owners.is_empty();
-            state.ownership.set(id.clone(), &uid, owners);
+            state.ownership.set(id.clone(), uid, owners);
             if has_owners {
                 state.push(Job::Dependent(id.clone()));
             }
-            if raw.deletion_timestamp().is_some() {
+            if metadata::is_deleting(object) {
                 state.push(Job::Owner(id));
             }
         }

@@ -10,12 +10,15 @@ use crate::registry::{self, Resource, Schema, Shape, TypeDef};
 
 type Table = BTreeMap<String, Map<String, Value>>;
 
-/// Fills in the defaults of an object.
-pub(crate) fn fill(resource: &Resource, object: &mut Value) {
-    let Schema::BuiltIn(types) = resource.schema else { return };
-    let root = format!("{}.{}", resource.group, resource.kind);
-    walk(object, types, &root);
-    (resource.hooks.defaults)(object);
+/// Fills in the defaults of an object. Returns whether it may have changed.
+pub(crate) fn fill(resource: &Resource, object: &mut Value) -> bool {
+    let Schema::BuiltIn(types) = resource.schema else { return false };
+    let mut has_changed = walk(object, types, &resource.kind);
+    if let Some(defaults) = resource.hooks.defaults {
+        defaults(object);
+        has_changed = true;
+    }
+    has_changed
 }
 
 /// Sets the requests of a pod's containers to their limits, and lets it see the services of its namespace.
@@ -79,54 +82,64 @@ fn table() -> &'static Table {
     TABLE.get_or_init(|| serde_json::from_str(include_str!("defaults.json")).expect("the table is tested"))
 }
 
-fn walk(value: &mut Value, types: &'static TypeDef, name: &str) {
-    let Value::Object(fields) = value else { return };
+/// Fills in the defaults of a value of a type. Returns whether there were any.
+fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
+    let Value::Object(fields) = value else { return false };
+    let mut has_changed = false;
     let short = name.rsplit('.').next().unwrap_or_default();
     for (field, default) in table().get(short).into_iter().flatten() {
         if fields.get(field).is_none_or(Value::is_null) && types.fields.contains_key(field) {
             fields.insert(field.clone(), default.clone());
+            has_changed = true;
         }
     }
     if short == "Container" || short == "EphemeralContainer" {
         container(fields);
+        has_changed = true;
     }
     if short == "PodSpec"
         && let Some(account) = fields.get("serviceAccountName").cloned()
     {
         fields.insert("serviceAccount".to_owned(), account);
+        has_changed = true;
     }
     if short == "ServicePort"
         && fields.get("targetPort").is_none_or(|target| *target == json!(0) || *target == json!(""))
         && let Some(port) = fields.get("port").cloned()
     {
         fields.insert("targetPort".to_owned(), port);
+        has_changed = true;
     }
     if short == "Volume" && fields.keys().all(|field| field == "name") {
         fields.insert("emptyDir".to_owned(), json!({}));
+        has_changed = true;
     }
     if short == "NodeStatus"
         && !fields.contains_key("allocatable")
         && let Some(capacity) = fields.get("capacity").cloned()
     {
         fields.insert("allocatable".to_owned(), capacity);
+        has_changed = true;
     }
-    for (field, known) in &types.fields {
-        if let Some(inner) = fields.get_mut(field) {
-            descend(inner, &known.shape);
+    for (field, inner) in fields.iter_mut() {
+        if let Some(known) = types.fields.get(field) {
+            has_changed |= descend(inner, &known.shape);
         }
     }
+    has_changed
 }
 
-fn descend(value: &mut Value, shape: &'static Shape) {
+/// Fills in the defaults of a value. Returns whether there were any.
+fn descend(value: &mut Value, shape: &'static Shape) -> bool {
     match (shape, value) {
-        (Shape::Ref(name), value) => {
-            if let Some(types) = registry::types().get(name) {
-                walk(value, types, name);
-            }
+        (Shape::Ref(name), value) => registry::types().get(name).is_some_and(|types| walk(value, types, name)),
+        (Shape::List(inner), Value::Array(items)) => {
+            items.iter_mut().fold(false, |changed, item| descend(item, inner) || changed)
         }
-        (Shape::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| descend(item, inner)),
-        (Shape::Map(inner), Value::Object(entries)) => entries.values_mut().for_each(|entry| descend(entry, inner)),
-        _ => {}
+        (Shape::Map(inner), Value::Object(entries)) => {
+            entries.values_mut().fold(false, |changed, entry| descend(entry, inner) || changed)
+        }
+        _ => false,
     }
 }
 

@@ -280,14 +280,14 @@ async fn accept(core: &Arc<Core>, key: &str, stored: &Arc<Stored>) {
                 *condition = known.clone();
             }
         }
-        let before = definition.clone();
+        let mut before = definition.clone();
         definition["status"]["conditions"] = json!(conditions);
         definition["status"]["acceptedNames"] = accepted;
-        super::record_status(core, "apiextensions.k8s.io", "customresourcedefinitions", &before, &mut definition);
+        super::record_status(core, "apiextensions.k8s.io", "customresourcedefinitions", &mut before, &mut definition);
         let write = Write::Put(definition);
         match core.store.commit(&table, key, Expected::Revision(stored.revision), write).await {
             Ok(accepted) => {
-                let definition = accepted.object.value();
+                let definition = accepted.object;
                 let group = definition["spec"]["group"].as_str().unwrap_or_default();
                 let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
                 core.registry.replace_custom(group, plural, served(&definition));

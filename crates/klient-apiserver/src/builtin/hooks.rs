@@ -16,9 +16,9 @@ use crate::{Result, call::Call, registry::Resource, server::Core, store::Change}
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent rule")]
 pub(crate) struct Hooks {
     /// Fills in defaults that depend on other fields. Plain defaults are in `defaults.json`.
-    pub(crate) defaults: fn(&mut Value),
+    pub(crate) defaults: Option<fn(&mut Value)>,
     /// Completes a new object before it is validated, as admission does on a real server.
-    pub(crate) before_create: fn(&Core, &mut Value) -> Result<()>,
+    pub(crate) before_create: Option<BeforeCreate>,
     /// Completes a changed object before it is validated. The last argument is the stored object.
     pub(crate) before_update: fn(&Core, &mut Value, &Value) -> Result<()>,
     /// Returns the status of a new object, given the time. Without it, the status stays as it was sent.
@@ -109,6 +109,9 @@ pub(crate) enum Posted {
     Binding,
 }
 
+/// A function that completes a new object.
+pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;
+
 /// A function that acts on a committed change.
 pub(crate) type AfterChange =
     for<'a> fn(&'a Arc<Core>, &'a Arc<Change>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -116,8 +119,8 @@ pub(crate) type AfterChange =
 impl Hooks {
     /// The behaviour of kinds that have no hooks.
     pub(crate) const NONE: Self = Self {
-        defaults: |_| {},
-        before_create: |_, _| Ok(()),
+        defaults: None,
+        before_create: None,
         before_update: |_, _, _| Ok(()),
         new_status: Some(|_, _| json!({})),
         on_status: |_, _| {},

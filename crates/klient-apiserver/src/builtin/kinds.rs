@@ -92,14 +92,14 @@ fn core(plural: &str) -> &'static Hooks {
 const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
 
 static PODS: Hooks = Hooks {
-    defaults: |object| {
+    defaults: Some(|object| {
         defaults::pod(object);
         pods::list_address(object);
-    },
-    before_create: |_, object| {
+    }),
+    before_create: Some(|_, object| {
         pods::admit(object);
         Ok(())
-    },
+    }),
     before_update: |_, object, old| {
         pods::keep_admitted(object, old);
         Ok(())
@@ -127,10 +127,10 @@ static PODS: Hooks = Hooks {
 };
 
 static NODES: Hooks = Hooks {
-    before_create: |_, object| {
+    before_create: Some(|_, object| {
         nodes::before_create(object);
         Ok(())
-    },
+    }),
     new_status: None,
     selectable: &["spec.unschedulable"],
     cell: cells::node,
@@ -139,11 +139,11 @@ static NODES: Hooks = Hooks {
 };
 
 static NAMESPACES: Hooks = Hooks {
-    defaults: namespaces::label,
-    before_create: |_, object| {
+    defaults: Some(namespaces::label),
+    before_create: Some(|_, object| {
         namespaces::before_create(object);
         Ok(())
-    },
+    }),
     before_update: |_, object, old| {
         namespaces::before_update(object, old);
         Ok(())
@@ -164,8 +164,8 @@ static NAMESPACES: Hooks = Hooks {
 };
 
 static SERVICES: Hooks = Hooks {
-    defaults: services::fill,
-    before_create: |core, object| services::allocate(core, object, None),
+    defaults: Some(services::fill),
+    before_create: Some(|core, object| services::allocate(core, object, None)),
     before_update: |core, object, old| services::allocate(core, object, Some(old)),
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     validate: rules::service,
@@ -214,7 +214,7 @@ static NEW_EVENTS: Hooks = Hooks {
 };
 
 static SECRETS: Hooks = Hooks {
-    defaults: defaults::secret,
+    defaults: Some(defaults::secret),
     validate: |object, old, causes| rules::data(true, object, old, causes),
     selectable: &["type"],
     cell: cells::secret,
@@ -228,16 +228,16 @@ static CONFIG_MAPS: Hooks = Hooks {
 };
 
 static LIMIT_RANGES: Hooks =
-    Hooks { defaults: defaults::limit_range, create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
+    Hooks { defaults: Some(defaults::limit_range), create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
 
 static RESOURCE_QUOTAS: Hooks =
     Hooks { cell: rare::resource_quota, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
 static PERSISTENT_VOLUMES: Hooks = Hooks {
-    before_create: |_, object| {
+    before_create: Some(|_, object| {
         volumes::protect(object, "kubernetes.io/pv-protection");
         Ok(())
-    },
+    }),
     new_status: Some(|_, _| json!({"phase": "Pending"})),
     cell: rare::volume,
     delete_returns_object: true,
@@ -246,10 +246,10 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
 };
 
 static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
-    before_create: |_, object| {
+    before_create: Some(|_, object| {
         volumes::protect(object, "kubernetes.io/pvc-protection");
         Ok(())
-    },
+    }),
     new_status: Some(|_, _| json!({"phase": "Pending"})),
     validate: rules::volume_claim,
     cell: cells::volume_claim,
@@ -262,7 +262,7 @@ static POD_TEMPLATES: Hooks =
     Hooks { cell: rare::pod_template, delete_returns_object: true, has_generation: Some(true), ..Hooks::NONE };
 
 static REPLICATION_CONTROLLERS: Hooks = Hooks {
-    defaults: defaults::replication_controller,
+    defaults: Some(defaults::replication_controller),
     selectable: &["status.replicas"],
     cell: rare::replication_controller,
     ..Hooks::NONE
@@ -271,7 +271,7 @@ static REPLICATION_CONTROLLERS: Hooks = Hooks {
 static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
 
 static DEPLOYMENTS: Hooks = Hooks {
-    defaults: defaults::deployment,
+    defaults: Some(defaults::deployment),
     validate: rules::workload,
     cell: cells::deployment,
     generation_counts_annotations: true,
@@ -281,7 +281,7 @@ static DEPLOYMENTS: Hooks = Hooks {
 };
 
 static STATEFUL_SETS: Hooks = Hooks {
-    defaults: defaults::stateful_set,
+    defaults: Some(defaults::stateful_set),
     new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
     validate: rules::workload,
     cell: cells::stateful_set,
@@ -289,18 +289,18 @@ static STATEFUL_SETS: Hooks = Hooks {
 };
 
 static DAEMON_SETS: Hooks = Hooks {
-    defaults: |object| {
+    defaults: Some(|object| {
         defaults::daemon_set(object);
         workloads::default_template_generation(object);
-    },
+    }),
     before_update: |_, object, old| {
         workloads::update_template_generation(object, old);
         Ok(())
     },
-    before_create: |_, object| {
+    before_create: Some(|_, object| {
         workloads::set_template_generation(object);
         Ok(())
-    },
+    }),
     validate: rules::workload,
     cell: cells::daemon_set,
     row_metadata: workloads::remove_template_generation,
@@ -311,7 +311,7 @@ static REPLICA_SETS: Hooks = Hooks { validate: rules::workload, cell: cells::rep
 static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
 
 static JOBS: Hooks = Hooks {
-    defaults: defaults::job,
+    defaults: Some(defaults::job),
     validate: rules::job,
     selectable: &["status.successful"],
     cell: cells::job,
@@ -321,7 +321,7 @@ static JOBS: Hooks = Hooks {
 static CRON_JOBS: Hooks = Hooks { validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
 
 static AUTOSCALERS_V1: Hooks = Hooks {
-    defaults: defaults::autoscaler_v1,
+    defaults: Some(defaults::autoscaler_v1),
     validate: rules::autoscaler,
     convert: Some(versions::autoscaler_to_v1),
     cell: rare::autoscaler,
@@ -330,7 +330,7 @@ static AUTOSCALERS_V1: Hooks = Hooks {
 };
 
 static AUTOSCALERS_V2: Hooks = Hooks {
-    defaults: defaults::autoscaler_v2,
+    defaults: Some(defaults::autoscaler_v2),
     null_fields: &["/status/currentMetrics"],
     validate: rules::autoscaler,
     convert: Some(versions::autoscaler_to_v2),
@@ -340,7 +340,7 @@ static AUTOSCALERS_V2: Hooks = Hooks {
 };
 
 static NETWORK_POLICIES: Hooks =
-    Hooks { defaults: defaults::network_policy, cell: cells::network_policy, ..Hooks::NONE };
+    Hooks { defaults: Some(defaults::network_policy), cell: cells::network_policy, ..Hooks::NONE };
 
 static INGRESSES: Hooks = Hooks {
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
@@ -351,8 +351,12 @@ static INGRESSES: Hooks = Hooks {
 
 static INGRESS_CLASSES: Hooks = Hooks { cell: rare::ingress_class, ..Hooks::NONE };
 
-static ENDPOINT_SLICES: Hooks =
-    Hooks { defaults: defaults::endpoint_slice, cell: rare::endpoint_slice, has_generation: Some(true), ..Hooks::NONE };
+static ENDPOINT_SLICES: Hooks = Hooks {
+    defaults: Some(defaults::endpoint_slice),
+    cell: rare::endpoint_slice,
+    has_generation: Some(true),
+    ..Hooks::NONE
+};
 
 static DISRUPTION_BUDGETS: Hooks = Hooks {
     new_status: Some(
@@ -373,7 +377,7 @@ static ROLES: Hooks = Hooks {
 };
 
 static ROLE_BINDINGS: Hooks = Hooks {
-    defaults: defaults::role_binding,
+    defaults: Some(defaults::role_binding),
     validate: rules::role_binding,
     cell: cells::role_binding,
     names: NameRule::PathSegment,
@@ -399,11 +403,11 @@ static SIGNING_REQUESTS: Hooks = Hooks {
 };
 
 static DEFINITIONS: Hooks = Hooks {
-    defaults: definitions::fill,
-    before_create: |_, object| {
+    defaults: Some(definitions::fill),
+    before_create: Some(|_, object| {
         definitions::before_create(object);
         Ok(())
-    },
+    }),
     before_update: |_, object, old| {
         definitions::before_update(object, old);
         Ok(())

@@ -22,7 +22,7 @@ pub(crate) fn normalise(
 ) -> Result<Vec<String>, String> {
     let mut walk = Walk { unknown: Vec::new() };
     let Value::Object(fields) = object else { return Err("it is not an object".to_owned()) };
-    let location = Location { path: String::new(), owner: descriptor.name };
+    let location = Location { parent: None, step: Step::Root, owner: descriptor.name };
     walk.message(fields, descriptor.fields, Some(types), &location)?;
     Ok(walk.unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
 }
@@ -32,14 +32,45 @@ struct Walk {
 }
 
 /// The path of a value, and the Go struct that has it as a field.
+///
+/// Only messages need the text of a path. It is a chain on the stack until then, because most objects have no problems.
 struct Location<'a> {
-    path: String,
+    parent: Option<&'a Location<'a>>,
+    step: Step<'a>,
     owner: &'a str,
 }
 
-impl Location<'_> {
-    fn join(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+/// The last part of a path.
+enum Step<'a> {
+    Root,
+    Name(&'a str),
+    Index(usize),
+    /// The same path as the parent's.
+    Same,
+}
+
+impl<'a> Location<'a> {
+    fn below(&'a self, step: Step<'a>) -> Self {
+        Self { parent: Some(self), step, owner: self.owner }
+    }
+
+    fn is_root(&self) -> bool {
+        matches!(self.step, Step::Root)
+    }
+
+    fn path(&self) -> String {
+        let mut path = self.parent.map(Location::path).unwrap_or_default();
+        match self.step {
+            Step::Root | Step::Same => {}
+            Step::Name(name) => {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+            }
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+        path
     }
 }
 
@@ -54,12 +85,12 @@ impl Walk {
         let mut unknown = Vec::new();
         let mut absent = Vec::new();
         for (name, value) in object.iter_mut() {
-            let is_type = location.path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind");
+            let is_type = location.is_root() && matches!(name.as_str(), "apiVersion" | "kind");
             if is_type {
                 continue;
             }
             let Some(field) = find(fields, name) else {
-                self.unknown.push(location.join(name));
+                self.unknown.push(location.below(Step::Name(name)).path());
                 unknown.push(name.clone());
                 continue;
             };
@@ -68,8 +99,7 @@ impl Walk {
                 absent.push(name.clone());
                 continue;
             }
-            let at = Location { path: location.join(name), owner: location.owner };
-            self.field(value, field, known, &at)?;
+            self.field(value, field, known, &location.below(Step::Name(name)))?;
             if is_left_out(value, field, known) {
                 absent.push(name.clone());
             }
@@ -88,14 +118,13 @@ impl Walk {
                 object.insert(name.clone(), zero);
             }
         }
-        for (name, known) in types.iter().flat_map(|types| &types.fields) {
-            if known.always && !object.contains_key(name) && find(fields, name).is_some() {
+        for (name, known) in types.iter().flat_map(|types| types.always()) {
+            if !object.contains_key(name)
+                && let Some(field) = find(fields, name)
+            {
                 let mut value = Value::Object(Map::new());
-                let at = Location { path: location.join(name), owner: location.owner };
-                if let Some(field) = find(fields, name) {
-                    self.field(&mut value, field, Some(known), &at)?;
-                }
-                object.insert(name.clone(), value);
+                self.field(&mut value, field, Some(known), &location.below(Step::Name(name)))?;
+                object.insert(name.to_owned(), value);
             }
         }
         Ok(())
@@ -121,8 +150,7 @@ impl Walk {
                     _ => None,
                 };
                 for (index, item) in items.iter_mut().enumerate() {
-                    let at = Location { path: format!("{}[{index}]", location.path), owner: location.owner };
-                    self.value(item, field.ty, inner, &at)?;
+                    self.value(item, field.ty, inner, &location.below(Step::Index(index)))?;
                 }
                 Ok(())
             }
@@ -137,15 +165,14 @@ impl Walk {
                 };
                 for (key, entry) in entries.iter_mut() {
                     // Go's errors name the key for fields below it, and not for the entry itself.
-                    let path = match field.ty {
-                        Type::Message(_) => location.join(key),
-                        _ => location.path.clone(),
+                    let step = match field.ty {
+                        Type::Message(_) => Step::Name(key),
+                        _ => Step::Same,
                     };
-                    let at = Location { path, owner: location.owner };
                     if entry.is_null() && matches!(field.ty, Type::String) {
                         *entry = Value::from("");
                     }
-                    self.value(entry, field.ty, inner, &at)?;
+                    self.value(entry, field.ty, inner, &location.below(step))?;
                 }
                 Ok(())
             }
@@ -177,7 +204,7 @@ impl Walk {
                 };
                 match value {
                     Value::Object(object) => {
-                        let at = Location { path: location.path.clone(), owner: descriptor.name };
+                        let at = Location { owner: descriptor.name, ..location.below(Step::Same) };
                         self.message(object, descriptor.fields, types, &at)
                     }
                     Value::Null => {
@@ -223,13 +250,13 @@ fn integer(value: &mut Value, shape: Option<&Shape>, location: &Location<'_>) ->
         Some(number) => Err(format!(
             "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
             location.owner,
-            without_indexes(&location.path)
+            without_indexes(&location.path())
         )),
         None => Err(match value {
             Value::Number(number) => format!(
                 "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
                 location.owner,
-                without_indexes(&location.path)
+                without_indexes(&location.path())
             ),
             other => mismatch(other, name, location),
         }),
@@ -275,6 +302,10 @@ fn time(value: &mut Value, micro: bool, location: &Location<'_>) -> Result<(), S
     let Value::String(text) = &*value else {
         return Err(mismatch(value, "string", location));
     };
+    // Most times are canonical already: this one has no fraction and no offset.
+    if !micro && text.len() == "2006-01-02T15:04:05Z".len() && klient_core::parse_time(text).is_ok() {
+        return Ok(());
+    }
     let formatted = if micro {
         klient_core::parse_micro_time(text).map(|time| klient_core::format_micro_time(&time))
     } else {
@@ -288,7 +319,7 @@ fn time(value: &mut Value, micro: bool, location: &Location<'_>) -> Result<(), S
 }
 
 fn mismatch(value: &Value, expected: &str, location: &Location<'_>) -> String {
-    let path = without_indexes(&location.path);
+    let path = without_indexes(&location.path());
     format!(
         "json: cannot unmarshal {} into Go struct field {}.{path} of type {expected}",
         type_word(value),

@@ -10,9 +10,8 @@ use super::{
     Writer,
     entries::{Identity, Managed},
     last_applied, schema,
-    update::{STRIPPED, update_managed, without_entries},
+    update::{STRIPPED, update_managed, without_entries, zero},
     versions::Versions,
-    zero_object,
 };
 use crate::{
     Result, builtin, decode, metadata,
@@ -67,7 +66,7 @@ pub(crate) fn apply(
     check_kind(resource, configuration)?;
     if managed.sets.is_empty() {
         let before = Writer { manager: BEFORE_FIRST_APPLY.to_owned(), ..writer.clone() };
-        managed = update_managed(groups, resource, zero_object(resource), live, managed, &before)
+        managed = first_managers(groups, resource, live, managed, &before)
             .ok_or_else(|| internal("failed to create manager for existing fields".to_owned()))?;
     }
     if configuration["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
@@ -97,6 +96,20 @@ pub(crate) fn apply(
     }
     super::set_entries(&mut object, managed.encode());
     Ok(object)
+}
+
+/// Returns the managers of an object that has none: one that owns all fields.
+fn first_managers(
+    groups: &Groups,
+    resource: &Resource,
+    live: &Value,
+    managed: Managed,
+    writer: &Writer,
+) -> Option<Managed> {
+    let schema = schema::of(resource)?;
+    let live = Typed::new(&schema.schema, schema.root, without_entries(live), Duplicates::Allowed).ok()?;
+    let zero = zero(resource, &schema);
+    update_managed(groups, resource, &zero, &live, managed, writer)
 }
 
 /// The typed objects of an apply.

@@ -121,11 +121,13 @@ impl Managed {
             .collect();
         // Times are in UTC and in seconds, so that their order is that of their text.
         entries.sort_by(|(left, left_time, _), (right, right_time, _)| {
-            let key = |identity: &Identity| {
-                (identity.manager.clone(), identity.api_version.clone(), identity.subresource.clone())
-            };
             let by_operation = left.operation.cmp(&right.operation);
-            by_operation.then_with(|| left_time.cmp(right_time)).then_with(|| key(left).cmp(&key(right)))
+            let by_name = || {
+                let by_manager = left.manager.cmp(&right.manager);
+                let by_version = || left.api_version.cmp(&right.api_version);
+                by_manager.then_with(by_version).then_with(|| left.subresource.cmp(&right.subresource))
+            };
+            by_operation.then_with(|| left_time.cmp(right_time)).then_with(by_name)
         });
         Some(entries.into_iter().map(|(identity, time, managed)| entry(identity, time, &managed.set)).collect())
     }
@@ -161,14 +163,26 @@ pub(super) fn is_reset(entries: &Value) -> bool {
 pub(crate) fn restore_times(new: &mut Value, old: &Value) {
     let (Some(entries), Some(before)) = (entries(new), entries(old)) else { return };
     let is_same = entries.len() == before.len() && entries.iter().zip(before).all(|(new, old)| is_same_entry(new, old));
-    if !is_same || entries == before {
+    if !is_same || entries == before || !is_same_besides_entries(new, old) {
         return;
     }
-    let before = json!(before);
-    let after = std::mem::replace(&mut new["metadata"]["managedFields"], before);
-    if new != old {
-        new["metadata"]["managedFields"] = after;
-    }
+    new["metadata"]["managedFields"] = json!(before);
+}
+
+/// Returns whether two objects are equal besides their entries.
+fn is_same_besides_entries(left: &Value, right: &Value) -> bool {
+    let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return left == right };
+    let is_same_metadata = match (left.get("metadata"), right.get("metadata")) {
+        (Some(Value::Object(left)), Some(Value::Object(right))) => is_same_without("managedFields", left, right),
+        (left, right) => left == right,
+    };
+    is_same_metadata && is_same_without("metadata", left, right)
+}
+
+/// Returns whether two objects are equal besides one field.
+fn is_same_without(name: &str, left: &Map<String, Value>, right: &Map<String, Value>) -> bool {
+    let is_compared = |(other, _): &(&String, &Value)| *other != name;
+    left.iter().filter(is_compared).eq(right.iter().filter(is_compared))
 }
 
 fn entries(object: &Value) -> Option<&[Value]> {
@@ -177,10 +191,7 @@ fn entries(object: &Value) -> Option<&[Value]> {
 
 fn is_same_entry(left: &Value, right: &Value) -> bool {
     let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return left == right };
-    let fields = |entry: &Map<String, Value>| -> Vec<(String, Value)> {
-        entry.iter().filter(|(name, _)| *name != "time").map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    fields(left) == fields(right)
+    is_same_without("time", left, right)
 }
 
 const APPLY: &str = "Apply";

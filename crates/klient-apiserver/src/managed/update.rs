@@ -1,6 +1,6 @@
 //! The owners of fields after a create, update or patch.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use klient_core::fields::{Duplicates, FieldSet, ManagedSet, PathElement, Typed, Updater};
 use serde_json::Value;
@@ -9,8 +9,9 @@ use super::{
     Writer,
     cap::cap,
     entries::{Identity, Managed, is_reset},
-    schema,
+    schema::{self, SchemaOf},
     versions::Versions,
+    zero_object,
 };
 use crate::{
     metadata,
@@ -19,17 +20,37 @@ use crate::{
 
 /// Returns the entries of an object after a write that is not an apply.
 ///
-/// `live` is the stored object, or an empty one for a create; both objects are in the version of the request. An object that does not
-/// fit its schema has no entries, as on the real server.
+/// `live` is the stored object, or nothing for a create; both objects are in the version of the request. An object that does not
+/// fit its schema has no entries, as on the real server. `new` is left without its own entries.
 pub(crate) fn update(
     groups: &Groups,
     resource: &Resource,
-    live: &Value,
-    new: &Value,
+    live: Option<&mut Value>,
+    new: &mut Value,
     writer: &Writer,
 ) -> Option<Value> {
-    let live_entries = &live["metadata"]["managedFields"];
-    let entries = &new["metadata"]["managedFields"];
+    let entries = &super::take_entries(new);
+    let Some(live) = live else {
+        return update_from(groups, resource, None, new, [entries, &Value::Null], writer);
+    };
+    // The entries of the stored object take no part in the comparison.
+    let live_entries = super::take_entries(live);
+    let updated = update_from(groups, resource, Some(live), new, [entries, &live_entries], writer);
+    if !live_entries.is_null() {
+        super::set_entries(live, Some(live_entries));
+    }
+    updated
+}
+
+/// Returns the entries of an object, given those of the request and those that are stored. Both objects have none.
+fn update_from(
+    groups: &Groups,
+    resource: &Resource,
+    live: Option<&mut Value>,
+    new: &mut Value,
+    [entries, live_entries]: [&Value; 2],
+    writer: &Writer,
+) -> Option<Value> {
     let managed = if !writer.subresource.is_empty() {
         Managed::decode(live_entries).unwrap_or_default()
     } else if is_reset(entries) {
@@ -42,33 +63,50 @@ pub(crate) fn update(
         }
     };
     // The owners of fields that were written before are not known.
-    if managed.sets.is_empty() && !metadata::text(live, "uid").is_empty() {
+    if managed.sets.is_empty() && live.as_ref().is_some_and(|live| !metadata::text(live, "uid").is_empty()) {
         return None;
     }
-    update_managed(groups, resource, live, new, managed, writer)?.encode()
+    let schema = schema::of(resource)?;
+    let mut live = live;
+    // The objects are lent to the comparison, because copies cost more than that.
+    let typed = |object: &mut Value| Typed::unchecked(&schema.schema, schema.root, std::mem::take(object));
+    let typed_live = match &mut live {
+        Some(live) => typed(live),
+        None => zero(resource, &schema),
+    };
+    let typed_new = typed(new);
+    // A built-in object had the right shape when it was stored. The schema of a custom kind may have changed since.
+    let fits = |object: &Typed| object.validate(Duplicates::Allowed).is_ok();
+    let is_comparable = (!resource.is_custom() || fits(&typed_live)) && fits(&typed_new);
+    let managed =
+        is_comparable.then(|| update_managed(groups, resource, &typed_live, &typed_new, managed, writer)).flatten();
+    *new = typed_new.into_value();
+    if let Some(live) = live {
+        *live = typed_live.into_value();
+    }
+    managed?.encode()
+}
+
+/// Returns the empty object that a new object is compared with.
+pub(super) fn zero(resource: &Resource, schema: &SchemaOf) -> Typed {
+    Typed::unchecked(&schema.schema, schema.root, Arc::clone(zero_object(resource)))
 }
 
 /// Returns the managers after a write that is not an apply.
 pub(super) fn update_managed(
     groups: &Groups,
     resource: &Resource,
-    live: &Value,
-    new: &Value,
+    live: &Typed,
+    new: &Typed,
     managed: Managed,
     writer: &Writer,
 ) -> Option<Managed> {
-    let schema = schema::of(resource)?;
-    let typed = |object: &Value| {
-        let object = without_entries(object);
-        Typed::new(&schema.schema, schema.root, object, Duplicates::Allowed).ok()
-    };
-    let (live, new) = (typed(live)?, typed(new)?);
     let version = resource.api_version();
     let versions = Versions { groups, resource };
     let ignored = versions.ignored(&writer.subresource, &managed.sets);
     let updater = Updater { converter: &versions, ignored: &ignored };
     let Managed { sets, times } = managed;
-    let sets = updater.update(&live, &new, &version, sets, CURRENT).ok()?;
+    let sets = updater.update(live, new, &version, sets, CURRENT).ok()?;
     let mut managed = Managed { sets, times };
     if let Some(current) = managed.sets.remove(CURRENT) {
         let set = current.set.difference(&STRIPPED);
@@ -88,9 +126,16 @@ pub(super) fn update_managed(
 
 /// Returns an object without its entries.
 pub(super) fn without_entries(object: &Value) -> Value {
-    let mut object = object.clone();
-    super::take_entries(&mut object);
-    object
+    let Value::Object(fields) = object else { return object.clone() };
+    // Entries are larger than most objects, so they are not copied first.
+    let part = |name: &String, value: &Value| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let others = metadata.iter().filter(|(name, _)| *name != "managedFields");
+            others.map(|(name, value)| (name.clone(), value.clone())).collect()
+        }
+        value => value.clone(),
+    };
+    fields.iter().map(|(name, value)| (name.clone(), part(name, value))).collect()
 }
 
 /// Fields that no manager owns.

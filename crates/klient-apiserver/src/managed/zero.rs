@@ -1,5 +1,7 @@
 //! The object that a new object is compared with: what Go writes for an empty object of the kind.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -11,8 +13,8 @@ use crate::{
 ///
 /// Built-in kinds have the fields that Go always writes. Their parents are not new in a created object, so that its manager does not
 /// own them.
-pub(crate) fn zero_object(resource: &Resource) -> &Value {
-    resource.zero.get_or_init(|| build(resource))
+pub(crate) fn zero_object(resource: &Resource) -> &Arc<Value> {
+    resource.zero.get_or_init(|| Arc::new(build(resource)))
 }
 
 fn build(resource: &Resource) -> Value {
@@ -59,7 +61,7 @@ mod tests {
     fn zero_objects_are_those_of_go() {
         let registry = Registry::built_in();
         let zero = |group: &str, plural: &str| {
-            let mut object = zero_object(&registry.find(group, "v1", plural).unwrap()).clone();
+            let mut object = Value::clone(zero_object(&registry.find(group, "v1", plural).unwrap()));
             let fields = object.as_object_mut().unwrap();
             fields.remove("apiVersion");
             fields.remove("kind");

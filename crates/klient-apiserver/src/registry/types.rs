@@ -1,10 +1,13 @@
 //! The types of built-in kinds: their fields, the types of fields, and how lists are merged.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::OnceLock,
+};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, IgnoredAny, MapAccess, Visitor},
+    de::{Error as _, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor},
 };
 use serde_json::Value;
 
@@ -12,7 +15,7 @@ use serde_json::Value;
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Types {
-    by_name: BTreeMap<String, TypeDef>,
+    by_name: HashMap<String, TypeDef>,
 }
 
 /// A type: an object with fields, or a name for a shape.
@@ -33,6 +36,9 @@ pub(crate) struct TypeDef {
     /// Group, version and kind of an API object.
     #[serde(default)]
     pub(crate) kind: Option<(String, String, String)>,
+    /// The names of fields that are present even if they are empty.
+    #[serde(skip)]
+    always: OnceLock<Vec<String>>,
 }
 
 /// A field of a type.
@@ -50,19 +56,15 @@ pub(crate) struct Field {
 }
 
 /// How server-side apply merges a field, where it does not follow from its type.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default)]
 pub(crate) struct MergeRule {
     /// The type of the list: `atomic`, `set` or `map`.
-    #[serde(default)]
     pub(crate) list: Option<String>,
     /// The fields that identify an item of a list of type `map`.
-    #[serde(default)]
     pub(crate) keys: Vec<String>,
     /// The type of the map: `atomic` or `granular`.
-    #[serde(default)]
     pub(crate) map: Option<String>,
     /// The value that identifies items without this field.
-    #[serde(default)]
     pub(crate) default: Option<Value>,
 }
 
@@ -106,6 +108,15 @@ impl Types {
                 .is_some_and(|known| (known.0.as_str(), known.1.as_str(), known.2.as_str()) == (group, version, kind))
         };
         self.by_name.values().find(is_it)
+    }
+}
+
+impl TypeDef {
+    /// Returns the fields that are present even if they are empty.
+    pub(crate) fn always(&self) -> impl Iterator<Item = (&str, &Field)> {
+        let always = |(name, field): (&String, &Field)| field.always.then(|| name.clone());
+        let names = self.always.get_or_init(|| self.fields.iter().filter_map(always).collect());
+        names.iter().filter_map(|name| Some((name.as_str(), self.fields.get(name)?)))
     }
 }
 
@@ -155,25 +166,54 @@ impl<'de> Deserialize<'de> for Shape {
 
 impl<'de> Deserialize<'de> for Field {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Long {
-            is: Shape,
-            merge_key: Option<String>,
-            strategy: Option<String>,
-            #[serde(default)]
-            always: bool,
-            #[serde(flatten)]
-            merge: MergeRule,
+        struct Seen;
+
+        impl<'de> Visitor<'de> for Seen {
+            type Value = Field;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a field")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Field, E> {
+                Shape::deserialize(name.into_deserializer()).map(Field::from)
+            }
+
+            /// Reads a shape, or a field with rules: the latter has its shape as `is`. Keys are sorted, so that `is` comes before `list`
+            /// and `map`, which are rules after it.
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field, A::Error> {
+                let mut shape = None;
+                let mut field = Field::from(Shape::Any);
+                let mut rule = MergeRule::default();
+                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                    match (&*key, &shape) {
+                        ("ref", None) => shape = Some(Shape::Ref(map.next_value()?)),
+                        ("list", None) => shape = Some(Shape::List(map.next_value()?)),
+                        ("map", None) => shape = Some(Shape::Map(map.next_value()?)),
+                        ("is", None) => shape = Some(map.next_value()?),
+                        ("always", _) => field.always = map.next_value()?,
+                        ("mergeKey", _) => field.merge_key = Some(map.next_value()?),
+                        ("strategy", _) => field.strategy = Some(map.next_value()?),
+                        ("default", _) => rule.default = Some(map.next_value()?),
+                        ("keys", _) => rule.keys = map.next_value()?,
+                        ("list", _) => rule.list = Some(map.next_value()?),
+                        ("map", _) => rule.map = Some(map.next_value()?),
+                        (other, _) => return Err(A::Error::custom(format!("no field has {other:?}"))),
+                    }
+                }
+                field.shape = shape.ok_or_else(|| A::Error::custom("a field has no shape"))?;
+                let has_rule = rule.list.is_some() || rule.map.is_some() || rule.default.is_some();
+                field.merge = has_rule.then(|| Box::new(rule));
+                Ok(field)
+            }
         }
-        let value = Value::deserialize(deserializer)?;
-        if value.get("is").is_none() {
-            let shape = serde_json::from_value(value).map_err(D::Error::custom)?;
-            return Ok(Self { shape, merge_key: None, strategy: None, always: false, merge: None });
-        }
-        let Long { is, merge_key, strategy, always, merge } =
-            serde_json::from_value(value).map_err(D::Error::custom)?;
-        let has_rule = merge.list.is_some() || merge.map.is_some() || merge.default.is_some();
-        Ok(Self { shape: is, merge_key, strategy, always, merge: has_rule.then(|| Box::new(merge)) })
+
+        deserializer.deserialize_any(Seen)
+    }
+}
+
+impl From<Shape> for Field {
+    fn from(shape: Shape) -> Self {
+        Self { shape, merge_key: None, strategy: None, always: false, merge: None }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use tokio::sync::oneshot;
 
-use super::{Change, ChangeKind, CommitError, Expected, StoreInner, Stored, Write};
+use super::{Change, ChangeKind, CommitError, Committed, Expected, StoreInner, Stored, Write};
 
 const OBJECTS: TableDefinition<'_, (&str, &str), (u64, &[u8])> = TableDefinition::new("objects");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -45,7 +45,7 @@ struct Request {
     key: String,
     expected: Expected,
     write: Write,
-    reply: oneshot::Sender<Result<Arc<Change>, CommitError>>,
+    reply: oneshot::Sender<Result<Committed, CommitError>>,
 }
 
 /// An error of a folder that could not be opened.
@@ -78,7 +78,7 @@ impl Durable {
         key: &str,
         expected: Expected,
         write: Write,
-    ) -> Result<Arc<Change>, CommitError> {
+    ) -> Result<Committed, CommitError> {
         let (reply, replied) = oneshot::channel();
         let request =
             Request { inner: Arc::clone(inner), table: Arc::clone(table), key: key.to_owned(), expected, write, reply };
@@ -189,11 +189,12 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
             }
         };
         match Change::make(&object_key.1, expected, write, previous.as_ref(), revision + 1) {
-            Ok(change) => {
+            Ok(committed) => {
                 revision += 1;
+                let change = &committed.change;
                 let after = (change.kind != ChangeKind::Deleted).then(|| Arc::clone(&change.object));
                 pending.insert(object_key, after);
-                prepared.push((table, Arc::new(change), reply));
+                prepared.push((table, committed, reply));
             }
             // The request may have been cancelled.
             Err(error) => drop(reply.send(Err(error))),
@@ -202,7 +203,9 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
     if prepared.is_empty() {
         return;
     }
-    if let Err(error) = commit_to_disk(database, revision, prepared.iter().map(|(table, change, _)| (table, change))) {
+    if let Err(error) =
+        commit_to_disk(database, revision, prepared.iter().map(|(table, committed, _)| (table, &committed.change)))
+    {
         for (_, _, reply) in prepared {
             drop(reply.send(Err(CommitError::Disk(error.to_string()))));
         }
@@ -210,12 +213,12 @@ fn commit_batch(database: &Database, batch: Vec<Request>) {
     }
     {
         let mut contents = inner.contents.write().unwrap_or_else(PoisonError::into_inner);
-        for (table, change, _) in &prepared {
-            contents.apply(table, change);
+        for (table, committed, _) in &prepared {
+            contents.apply(table, &committed.change);
         }
     }
-    for (_, change, reply) in prepared {
-        drop(reply.send(Ok(change)));
+    for (_, committed, reply) in prepared {
+        drop(reply.send(Ok(committed)));
     }
 }
 

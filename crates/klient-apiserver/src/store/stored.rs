@@ -38,14 +38,21 @@ pub(crate) struct Change {
     json_event: OnceLock<Bytes>,
 }
 
+/// A committed write, and its object as it was stored.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    pub(crate) change: Arc<Change>,
+    pub(crate) object: Value,
+}
+
 impl Stored {
     /// Encodes an object with its revision.
-    pub(super) fn new(mut object: Value, revision: u64) -> Result<Self, CommitError> {
+    pub(super) fn new(object: &mut Value, revision: u64) -> Result<Self, CommitError> {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
             return Err(CommitError::Invalid("the object has no metadata".to_owned()));
         };
         metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
-        let text = serde_json::to_vec(&object).map_err(|error| CommitError::Invalid(error.to_string()))?;
+        let text = serde_json::to_vec(object).map_err(|error| CommitError::Invalid(error.to_string()))?;
         Self::from_json(&text, revision)
     }
 
@@ -82,13 +89,14 @@ impl Stored {
 }
 
 impl Change {
+    /// Checks a write and returns its change.
     pub(super) fn make(
         key: &str,
         expected: Expected,
         write: Write,
         previous: Option<&Arc<Stored>>,
         revision: u64,
-    ) -> Result<Self, CommitError> {
+    ) -> Result<Committed, CommitError> {
         let fits = match expected {
             Expected::Absent => previous.is_none(),
             Expected::Revision(revision) => previous.is_some_and(|stored| stored.revision == revision),
@@ -96,14 +104,15 @@ impl Change {
         if !fits {
             return Err(CommitError::Changed(previous.cloned()));
         }
-        let (kind, object) = match write {
+        let (kind, mut object) = match write {
             Write::Put(object) if previous.is_none() => (ChangeKind::Created, object),
             Write::Put(object) => (ChangeKind::Updated, object),
             Write::Delete(object) => (ChangeKind::Deleted, object),
         };
-        let object = Arc::new(Stored::new(object, revision)?);
-        let key = key.to_owned();
-        Ok(Self { revision, key, kind, object, previous: previous.cloned(), json_event: OnceLock::new() })
+        let stored = Arc::new(Stored::new(&mut object, revision)?);
+        let (key, previous) = (key.to_owned(), previous.cloned());
+        let change = Self { revision, key, kind, object: stored, previous, json_event: OnceLock::new() };
+        Ok(Committed { change: Arc::new(change), object })
     }
 
     /// Returns the change as a JSON watch event, which is encoded once for all watches.

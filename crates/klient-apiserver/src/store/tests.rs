@@ -17,7 +17,7 @@ fn names(snapshot: &Snapshot) -> Vec<String> {
 }
 
 async fn put(store: &Store, key: &str, expected: Expected, value: u32) -> u64 {
-    store.commit(&pods(), key, expected, Write::Put(object(key, value))).await.unwrap().revision
+    store.commit(&pods(), key, expected, Write::Put(object(key, value))).await.unwrap().change.revision
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn protobuf_is_cached_until_next_write() {
     let codec = klient_proto::Codec::find("v1", "ConfigMap").unwrap();
     let table: Arc<str> = Arc::from("configmaps");
     let object = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"k": text}});
-    let first = store.commit(&table, "n/a", Expected::Absent, Write::Put(object("one"))).await.unwrap();
+    let first = store.commit(&table, "n/a", Expected::Absent, Write::Put(object("one"))).await.unwrap().change;
     let message = first.object.protobuf(codec).unwrap();
     assert_eq!(message, klient_proto::from_value(&first.object.value(), codec).unwrap());
     assert_eq!(first.object.protobuf(codec).unwrap().as_ptr(), message.as_ptr());

@@ -17,7 +17,7 @@ use crate::{
     registry::{Resource, Schema},
     response,
     server::Core,
-    store::{Change, CommitError, Expected, Stored, Write},
+    store::{CommitError, Committed, Expected, Stored, Write},
 };
 
 impl Core {
@@ -70,11 +70,13 @@ impl Core {
         builtin::complete(resource, &mut object);
         if let Ownership::Written(writer) = ownership {
             let groups = self.registry.groups();
-            let entries = managed::update(&groups, resource, managed::zero_object(resource), &object, writer);
+            let entries = managed::update(&groups, resource, None, &mut object, writer);
             managed::set_entries(&mut object, entries);
         }
         self.check_namespace_is_alive(target)?;
-        (resource.hooks.before_create)(self, &mut object)?;
+        if let Some(before_create) = resource.hooks.before_create {
+            before_create(self, &mut object)?;
+        }
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status
@@ -83,8 +85,10 @@ impl Core {
             fields.remove("status");
         }
         if let Schema::BuiltIn(_) = resource.schema {
-            // The object is normalised again with its defaults and status. There are no unknown fields left.
-            decode::shape(resource, &mut object)?;
+            if resource.has_status || resource.hooks.before_create.is_some() {
+                // The object is normalised again with its defaults and status. There are no unknown fields left.
+                decode::shape(resource, &mut object)?;
+            }
             builtin::nulls(resource, &mut object);
             builtin::null_empty_lists(resource, &mut object);
         }
@@ -101,7 +105,8 @@ impl Core {
                 let message = "resourceVersion should not be set on objects to be created";
                 return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
             }
-            let key = resource.key(&target.namespace, metadata::text(&object, "name"));
+            let name = metadata::text(&object, "name").to_owned();
+            let key = resource.key(&target.namespace, &name);
             if dry_run {
                 if self.store.get(&resource.table, &key).is_none() {
                     // A dry run returns the version of the request, because no other is written.
@@ -111,21 +116,19 @@ impl Core {
                     return Ok(object);
                 }
             } else {
-                match self.store.commit(&resource.table, &key, Expected::Absent, Write::Put(object.clone())).await {
-                    Ok(change) => {
-                        self.after_change(resource, &change).await;
-                        return Ok(builtin::versions::present(resource, change.object.value()));
+                // Another name may have to be generated.
+                let put = if generates { object.clone() } else { std::mem::take(&mut object) };
+                match self.store.commit(&resource.table, &key, Expected::Absent, Write::Put(put)).await {
+                    Ok(committed) => {
+                        self.after_change(resource, &committed).await;
+                        return Ok(builtin::versions::present(resource, committed.object));
                     }
                     Err(CommitError::Changed(_)) => {}
                     Err(error) => return Err(commit_failed(&error)),
                 }
             }
             if !generates {
-                return Err(already_exists(
-                    resource,
-                    metadata::text(&object, "name"),
-                    self.store.get(&resource.table, &key),
-                ));
+                return Err(already_exists(resource, &name, self.store.get(&resource.table, &key)));
             }
         }
         let name = metadata::text(&object, "name");
@@ -161,8 +164,8 @@ impl Core {
     }
 
     /// Runs the server's reactions to a committed change.
-    pub(crate) async fn after_change(self: &Arc<Self>, resource: &Resource, change: &Arc<Change>) {
-        builtin::after_change(self, resource, change).await;
+    pub(crate) async fn after_change(self: &Arc<Self>, resource: &Resource, committed: &Committed) {
+        builtin::after_change(self, resource, committed).await;
     }
 }
 

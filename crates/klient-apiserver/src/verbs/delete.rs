@@ -142,14 +142,14 @@ impl Core {
                 return Ok(if waits { Deleted::Waiting(new) } else { Deleted::Gone(new) });
             }
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
-                Ok(change) => {
-                    self.after_change(resource, &change).await;
+                Ok(committed) => {
+                    self.after_change(resource, &committed).await;
                     if marks {
                         // The marked object can now be deleted.
                         options.version = None;
                         continue;
                     }
-                    let object = builtin::versions::present(resource, change.object.value());
+                    let object = builtin::versions::present(resource, committed.object);
                     return Ok(if waits { Deleted::Waiting(object) } else { Deleted::Gone(object) });
                 }
                 Err(CommitError::Changed(_)) => {}

@@ -158,7 +158,7 @@ impl Core {
         let resource = &target.resource;
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-            let current = builtin::versions::present(resource, stored.value());
+            let mut current = builtin::versions::present(resource, stored.value());
             let mut asked = change(&current)?;
             if let Ownership::Written(_) = ownership {
                 check_uid(target, &asked, &current, options.dry_run)?;
@@ -167,7 +167,7 @@ impl Core {
             builtin::complete(resource, &mut asked);
             let entries = match ownership {
                 Ownership::Written(writer) => {
-                    managed::update(&self.registry.groups(), resource, &current, &asked, writer)
+                    managed::update(&self.registry.groups(), resource, Some(&mut current), &mut asked, writer)
                 }
                 Ownership::Known => asked["metadata"].get("managedFields").cloned(),
             };
@@ -185,10 +185,10 @@ impl Core {
             // Watches see the object as it was stored last.
             let write = if is_done { Write::Delete(stored.value()) } else { Write::Put(new) };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
-                Ok(change) => {
-                    self.after_change(resource, &change).await;
+                Ok(committed) => {
+                    self.after_change(resource, &committed).await;
                     // A deleted object is returned in its last state, with that state's revision.
-                    let object = last.unwrap_or_else(|| builtin::versions::present(resource, change.object.value()));
+                    let object = last.unwrap_or_else(|| builtin::versions::present(resource, committed.object));
                     return Ok(Modified { object, created: false });
                 }
                 Err(CommitError::Changed(_)) => {}
@@ -324,10 +324,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     };
     metadata::keep(&mut new, current);
     let counts = resource.has_generation && target.subresource.as_deref() != Some("status");
-    let counts_annotations = resource.hooks.generation_counts_annotations;
-    let annotations = |object: &Value| object["metadata"].get("annotations").filter(|_| counts_annotations).cloned();
-    let wishes = |object: &Value| (wish(resource, object), annotations(object));
-    if counts && wishes(&new) != wishes(current) {
+    if counts && !has_same_wish(resource, &new, current) {
         let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata::of(&mut new).insert("generation".to_owned(), json!(generation));
     }
@@ -364,13 +361,18 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
     new
 }
 
-/// Returns the desired state of an object.
-fn wish(resource: &Resource, object: &Value) -> Value {
-    let Value::Object(fields) = object else { return Value::Null };
-    let is_wish = |name: &str| match name {
+/// Returns whether two objects have the same desired state.
+fn has_same_wish(resource: &Resource, new: &Value, old: &Value) -> bool {
+    let is_wish = |(name, _): &(&String, &Value)| match name.as_str() {
         "metadata" | "apiVersion" | "kind" => false,
         "status" => !resource.has_status,
         _ => true,
     };
-    fields.iter().filter(|(name, _)| is_wish(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    if resource.hooks.generation_counts_annotations
+        && new["metadata"].get("annotations") != old["metadata"].get("annotations")
+    {
+        return false;
+    }
+    let (new, old) = (new.as_object().into_iter().flatten(), old.as_object().into_iter().flatten());
+    new.filter(is_wish).eq(old.filter(is_wish))
 }

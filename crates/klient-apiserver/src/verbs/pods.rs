@@ -148,7 +148,7 @@ impl Core {
         let now = metadata::time(self.clock.now());
         let change = |budget: &Value| {
             let mut new = spend(budget, pod.name(), &now)?;
-            builtin::record_status(self, "policy", "poddisruptionbudgets", budget, &mut new);
+            builtin::record_status(self, "policy", "poddisruptionbudgets", &mut budget.clone(), &mut new);
             Ok(new)
         };
         self.rewrite(&target, dry_run, change).await.map(drop)
@@ -170,9 +170,9 @@ impl Core {
                 return Ok(new);
             }
             match self.store.commit(table, &key, Expected::Revision(stored.revision), Write::Put(new)).await {
-                Ok(change) => {
-                    self.after_change(&target.resource, &change).await;
-                    return Ok(change.object.value());
+                Ok(committed) => {
+                    self.after_change(&target.resource, &committed).await;
+                    return Ok(committed.object);
                 }
                 Err(CommitError::Changed(_)) => {}
                 Err(error) => return Err(commit_failed(&error)),

@@ -99,7 +99,7 @@ impl Core {
             // A value of the wrong type counts as zero.
             let _ = decode::shape(kind, &mut asked);
             // The owners of a scale are those of its object, whatever the request says.
-            let entries = managed::update(groups, kind, current, &asked, &writer);
+            let entries = managed::update(groups, kind, Some(&mut current.clone()), &mut asked, &writer);
             managed::set_entries(&mut asked, entries);
             asked
         };

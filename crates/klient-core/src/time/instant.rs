@@ -41,7 +41,9 @@ pub fn parse_micro_time(text: &str) -> Result<MicroTime, ParseTimeError> {
 
 /// Formats a [`Time`] in UTC, truncated to whole seconds.
 pub fn format_time(time: &Time) -> String {
-    format!("{}Z", seconds(time.0).0)
+    let (mut text, _) = seconds(time.0);
+    text.push('Z');
+    text
 }
 
 /// Formats a [`MicroTime`] in UTC, truncated to whole microseconds.
@@ -51,10 +53,26 @@ pub fn format_micro_time(time: &MicroTime) -> String {
 }
 
 /// Formats date and time of day, and returns the nanoseconds above it.
+///
+/// Servers format several times per object, so digits are written without the formatting machinery.
 fn seconds(timestamp: Timestamp) -> (String, i32) {
     let at = Offset::UTC.to_datetime(timestamp);
-    let date = format!("{:04}-{:02}-{:02}", at.year(), at.month(), at.day());
-    (format!("{date}T{:02}:{:02}:{:02}", at.hour(), at.minute(), at.second()), at.subsec_nanosecond())
+    let mut text = String::with_capacity("2026-07-01T12:00:00.000000Z".len());
+    let mut two = |number: i8, after: &str| {
+        text.push(char::from(b'0' + (number / 10) as u8));
+        text.push(char::from(b'0' + (number % 10) as u8));
+        text.push_str(after);
+    };
+    // Timestamps are between the years -9999 and 9999. Negative ones are not valid in Kubernetes.
+    let year = at.year().max(0);
+    two((year / 100) as i8, "");
+    two((year % 100) as i8, "-");
+    two(at.month(), "-");
+    two(at.day(), "T");
+    two(at.hour(), ":");
+    two(at.minute(), ":");
+    two(at.second(), "");
+    (text, at.subsec_nanosecond())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

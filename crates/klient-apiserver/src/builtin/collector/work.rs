@@ -230,7 +230,7 @@ async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, n
     let write = if done { Write::Delete(new) } else { Write::Put(new) };
     match core.store.commit(&resource.table, &key, Expected::Revision(stored.revision), write).await {
         // Boxed, because a change can cause another change.
-        Ok(change) => Box::pin(core.after_change(resource, &change)).await,
+        Ok(committed) => Box::pin(core.after_change(resource, &committed)).await,
         // Another write came first. The job sees its state.
         Err(CommitError::Changed(_)) => core.collector.push(Job::Owner((Arc::clone(&resource.table), key))),
         Err(CommitError::Invalid(reason)) => {

@@ -83,7 +83,9 @@ impl Difference {
             if is_member {
                 set.insert_member(element.clone());
             }
-            set.insert_child(element.clone(), below);
+            if !below.is_empty() {
+                set.insert_child(element.clone(), below);
+            }
         }
     }
 }
