@@ -3,7 +3,7 @@
 #![no_main]
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, LazyLock},
 };
 
@@ -44,7 +44,7 @@ fuzz_target!(|texts: (&str, &str, &str)| {
         Typed::new(&SCHEMA, root, value, duplicates).ok()
     };
     let Some(live) = typed(texts.0, Duplicates::Allowed) else { return };
-    let ignored = HashMap::new();
+    let ignored = BTreeMap::new();
     let updater = Updater { converter: &Same, ignored: &ignored };
     let empty = Typed::unchecked(&SCHEMA, root, json!({}));
     let mut managers =

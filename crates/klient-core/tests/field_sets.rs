@@ -241,7 +241,7 @@ fn managers(value: &Value) -> Managers {
     value.as_object().unwrap().iter().map(one).collect()
 }
 
-fn ignored(call: &Value) -> HashMap<String, FieldSet> {
+fn ignored(call: &Value) -> BTreeMap<String, FieldSet> {
     call["ignored"].as_object().unwrap().iter().map(|(version, fields)| (version.clone(), set(fields))).collect()
 }
 

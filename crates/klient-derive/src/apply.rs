@@ -69,7 +69,8 @@ impl Container {
             }
         }
         if !input.generics.params.is_empty() {
-            let message = "`#[derive(Apply)]` does not support generics: use a type alias or a newtype";
+            let message = "`#[derive(Apply)]` does not support generics: remove it here, and mark the fields of this type with \
+                `#[apply(value)]`, which sets them whole";
             errors.add(Error::new_spanned(&input.generics, message));
         }
         let case = Self::read_serde(input, &mut errors);

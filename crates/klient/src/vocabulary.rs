@@ -88,7 +88,73 @@ pub mod status {
 
 /// Configurations for server-side apply: partial objects, in which an absent field is not applied.
 ///
-/// `#[derive(Apply)]` generates those of your own kinds; the crate `klient-apply` has those of built-in kinds.
+/// [`#[derive(Apply)]`](derive@crate::Apply) generates those of your own kinds; the crate `klient-apply` has those of built-in kinds.
+///
+/// ```
+/// use klient::{Apply, KubeSchema};
+///
+/// #[derive(Apply, KubeSchema, serde::Serialize)]
+/// struct Rooms {
+///     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+///     rooms: Vec<Room>,
+/// }
+///
+/// #[derive(Apply, serde::Serialize, schemars::JsonSchema)]
+/// struct Room {
+///     name: String,
+///     color: Option<String>,
+/// }
+///
+/// let rooms = RoomsApply::new().room("hall", |room| room.color("blue"));
+/// assert_eq!(rooms.to_value().to_string(), r#"{"rooms":[{"color":"blue","name":"hall"}]}"#);
+/// ```
+///
+/// These do not compile. An item needs its key:
+///
+/// ```compile_fail
+/// # use klient::{Apply, KubeSchema};
+/// # #[derive(Apply, KubeSchema, serde::Serialize)]
+/// # struct Rooms { #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))] rooms: Vec<Room> }
+/// # #[derive(Apply, serde::Serialize, schemars::JsonSchema)]
+/// # struct Room { name: String, color: Option<String> }
+/// RoomsApply::new().room(|room| room.color("blue"));
+/// ```
+///
+/// The key must be a field of the items:
+///
+/// ```compile_fail
+/// # use klient::{Apply, KubeSchema};
+/// # #[derive(Apply, serde::Serialize, schemars::JsonSchema)]
+/// # struct Room { name: String, color: Option<String> }
+/// #[derive(Apply, KubeSchema, serde::Serialize)]
+/// struct Rooms {
+///     #[x_kube(merge_strategy = ListMerge::Map(vec!["nam".into()]))]
+///     rooms: Vec<Room>,
+/// }
+/// ```
+///
+/// A part must derive `Apply`, or be marked with `#[apply(value)]`:
+///
+/// ```compile_fail
+/// # use klient::Apply;
+/// # #[derive(serde::Serialize)]
+/// # struct Room { name: String }
+/// #[derive(Apply, serde::Serialize)]
+/// struct House {
+///     hall: Room,
+/// }
+/// ```
+///
+/// Merge strategies need `KubeSchema`, which writes them to the schema:
+///
+/// ```compile_fail
+/// # use klient::Apply;
+/// #[derive(Apply, serde::Serialize, schemars::JsonSchema)]
+/// struct Rooms {
+///     #[x_kube(merge_strategy = ListMerge::Set)]
+///     names: Vec<String>,
+/// }
+/// ```
 pub mod apply {
     #[doc(inline)]
     pub use klient_core::apply::{

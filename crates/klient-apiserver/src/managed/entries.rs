@@ -1,6 +1,6 @@
 //! The entries of `metadata.managedFields`.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use klient_core::fields::{FieldSet, ManagedSet, Managers};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub(super) struct Managed {
     /// The fields of each manager, by identifier.
     pub(super) sets: Managers,
     /// The times of entries, by identifier. Entries that were never written by the manager itself have none.
-    pub(super) times: HashMap<String, String>,
+    pub(super) times: BTreeMap<String, String>,
 }
 
 /// The identity of an entry. Its JSON is the identifier of a manager.

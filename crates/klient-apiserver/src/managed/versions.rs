@@ -1,6 +1,6 @@
 //! Conversion of objects between the versions of their managers.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use klient_core::fields::{ConvertError, Converter, FieldSet, Managers, Typed};
 
@@ -27,10 +27,10 @@ impl Versions<'_> {
     }
 
     /// Returns the fields that a write does not change, for each version that the managers name.
-    pub(super) fn ignored(&self, subresource: &str, managers: &Managers) -> HashMap<String, FieldSet> {
+    pub(super) fn ignored(&self, subresource: &str, managers: &Managers) -> BTreeMap<String, FieldSet> {
         let own = self.resource.api_version();
         let fields = reset::fields(self.resource, subresource);
-        let mut out: HashMap<String, FieldSet> = HashMap::new();
+        let mut out: BTreeMap<String, FieldSet> = BTreeMap::new();
         if !fields.is_empty() {
             // A custom kind's own endpoint ignores the status only in its own version.
             let is_own_only = self.resource.is_custom() && subresource.is_empty();

@@ -1,6 +1,6 @@
 //! From an object and a write to the new owners of its fields.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::{
     element::Path,
@@ -69,7 +69,7 @@ pub struct Updater<'a, C> {
     /// The conversion between versions.
     pub converter: &'a C,
     /// The fields that a write does not change, by version. No manager comes to own them.
-    pub ignored: &'a HashMap<String, FieldSet>,
+    pub ignored: &'a BTreeMap<String, FieldSet>,
 }
 
 impl From<Problems> for UpdateError {
@@ -147,7 +147,7 @@ impl<C: Converter> Updater<'_, C> {
         manager: &str,
         force: bool,
     ) -> Result<(Managers, Comparison), UpdateError> {
-        let mut changes: HashMap<String, Comparison> = HashMap::new();
+        let mut changes: BTreeMap<String, Comparison> = BTreeMap::new();
         changes.insert(version.to_owned(), self.changes(old, new, version)?);
         let mut conflicts: BTreeMap<String, FieldSet> = BTreeMap::new();
         let mut missing = Vec::new();

@@ -23,7 +23,10 @@ struct Text {
 
 #[derive(Apply)]
 #[apply(nam = "Other", value)]
-struct Misspelt {
+struct Misspelt {}
+
+#[derive(Apply)]
+struct MisspeltFields {
     #[apply(valeu)]
     size: u32,
     #[apply(value, with = "Other")]

@@ -15,7 +15,10 @@ pub(super) struct Ownership {
 impl Ownership {
     /// Records an object and its owners.
     pub(super) fn set(&mut self, id: ObjectId, uid: &str, owners: Vec<String>) {
-        self.ids.insert(uid.to_owned(), id.clone());
+        // Most changes are of objects that are known.
+        if self.ids.get(uid) != Some(&id) {
+            self.ids.insert(uid.to_owned(), id.clone());
+        }
         if self.owners.get(&id).map_or(&[][..], Vec::as_slice) == owners {
             return;
         }
