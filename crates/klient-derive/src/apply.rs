@@ -49,7 +49,7 @@ impl Container {
         for argument in of_attributes(&input.attrs, &["apply"])? {
             match argument.name.as_str() {
                 "name" => {
-                    set(&mut name, &argument, argument.text().and_then(|text| text.parse::<Ident>()), &mut errors)
+                    set(&mut name, &argument, argument.text().and_then(|text| text.parse::<Ident>()), &mut errors);
                 }
                 "status" => set(&mut status, &argument, is_value(&argument), &mut errors),
                 "crates" => {

@@ -122,6 +122,9 @@ pub fn derive_kube_schema(input: TokenStream) -> TokenStream {
 /// | `#[apply(method = "...")]` | another name for the method |
 /// | `#[apply(skip)]` | no method |
 ///
+/// Types are known by their names: a derive does not see more. `Condition`, `IntOrString`, `Quantity`, `Time`, `Value` and similar types are set
+/// whole. If a struct of yours has such a name, `with` names its configuration.
+///
 /// On the struct: `#[apply(name = "...")]` names the configuration, `#[apply(status = "value")]` sets the status of a kind whole, and
 /// `#[apply(crates(...))]` has other paths of crates.
 #[proc_macro_derive(Apply, attributes(apply, x_kube))]

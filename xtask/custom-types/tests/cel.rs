@@ -14,7 +14,7 @@ fn rules_have_the_expected_verdicts() {
     for case in cases() {
         let (_, rules) = rules.iter().find(|(kind, _)| kind == case.kind).unwrap();
         let error = rules.validate(&case.new, case.old.as_ref()).err();
-        let violations = error.iter().flat_map(|error| error.violations());
+        let violations = error.iter().flat_map(klient::custom::InvalidObject::violations);
         let paths: Vec<&str> = violations.map(|violation| &*violation.path).collect();
         if paths != case.violations {
             wrong.push(format!("{case:?}: {error:?}"));

@@ -141,10 +141,10 @@ fn descend(value: &mut Value, shape: &'static Shape) -> bool {
     match (shape, value) {
         (Shape::Ref(name), value) => registry::types().get(name).is_some_and(|types| walk(value, types, name)),
         (Shape::List(inner), Value::Array(items)) => {
-            items.iter_mut().fold(false, |changed, item| descend(item, inner) || changed)
+            items.iter_mut().fold(false, |changed, item| changed | descend(item, inner))
         }
         (Shape::Map(inner), Value::Object(entries)) => {
-            entries.values_mut().fold(false, |changed, entry| descend(entry, inner) || changed)
+            entries.values_mut().fold(false, |changed, entry| changed | descend(entry, inner))
         }
         _ => false,
     }

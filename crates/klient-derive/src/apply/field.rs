@@ -177,38 +177,38 @@ impl Own {
             };
         }
         match (shape, merge) {
-            (Shape::List(item), Merge::Keys(keys)) => Ok(match self.part(item) {
-                Ok(part) => Form::Item(keys, part),
-                Err(item) => Form::Items(keys, item),
+            (Shape::List(item), Merge::Keys(keys)) => Ok(match self.part(&item) {
+                Some(part) => Form::Item(keys, part),
+                None => Form::Items(keys, item),
             }),
             (Shape::List(item), Merge::Set) => Ok(Form::Set(argument(item))),
             (Shape::List(item), _) => Ok(Form::List(argument(item))),
             (_, Merge::Keys(_) | Merge::Set) => Err(only_lists),
             (Shape::Map(key, value), Merge::Atomic) => {
-                Ok(Form::Map { key: argument(key), value: argument(value), whole: true })
+                Ok(Form::Map { key: argument(*key), value: argument(*value), whole: true })
             }
-            (Shape::Map(key, value), Merge::Default) => Ok(match self.part(value) {
-                Ok(part) => Form::Entry(key, part),
-                Err(value) => Form::Map { key: argument(key), value: argument(value), whole: false },
+            (Shape::Map(key, value), Merge::Default) => Ok(match self.part(&value) {
+                Some(part) => Form::Entry(*key, part),
+                None => Form::Map { key: argument(*key), value: argument(*value), whole: false },
             }),
             (Shape::Nested(ty), Merge::Atomic) => Ok(Form::Value(Argument::Into(ty))),
             (Shape::Scalar(ty) | Shape::Text(ty) | Shape::Value(ty) | Shape::Nested(ty), _) => {
-                Ok(match self.part(ty) {
-                    Ok(part) => Form::Object(part),
-                    Err(ty) => Form::Value(argument(ty)),
+                Ok(match self.part(&ty) {
+                    Some(part) => Form::Object(part),
+                    None => Form::Value(argument(ty)),
                 })
             }
         }
     }
 
-    /// Returns the configuration of a type, or the type if it is set by value.
-    fn part(&self, ty: Type) -> Result<Part, Type> {
+    /// Returns the configuration of a type; `None` if it is set by value.
+    fn part(&self, ty: &Type) -> Option<Part> {
         if let Some(with) = &self.with {
-            return Ok(Part::Named(with.clone()));
+            return Some(Part::Named(with.clone()));
         }
         match shape(ty.clone()) {
-            Shape::Nested(nested) if !self.value => Ok(Part::Of(nested)),
-            _ => Err(ty),
+            Shape::Nested(nested) if !self.value => Some(Part::Of(nested)),
+            _ => None,
         }
     }
 }

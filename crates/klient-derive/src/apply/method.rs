@@ -129,7 +129,7 @@ impl Method {
     fn item(name: &str, keys: &[LitStr], part: &Part, crates: &Crates) -> Self {
         let Crates { klient, std, .. } = crates;
         let configuration = part.configuration(klient);
-        let arguments: Vec<Ident> = keys.iter().map(|key| argument_name(key)).collect();
+        let arguments: Vec<Ident> = keys.iter().map(argument_name).collect();
         let types = keys.iter().map(|key| match part {
             // The configurations of other crates do not say which types their fields have.
             Part::Named(_) => {

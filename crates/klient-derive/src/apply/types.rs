@@ -10,7 +10,7 @@ pub(super) enum Shape {
     /// A value that is always set whole.
     Value(Type),
     List(Type),
-    Map(Type, Type),
+    Map(Box<Type>, Box<Type>),
     /// A type that is expected to derive `Apply`.
     Nested(Type),
 }
@@ -29,7 +29,7 @@ pub(super) fn shape(mut ty: Type) -> Shape {
             ("Box" | "Arc" | "Rc", [inner]) => ty = inner.clone(),
             ("Vec" | "VecDeque" | "BTreeSet" | "HashSet" | "IndexSet", [item, ..]) => return Shape::List(item.clone()),
             ("BTreeMap" | "HashMap" | "IndexMap" | "Map", [key, value, ..]) => {
-                return Shape::Map(key.clone(), value.clone());
+                return Shape::Map(Box::new(key.clone()), Box::new(value.clone()));
             }
             ("String", []) => return Shape::Text(ty),
             (name, []) if SCALARS.contains(&name) => return Shape::Scalar(ty),

@@ -3,6 +3,7 @@
 //! Each rule is one of the server's (`apiextensions-apiserver/pkg/apis/apiextensions/validation`). A definition that passes may
 //! still be refused for what only the server knows: names that are taken, types in CEL rules.
 
+mod field_paths;
 mod names;
 mod schema;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Problems, is_set};
+use super::{Problems, field_paths, is_set};
 use crate::custom::cel_cost::{Occurrence, check_rules, check_total};
 
 pub(super) fn check(schema: &Value, problems: &mut Problems) {
@@ -52,6 +52,7 @@ fn field(schema: &Value, path: &str, occurrence: Occurrence, problems: &mut Prob
     }
     check_merge(schema, path, problems);
     check_default(schema, path, problems);
+    field_paths::check(schema, path, problems);
     let mut cost = check_rules(schema, occurrence, &mut |reason| problems.add(path, reason));
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for one in schema[keyword].as_array().into_iter().flatten() {

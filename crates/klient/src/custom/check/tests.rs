@@ -104,6 +104,11 @@ fn check_finds_each_problem() {
             json!([{"rule": "self >"}]),
             "is not valid: the expression is incomplete",
         ),
+        (
+            format!("{SPEC}/choice/x-kubernetes-validations"),
+            json!([{"rule": "true", "fieldPath": ".a"}, {"rule": "true", "fieldPath": ".c"}]),
+            "spec.choice: the field path \".c\" of a CEL rule is not a field of its schema",
+        ),
     ];
     for (pointer, value, expected) in cases {
         let found = changed(&pointer, value.clone());
