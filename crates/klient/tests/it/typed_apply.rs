@@ -96,6 +96,7 @@ fn derived_configuration_has_serdes_names_and_forms() {
     whole["hidden"] = json!("h");
     // serde does not read keys that are numbers beside flattened fields.
     whole["by-number"] = json!({});
-    let read: Flat = serde_json::from_value(whole).unwrap();
-    assert_eq!((read.spec.max_wait, read.spec.rest["other"]), (Duration::from_secs(9), 1));
+    whole.as_object_mut().unwrap().retain(|name, _| !["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    let read: FlatFields = serde_json::from_value(whole).unwrap();
+    assert_eq!((read.max_wait, read.rest["other"]), (Duration::from_secs(9), 1));
 }
