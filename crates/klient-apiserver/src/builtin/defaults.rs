@@ -141,10 +141,11 @@ fn descend(value: &mut Value, shape: &'static Shape) -> bool {
     match (shape, value) {
         (Shape::Ref(name), value) => registry::types().get(name).is_some_and(|types| walk(value, types, name)),
         (Shape::List(inner), Value::Array(items)) => {
-            items.iter_mut().fold(false, |changed, item| descend(item, inner) || changed)
+            // Every item is filled in, so that this cannot be `any`.
+            items.iter_mut().map(|item| descend(item, inner)).filter(|changed| *changed).count() > 0
         }
         (Shape::Map(inner), Value::Object(entries)) => {
-            entries.values_mut().fold(false, |changed, entry| descend(entry, inner) || changed)
+            entries.values_mut().map(|entry| descend(entry, inner)).filter(|changed| *changed).count() > 0
         }
         _ => false,
     }
