@@ -306,7 +306,7 @@ impl ApiServerBuilder {
     }
 
     /// Creates the service account `default` and the config map `kube-root-ca.crt` in each new namespace, as the controller manager of a
-    /// cluster does. The real API server alone does not, so that this is off by default; `klient serve` sets it.
+    /// cluster does. The real API server alone does not, so that this is off by default; `klient serve` sets it, unless it is `--bare`.
     ///
     /// The config map has the certificate authority of the newest [socket](ApiServer::listen) with TLS, or an empty text.
     #[must_use]

@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// Serve plain HTTP, without certificates; clients send no credentials over it, so --anonymous is required
     #[arg(long, requires = "anonymous")]
     http: bool,
+    /// Create no service account and no config map kube-root-ca.crt in namespaces, like an API server without controller manager
+    #[arg(long)]
+    bare: bool,
     /// The folder to store objects in [default: in memory]
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
@@ -32,7 +35,10 @@ pub(crate) struct Arguments {
 
 /// Serves until the command is interrupted.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let mut builder = ApiServer::builder().namespace_objects();
+    let mut builder = ApiServer::builder();
+    if !arguments.bare {
+        builder = builder.namespace_objects();
+    }
     if let Some(folder) = &arguments.data {
         builder = builder.folder(folder);
     }

@@ -218,7 +218,8 @@ impl Server {
         let _ = fs::remove_file(folder.join("report.json"));
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let mut child = Command::new(target.join("debug/klient"))
-            .args(["serve", "--kubeconfig"])
+            // The suites are written for an API server without controller manager.
+            .args(["serve", "--bare", "--kubeconfig"])
             .arg(folder.join("kubeconfig"))
             .stdout(Stdio::piped())
             .spawn()
