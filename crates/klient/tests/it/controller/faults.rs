@@ -152,11 +152,11 @@ async fn survives_a_panic(
         klient::controller::ControllerBuilder<ConfigMap>,
     ) -> klient::controller::ControllerBuilder<ConfigMap>,
 ) {
-    // Errors are shown only if something listens.
-    let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    // Other tests may have run into the same log lines without a subscriber.
-    tracing::callsite::rebuild_interest_cache();
+    // Errors are shown only if something listens. With a single subscriber in the process, `tracing` would ask only the thread that
+    // first reaches a log line, which may be that of another test, and cache that nothing listens. So there are two.
+    let subscriber = || tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+    let _other = tracing::Dispatch::new(subscriber());
+    let _guard = tracing::subscriber::set_default(subscriber());
     let world = World::start().await;
     world.create("a").await;
     let failed = std::sync::atomic::AtomicBool::new(false);
