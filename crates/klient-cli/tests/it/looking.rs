@@ -14,7 +14,8 @@ use tokio::{
 use crate::program::{PATIENCE, Serving, klient, outcome};
 
 async fn serving(folder: &Path) -> Serving {
-    let serving = Serving::start(folder, &["serve", "--kubeconfig", "k"]).await;
+    // The tests count the config maps of a namespace, so that the server adds none of its own.
+    let serving = Serving::start(folder, &["serve", "--bare", "--kubeconfig", "k"]).await;
     for (name, app) in [("menu", "bar"), ("prices", "bar"), ("tables", "kitchen")] {
         let map = json!({"metadata": {"name": name, "labels": {"app": app}}, "data": {"n": "0"}});
         serving.maps().create(&serde_json::from_value(map).unwrap()).await.unwrap();
