@@ -26,6 +26,7 @@ pub struct StreamReader {
     shared: Arc<Shared>,
     id: u32,
     current: Bytes,
+    ends_at_reset: bool,
 }
 
 /// The sending half of a stream. Dropping it ends the data.
@@ -38,7 +39,7 @@ impl Stream {
     pub(super) fn new(shared: &Arc<Shared>, id: u32) -> Self {
         shared.lock().handles += 2;
         Self {
-            reader: StreamReader { shared: Arc::clone(shared), id, current: Bytes::new() },
+            reader: StreamReader { shared: Arc::clone(shared), id, current: Bytes::new(), ends_at_reset: false },
             writer: StreamWriter { shared: Arc::clone(shared), id },
         }
     }
@@ -69,7 +70,8 @@ impl Stream {
             return Poll::Ready(Err(closed(end)));
         }
         match state.slots.get_mut(&self.reader.id) {
-            Some(slot) if slot.is_reset => {
+            // A stream may have been accepted and reset since the last poll, which its reader reports.
+            Some(slot) if slot.is_reset && !slot.is_open => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the peer refused the stream")))
             }
             Some(slot) if !slot.is_open => {
@@ -82,6 +84,13 @@ impl Stream {
 }
 
 impl StreamReader {
+    /// Returns the reader of a stream whose data ends when the peer resets the stream. Go's servers end sessions so.
+    #[must_use]
+    pub fn ending_at_reset(mut self) -> Self {
+        self.ends_at_reset = true;
+        self
+    }
+
     /// Returns the next bytes, or `None` at the end.
     ///
     /// # Errors
@@ -115,7 +124,7 @@ impl StreamReader {
             wake(woken);
             return Poll::Ready(Ok(Some(chunk)));
         }
-        if slot.peer_finished {
+        if slot.peer_finished || (slot.is_reset && self.ends_at_reset) {
             return Poll::Ready(Ok(None));
         }
         if slot.is_reset {

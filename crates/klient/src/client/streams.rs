@@ -7,6 +7,7 @@
 
 mod exec;
 mod exit_status;
+mod port_forward;
 mod process;
 mod support;
 mod terminal;
@@ -16,6 +17,7 @@ pub(in crate::client) use self::support::StreamSupport;
 pub use self::{
     exec::{Attach, Exec},
     exit_status::ExitStatus,
+    port_forward::{ForwardListener, ForwardStatistics, ForwardedConnection, PortForward, PortForwardRequest},
     process::{Output, Process, Resizer, Stderr, Stdin, Stdout},
     support::StreamProtocol,
     terminal::TerminalSize,

@@ -1,6 +1,7 @@
 //! exec, attach and port-forward against the embedded server: in process, over TLS and over plain HTTP.
 
 mod exec;
+mod port_forward;
 
 use k8s_openapi::api::core::v1::Pod;
 use klient::{

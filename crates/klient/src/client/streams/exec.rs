@@ -320,14 +320,16 @@ impl SessionOptions {
         let stdout = open("stdout", self.stdout).await?;
         let stderr = open("stderr", self.stderr).await?;
         let resize = open("resize", self.tty).await?;
+        // A missing status tells an end from a broken session.
+        let output = |stream: klient_streams::Stream| stream.into_reader().ending_at_reset();
         let Some(status) = status else { return Err(Error::new(ErrorKind::Transport, "no status").into()) };
         Ok(Remote {
             protocol,
             stdin: stdin.map(klient_streams::Stream::into_writer),
-            stdout: stdout.map(klient_streams::Stream::into_reader),
-            stderr: stderr.map(klient_streams::Stream::into_reader),
+            stdout: stdout.map(output),
+            stderr: stderr.map(output),
             resize: resize.map(klient_streams::Stream::into_writer),
-            status: status.into_reader(),
+            status: output(status),
             session: connection.into(),
         })
     }
