@@ -146,6 +146,7 @@ where
         mux,
         pings: keep_alive.map(Pings::new),
         undelivered: None,
+        has_status: false,
         closing: None,
     };
     let driving = async move {
@@ -163,6 +164,8 @@ struct Driver<T> {
     pings: Option<Pings>,
     /// Data for a channel that is full. Nothing is read until the channel has room.
     undelivered: Option<(u8, Bytes)>,
+    /// Whether the server has sent the status, which is the last message.
+    has_status: bool,
     /// The time limit for the peer's close, after ours.
     closing: Option<std::pin::Pin<Box<Sleep>>>,
 }
@@ -172,8 +175,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
         match self.drive(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(End { error: None }),
-            // The peer has nothing more to send after our close, so that it need not close.
-            Poll::Ready(Err(_)) if self.closing.is_some() => Poll::Ready(End { error: None }),
+            // The peer has nothing more to send after the status or our close, so that it need not close.
+            Poll::Ready(Err(_)) if self.closing.is_some() || self.has_status => Poll::Ready(End { error: None }),
             Poll::Ready(Err(error)) => {
                 if error.kind() == io::ErrorKind::InvalidData && self.socket.close(Some(&error.to_string())).is_ok() {
                     // One attempt: the peer may not read.
@@ -287,6 +290,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     }
 
     fn deliver(&mut self, channel: u8, data: Bytes, context: &Context<'_>) {
+        self.has_status |= self.role == Role::Client && channel == STATUS && !data.is_empty();
         if let Err(data) = self.mux.deliver(u32::from(channel), data, context) {
             self.undelivered = Some((channel, data));
         }

@@ -1,7 +1,9 @@
 //! exec, attach and port-forward against the embedded server: in process, over TLS and over plain HTTP.
 
 mod exec;
+mod faults;
 mod port_forward;
+mod transport;
 
 use k8s_openapi::api::core::v1::Pod;
 use klient::{

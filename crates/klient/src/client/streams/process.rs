@@ -186,18 +186,13 @@ impl Process {
     pub async fn output(mut self) -> Result<Output, Error> {
         self.stdin = None;
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
-        let subject = self.subject.clone();
-        let reading = async {
-            tokio::try_join!(
-                collected(stdout.map(|stdout| stdout.stream)),
-                collected(stderr.map(|stderr| stderr.stream))
-            )
-        };
-        let (output, status) = tokio::join!(reading, self.exit_status());
-        // A missing status says more than the end of the output.
-        let status = status?;
-        let (stdout, stderr) = output.map_err(|error| subject.broken(error))?;
-        Ok(Output { status, stdout, stderr })
+        let (stdout, stderr, status) = tokio::join!(
+            collected(stdout.map(|stdout| stdout.stream)),
+            collected(stderr.map(|stderr| stderr.stream)),
+            self.exit_status()
+        );
+        // The status is sent after all output, so that the output is complete if there is a status.
+        Ok(Output { status: status?, stdout, stderr })
     }
 
     /// Closes the session, and waits for the server to close it, for at most a second. Output that arrived can still be read.
@@ -253,14 +248,15 @@ async fn read_status(status: &mut StreamReader, subject: &Subject) -> Result<Exi
     }
 }
 
-async fn collected(stream: Option<StreamReader>) -> io::Result<Vec<u8>> {
+/// Reads a stream until it ends or breaks.
+async fn collected(stream: Option<StreamReader>) -> Vec<u8> {
     let mut all = Vec::new();
     if let Some(mut stream) = stream {
-        while let Some(chunk) = stream.chunk().await? {
+        while let Ok(Some(chunk)) = stream.chunk().await {
             all.extend_from_slice(&chunk);
         }
     }
-    Ok(all)
+    all
 }
 
 impl fmt::Debug for Process {
