@@ -28,6 +28,8 @@ mod rest;
 mod retry_watch;
 mod scale;
 mod setup;
+#[cfg(feature = "streams")]
+pub mod streams;
 pub mod verbs;
 mod watch;
 

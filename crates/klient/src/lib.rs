@@ -65,6 +65,8 @@
 //!
 //! `derive` (default): custom resources, with the derive macros and the module `custom`.
 //!
+//! `streams` (default): exec, attach and port-forward.
+//!
 //! `cel`: evaluates the CEL rules of custom resources before they are written (`#[kube(cel)]`).
 
 #[cfg(feature = "client")]

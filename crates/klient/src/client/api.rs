@@ -115,6 +115,12 @@ impl<K: Resource> Api<K> {
         Self { endpoint, kind: PhantomData }
     }
 
+    /// Returns the place that the requests go to.
+    #[cfg(feature = "streams")]
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
     /// Returns the client that sends the requests.
     pub fn client(&self) -> &Client {
         &self.endpoint.client

@@ -23,6 +23,8 @@ mod oidc;
 mod openapi;
 mod pager;
 mod peers;
+#[cfg(feature = "streams")]
+mod pod_streams;
 mod proxies;
 mod requests;
 mod responses;
