@@ -48,6 +48,7 @@
 //! | run in production | [`Manager`], [`election`], [`events`], [`metrics`], [`shutdown`] |
 //! | find a cluster and authenticate | [`client::config`], [`client::auth`] |
 //! | learn which kinds a server has | [`client::discovery`] |
+//! | drain a node | [`node`] |
 //! | retry | [`retry`] |
 //! | name kinds, objects and requests | [`resource`], [`object`], [`selector`], [`options`], [`patch`], [`status`], [`request`] |
 //! | work with values | [`quantity`], [`time`], [`int_or_string`], [`field_path`] |
@@ -86,6 +87,8 @@ pub mod informer;
 #[cfg(feature = "client")]
 pub mod manager;
 pub mod metrics;
+#[cfg(feature = "client")]
+pub mod node;
 pub mod retry;
 pub mod shutdown;
 mod sync;

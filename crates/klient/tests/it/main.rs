@@ -8,6 +8,7 @@ mod controller;
 mod custom_types;
 mod discovery;
 mod discovery_cache;
+mod drain;
 mod election;
 mod events;
 mod exec_plugins;
