@@ -19,11 +19,13 @@ pub struct KeepAlive {
     pub interval: Duration,
     /// The time without any message after which the peer is considered dead.
     pub limit: Duration,
+    /// The end of the session, whatever the peer does.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for KeepAlive {
     fn default() -> Self {
-        Self { interval: Duration::from_secs(5), limit: Duration::from_secs(61) }
+        Self { interval: Duration::from_secs(5), limit: Duration::from_secs(61), deadline: None }
     }
 }
 
@@ -43,6 +45,21 @@ impl KeepAlive {
     }
 }
 
+impl KeepAlive {
+    /// Sets the end of the session, whatever the peer does.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Returns the time of the next event after `now`.
+    fn next(&self, now: Instant) -> Instant {
+        let ping = now + self.interval;
+        self.deadline.map_or(ping, |deadline| deadline.min(ping))
+    }
+}
+
 /// The state of the pings of one session.
 pub(crate) struct Pings {
     settings: KeepAlive,
@@ -53,21 +70,22 @@ pub(crate) struct Pings {
     /// The ping that will be received after all data.
     after_data: u32,
     in_flight: bool,
+    is_expired: bool,
 }
 
 /// An event of the clock.
 pub(crate) enum Tick {
     /// A ping with this number is due.
     Ping(u32),
-    /// The peer is dead.
+    /// The peer is dead, or the time limit of the session has expired.
     Dead,
 }
 
 impl Pings {
     pub(crate) fn new(settings: KeepAlive) -> Self {
         let now = Instant::now();
-        let timer = Box::pin(tokio::time::sleep(settings.interval));
-        Self { settings, timer, heard: now, sent: 0, after_data: 0, in_flight: false }
+        let timer = Box::pin(tokio::time::sleep_until(settings.next(now)));
+        Self { settings, timer, heard: now, sent: 0, after_data: 0, in_flight: false, is_expired: false }
     }
 
     /// Records that something arrived.
@@ -92,7 +110,11 @@ impl Pings {
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, is_reading: bool) -> Poll<Tick> {
         ready!(self.timer.as_mut().poll(context));
         let now = Instant::now();
-        self.timer.as_mut().reset(now + self.settings.interval);
+        self.timer.as_mut().reset(self.settings.next(now));
+        if self.settings.deadline.is_some_and(|deadline| deadline <= now) {
+            self.is_expired = true;
+            return Poll::Ready(Tick::Dead);
+        }
         if !is_reading {
             self.heard = now;
         }
@@ -104,8 +126,11 @@ impl Pings {
         Poll::Ready(Tick::Ping(self.sent))
     }
 
-    /// Returns the message of the error of a dead peer.
+    /// Returns the message of the error after [`Tick::Dead`].
     pub(crate) fn dead(&self) -> String {
+        if self.is_expired {
+            return "the time limit of the session expired".to_owned();
+        }
         format!("the peer has not responded to pings for {} s", self.heard.elapsed().as_secs())
     }
 }

@@ -2,6 +2,7 @@
 
 mod exec;
 mod faults;
+mod leaks;
 mod port_forward;
 mod transport;
 

@@ -146,7 +146,7 @@ macro_rules! session_methods {
             self
         }
 
-        /// Limits the time of the whole session. After it, the session is closed and
+        /// Limits the time of the whole session. After it, the session is closed, streams end with an error, and
         /// [`wait`](Process::wait) returns a timeout.
         pub fn timeout(mut self, timeout: Duration) -> Self {
             self.session.timeout = Some(timeout);
@@ -230,6 +230,7 @@ impl SessionOptions {
         let namespace = self.endpoint.namespace().unwrap_or_default().to_owned();
         let subject = Subject { subresource, namespace, pod: self.name.clone(), container: self.container.clone() };
         let deadline = self.timeout.map(|timeout| crate::deadline::after(tokio::time::Instant::now(), timeout));
+        self.keep_alive = self.keep_alive.deadline(deadline);
         let target = StreamTarget { endpoint: Arc::clone(&self.endpoint), pod: self.name.clone(), subresource, query };
         let opening = self.connect(&target);
         let opened = match deadline {
@@ -259,7 +260,7 @@ impl SessionOptions {
             };
             match outcome {
                 Ok(remote) => {
-                    support.opened(SessionKind::Exec, *protocol);
+                    support.opened(SessionKind::Exec, self.protocol, *protocol);
                     return Ok(remote);
                 }
                 Err(Refused { error, may_fall_back: false }) => return Err(error),

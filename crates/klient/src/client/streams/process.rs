@@ -208,13 +208,13 @@ impl Process {
             None => {}
         }
         let reading = read_status(&mut self.status, &self.subject);
-        let outcome = match self.deadline {
-            None => reading.await,
-            Some(deadline) => tokio::time::timeout_at(deadline, reading).await.unwrap_or_else(|_| {
-                let what = format!("time limit expired: {} has not ended", self.subject);
-                Err(Error::new(ErrorKind::Timeout, what))
-            }),
-        };
+        // At the deadline, the session ends with an error of its own.
+        let outcome = reading.await.map_err(|error| match self.deadline {
+            Some(deadline) if deadline <= Instant::now() => {
+                Error::new(ErrorKind::Timeout, format!("time limit expired: {} has not ended", self.subject))
+            }
+            _ => error,
+        });
         self.session.close();
         self.outcome = Some(outcome.as_ref().map_err(ToString::to_string).copied());
         outcome

@@ -49,8 +49,11 @@ impl StreamSupport {
         }
     }
 
-    /// Records the protocol of a session that was opened.
-    pub(super) fn opened(&self, kind: SessionKind, protocol: StreamProtocol) {
+    /// Records the protocol of a session that was opened, unless the caller chose it.
+    pub(super) fn opened(&self, kind: SessionKind, wanted: StreamProtocol, protocol: StreamProtocol) {
+        if wanted != StreamProtocol::Automatic {
+            return;
+        }
         self.spdy_only(kind).store(protocol == StreamProtocol::Spdy, Ordering::Relaxed);
     }
 }

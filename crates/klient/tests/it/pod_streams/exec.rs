@@ -221,6 +221,10 @@ async fn exec_ends_after_its_time_limit() {
         let exec = pods.exec("web", ["hang"]).protocol(protocol).timeout(Duration::from_millis(300));
         let error = exec.await.unwrap().wait().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
+        let exec = pods.exec("web", ["hang"]).protocol(protocol).timeout(Duration::from_millis(300));
+        let mut stdout = exec.await.unwrap().stdout().unwrap();
+        let error = stdout.chunk().await.unwrap_err();
+        assert!(error.to_string().contains("time limit"), "{error}");
     }
 }
 

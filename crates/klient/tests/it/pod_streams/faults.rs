@@ -373,7 +373,7 @@ async fn writer_waits_for_a_peer_that_does_not_read() {
             if protocol == StreamProtocol::Spdy {
                 accept_streams(&mut socket, 4).await;
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         })
         .await;
         let exec = peer.pods().exec("web", ["cat"]).stdin(true).protocol(protocol);

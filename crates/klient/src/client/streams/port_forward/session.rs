@@ -202,7 +202,7 @@ impl Shared {
 
     /// Opens a session with a pod in the first protocol that works.
     async fn dial(&self, pod: &Candidate) -> Result<spdy::Connection, Error> {
-        let Settings { client, namespace, protocol, keep_alive, .. } = &self.settings;
+        let Settings { client, namespace, protocol: wanted, keep_alive, .. } = &self.settings;
         let endpoint = Endpoint::new(client.clone(), ApiResource::of::<Pod>(), Target::Namespace(namespace.clone()));
         let target = StreamTarget {
             endpoint: Arc::new(endpoint),
@@ -212,14 +212,14 @@ impl Shared {
         };
         let support = &client.inner.stream_support;
         let mut first: Option<Error> = None;
-        for protocol in support.order(SessionKind::PortForward, *protocol) {
+        for protocol in support.order(SessionKind::PortForward, *wanted) {
             let upgraded = match protocol {
                 StreamProtocol::Spdy => target.spdy(&["portforward.k8s.io"]).await,
                 _ => target.websocket(&[tunnel::PROTOCOL]).await,
             };
             match upgraded {
                 Ok(Upgrade { io, .. }) => {
-                    support.opened(SessionKind::PortForward, *protocol);
+                    support.opened(SessionKind::PortForward, *wanted, *protocol);
                     let keep_alive = Some(*keep_alive);
                     return Ok(if *protocol == StreamProtocol::Spdy {
                         let (connection, driver) = spdy::connection(io, Role::Client, keep_alive);
