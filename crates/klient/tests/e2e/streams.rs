@@ -2,13 +2,17 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod, Service},
+    policy::v1::PodDisruptionBudget,
+};
 use klient::{
     Api, Client, Patch,
     client::{
         config::Impersonation,
         streams::{PortForward, StreamProtocol, TerminalSize},
     },
+    node::{Drain, uncordon},
 };
 use klient_harness::Kubelet;
 use serde_json::json;
@@ -252,6 +256,67 @@ async fn logs_are_read_and_followed() {
         lines += 1;
     }
     assert_eq!(lines, 1000);
+}
+
+#[tokio::test]
+async fn lines_of_logs_have_names_and_times() {
+    let pods = or_skip!(pods("streams-lines", or_skip!(kubelet())).await);
+    let state = json!({"name": "app", "image": "app", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}});
+    let status = json!({"status": {"phase": "Running", "containerStatuses": [state]}});
+    pods.status().patch("web", Patch::merge(status)).await.unwrap();
+    let mut lines = pods.logs("web").tail_lines(2).lines();
+    let first = lines.next().await.unwrap().unwrap();
+    assert_eq!((first.to_string().as_str(), first.time.is_some()), ("web app line 8 of app", true));
+    assert_eq!(lines.next().await.unwrap().unwrap().text, "line 9 of app");
+    assert_eq!(lines.next().await.unwrap(), None);
+    let mut logs = pods.logs_of("app=web").tail_lines(1);
+    assert_eq!(logs.next().await.unwrap().unwrap().to_string(), "web app line 9 of app");
+    assert_eq!(logs.next().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn files_are_copied_both_ways() {
+    let pods = or_skip!(pods("streams-copy", or_skip!(kubelet())).await);
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    let large: Vec<u8> = (0..10).flat_map(|number| block(number, 1 << 20)).collect();
+    std::fs::write(source.join("large"), &large).unwrap();
+    std::os::unix::fs::symlink("large", source.join("link")).unwrap();
+    let inside = folder.path().join("inside");
+    let copied = pods.copy_to("web", &source, inside.to_str().unwrap()).await.unwrap();
+    assert_eq!((copied.entries, copied.bytes), (3, 10 << 20));
+    let back = folder.path().join("back");
+    let copied = pods.copy_from("web", inside.to_str().unwrap(), &back).await.unwrap();
+    assert_eq!((copied.entries, copied.bytes), (3, 10 << 20));
+    assert!(std::fs::read(back.join("link")).unwrap() == large);
+    let error = pods.copy_from("web", "/no/such/file", &back).await.unwrap_err();
+    assert!(error.to_string().contains("tar failed"), "{error}");
+}
+
+#[tokio::test]
+async fn node_is_drained_when_its_budgets_allow_it() {
+    let pods = or_skip!(pods("streams-drain", or_skip!(kubelet())).await);
+    let running = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    pods.status().patch("web", Patch::merge(running)).await.unwrap();
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(pods.client().clone(), "streams-drain");
+    let budget = json!({"metadata": {"name": "web"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    budgets.create(&serde_json::from_value(budget).unwrap()).await.unwrap();
+    let allow = |allowed: i32| {
+        let status = json!({"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1});
+        budgets.status().patch("web", Patch::merge(json!({"status": status})))
+    };
+    allow(0).await.unwrap();
+    let drain = || Drain::new(pods.client().clone(), "streams-drain").grace_period(Duration::ZERO);
+    let error = drain().run().await.unwrap_err();
+    assert!(error.to_string().contains("streams-drain/web (no controller manages it)"), "{error}");
+    let error = drain().force().timeout(Duration::from_secs(1)).run().await.unwrap_err();
+    assert!(error.to_string().contains("disruption budget"), "{error}");
+    allow(1).await.unwrap();
+    let drained = drain().force().timeout(Duration::from_secs(30)).run().await.unwrap();
+    assert_eq!(drained.gone.len(), 1);
+    assert!(pods.get_opt("web").await.unwrap().is_none());
+    assert!(uncordon(pods.client(), "streams-drain").await.unwrap());
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ mod oidc;
 mod openapi;
 mod pager;
 mod peers;
+mod pod_logs;
 #[cfg(feature = "streams")]
 mod pod_streams;
 mod proxies;

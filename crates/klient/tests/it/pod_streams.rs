@@ -1,5 +1,7 @@
 //! exec, attach and port-forward against the embedded server: in process, over TLS and over plain HTTP.
 
+mod copy;
+mod debug;
 mod exec;
 mod faults;
 mod leaks;
