@@ -167,6 +167,8 @@ func (processes) PortForward(_ context.Context, _, _ string, port int32, stream 
 	go func() {
 		defer close(received)
 		_, _ = io.Copy(stream, socket)
+		// The client may wait for this end before it closes its own.
+		_ = stream.Close()
 	}()
 	_, _ = io.Copy(socket, stream)
 	_ = socket.(*net.TCPConn).CloseWrite()

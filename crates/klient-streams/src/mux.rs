@@ -16,7 +16,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 
 pub use self::stream::{Stream, StreamReader, StreamWriter};
-use crate::spdy::Headers;
+use crate::spdy::header::Headers;
 
 /// The driver's side of the streams of a connection.
 pub(crate) struct Mux {

@@ -9,10 +9,7 @@ pub mod header;
 
 use std::fmt;
 
-pub use self::{
-    connection::{Accepted, Connection, Role, connection},
-    header::Headers,
-};
+pub use self::connection::{Accepted, Connection, Role, connection};
 
 /// An error of a peer that does not speak SPDY/3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use klient_streams::{
     KeepAlive, Stream,
-    spdy::{Connection, Headers, Role, connection},
+    spdy::{Connection, Role, connection, header::Headers},
     tunnel::Tunnel,
 };
 use proptest::{collection::vec, prelude::*, test_runner::TestCaseError};

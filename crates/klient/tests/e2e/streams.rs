@@ -150,6 +150,18 @@ async fn echo_server() -> u16 {
     port
 }
 
+/// Starts a server that sends a greeting and closes the connection, and returns its port.
+async fn greeter() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.write_all(b"welcome").await;
+        }
+    });
+    port
+}
+
 async fn echoed(forward: &PortForward, sent: &[u8]) -> Vec<u8> {
     let mut connection = forward.connect().await.unwrap();
     connection.write_all(sent).await.unwrap();
@@ -162,7 +174,7 @@ async fn echoed(forward: &PortForward, sent: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn port_forward_reaches_ports() {
     let pods = or_skip!(pods("streams-ports", or_skip!(kubelet())).await);
-    let port = echo_server().await;
+    let (port, greeter) = (echo_server().await, greeter().await);
     for protocol in [StreamProtocol::WebSocket, StreamProtocol::Spdy] {
         let forward = pods.port_forward("web", port).protocol(protocol).await.unwrap();
         assert_eq!(echoed(&forward, b"hello").await, b"hello");
@@ -184,6 +196,11 @@ async fn port_forward_reaches_ports() {
         let error = broken.read_u8().await.unwrap_err();
         assert!(error.to_string().contains("connection refused"), "{error}");
         assert_eq!(echoed(&forward, b"alive").await, b"alive");
+
+        // A program that closes first ends the connection, though this end is still open.
+        let mut greeting = String::new();
+        forward.to_port(greeter).connect().await.unwrap().read_to_string(&mut greeting).await.unwrap();
+        assert_eq!(greeting, "welcome");
 
         let listener = forward.listen("127.0.0.1:0").await.unwrap();
         let mut socket = TcpStream::connect(listener.local_addr()).await.unwrap();

@@ -7,7 +7,7 @@ use klient_core::{Query, subresource};
 use klient_streams::{
     KeepAlive,
     channels::{self, Version},
-    spdy::{self, Headers, Role},
+    spdy::{self, Role, header::Headers},
 };
 
 use super::{

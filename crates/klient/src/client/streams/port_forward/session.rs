@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use klient_core::{ApiResource, Query, Target, subresource};
 use klient_streams::{
     KeepAlive,
-    spdy::{self, Headers, Role},
+    spdy::{self, Role, header::Headers},
     tunnel::{self, Tunnel},
 };
 use tokio::net::ToSocketAddrs;
