@@ -1,5 +1,6 @@
 //! The metadata of objects: fields that the server sets, fields that cannot change, and validation.
 
+pub(crate) mod formats;
 mod names;
 mod rules;
 
@@ -8,8 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::{
+    formats::{label_value_problems, qualified_name_problems},
     names::generate,
-    rules::{check, check_label, label_value_problems, qualified_name_problems, warnings},
+    rules::{check, warnings},
 };
 
 /// Returns the metadata of an object, which is created if it is absent.

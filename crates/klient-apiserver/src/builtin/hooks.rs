@@ -33,6 +33,10 @@ pub(crate) struct Hooks {
     pub(crate) set_nulls: fn(&mut Value),
     /// Reports invalid fields besides metadata.
     pub(crate) validate: fn(&Value, Option<&Value>, &mut Vec<StatusCause>),
+    /// Reports invalid fields of a status. The last value is the stored object.
+    pub(crate) validate_status: fn(&Value, &Value, &mut Vec<StatusCause>),
+    /// Reports invalid fields of a write to another subresource, which is named first.
+    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Vec<StatusCause>),
     /// The group that validation errors name, if it is not the resource's own.
     pub(crate) validation_group: Option<&'static str>,
     /// Returns warnings about an object that is valid.
@@ -132,6 +136,8 @@ impl Hooks {
         null_fields: &[],
         set_nulls: |_| {},
         validate: |_, _, _| {},
+        validate_status: |_, _, _| {},
+        validate_part: |_, _, _, _| {},
         validation_group: None,
         warnings: |_| Vec::new(),
         deprecation: None,

@@ -35,8 +35,10 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("networking.k8s.io", "servicecidrs") => &SERVICE_CIDRS,
         ("discovery.k8s.io", "endpointslices") => &ENDPOINT_SLICES,
         ("policy", "poddisruptionbudgets") => &DISRUPTION_BUDGETS,
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &ROLES,
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &ROLE_BINDINGS,
+        ("rbac.authorization.k8s.io", "roles") => &ROLES,
+        ("rbac.authorization.k8s.io", "clusterroles") => &CLUSTER_ROLES,
+        ("rbac.authorization.k8s.io", "rolebindings") => &ROLE_BINDINGS,
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => &CLUSTER_ROLE_BINDINGS,
         ("coordination.k8s.io", "leases") => &LEASES,
         ("certificates.k8s.io", _) => &SIGNING_REQUESTS,
         ("apiextensions.k8s.io", _) => &DEFINITIONS,
@@ -108,6 +110,8 @@ static PODS: Hooks = Hooks {
     new_status: Some(pods::new_status),
     on_status: pods::on_status,
     validate: rules::pod,
+    validate_status: rules::pod_status,
+    validate_part: rules::pod_part,
     grace_period: pods::grace_period,
     marks_before_delete: true,
     delete_returns_object: true,
@@ -140,6 +144,8 @@ static NODES: Hooks = Hooks {
         Ok(())
     }),
     new_status: None,
+    validate: rules::node,
+    validate_status: rules::node_status,
     selectable: &["spec.unschedulable"],
     cell: cells::node,
     has_generation: Some(false),
@@ -158,6 +164,7 @@ static NAMESPACES: Hooks = Hooks {
     },
     new_status: Some(|_, _| json!({"phase": "Active"})),
     validate: rules::namespace,
+    validate_part: |_, object, _, causes| rules::namespace(object, None, causes),
     before_delete: namespaces::before_delete,
     is_removable: namespaces::is_removable,
     on_deletion: namespaces::on_deletion,
@@ -177,6 +184,7 @@ static SERVICES: Hooks = Hooks {
     before_update: |core, object, old| services::allocate(core, object, Some(old)),
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     validate: rules::service,
+    validate_status: rules::service_status,
     warnings: |object| services::warnings(&object["spec"]),
     selectable: &["spec.clusterIP", "spec.type"],
     cell: cells::service,
@@ -223,14 +231,14 @@ static NEW_EVENTS: Hooks = Hooks {
 
 static SECRETS: Hooks = Hooks {
     defaults: Some(defaults::secret),
-    validate: |object, old, causes| rules::data(true, object, old, causes),
+    validate: rules::secret,
     selectable: &["type"],
     cell: cells::secret,
     ..Hooks::NONE
 };
 
 static CONFIG_MAPS: Hooks = Hooks {
-    validate: |object, old, causes| rules::data(false, object, old, causes),
+    validate: rules::config_map,
     cell: cells::config_map,
     ..Hooks::NONE
 };
@@ -247,6 +255,7 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
         Ok(())
     }),
     new_status: Some(|_, now| json!({"phase": "Pending", "lastPhaseTransitionTime": now})),
+    validate: rules::volume,
     cell: rare::volume,
     delete_returns_object: true,
     has_generation: Some(false),
@@ -265,7 +274,8 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
     },
     set_nulls: volumes::null_groups,
     new_status: Some(|_, _| json!({"phase": "Pending"})),
-    validate: rules::volume_claim,
+    validate: rules::claim,
+    validate_status: rules::claim_status,
     cell: cells::volume_claim,
     delete_returns_object: true,
     has_generation: Some(false),
@@ -286,7 +296,8 @@ static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
 
 static DEPLOYMENTS: Hooks = Hooks {
     defaults: Some(defaults::deployment),
-    validate: rules::workload,
+    validate: rules::deployment,
+    validate_status: rules::deployment_status,
     cell: cells::deployment,
     generation_counts_annotations: true,
     status_keeps_labels: true,
@@ -297,7 +308,8 @@ static DEPLOYMENTS: Hooks = Hooks {
 static STATEFUL_SETS: Hooks = Hooks {
     defaults: Some(defaults::stateful_set),
     new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
-    validate: rules::workload,
+    validate: rules::stateful_set,
+    validate_status: rules::stateful_set_status,
     cell: cells::stateful_set,
     ..Hooks::NONE
 };
@@ -315,19 +327,27 @@ static DAEMON_SETS: Hooks = Hooks {
         workloads::set_template_generation(object);
         Ok(())
     }),
-    validate: rules::workload,
+    validate: rules::daemon_set,
+    validate_status: rules::daemon_set_status,
     cell: cells::daemon_set,
     row_metadata: workloads::remove_template_generation,
     ..Hooks::NONE
 };
 
-static REPLICA_SETS: Hooks = Hooks { validate: rules::workload, cell: cells::replica_set, ..Hooks::NONE };
+static REPLICA_SETS: Hooks = Hooks {
+    validate: rules::replica_set,
+    validate_status: rules::replica_set_status,
+    cell: cells::replica_set,
+    ..Hooks::NONE
+};
+
 static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
 
 static JOBS: Hooks = Hooks {
     defaults: Some(defaults::job),
     with_uid: workloads::select_pods,
     validate: rules::job,
+    validate_status: rules::job_status,
     selectable: &["status.successful"],
     cell: cells::job,
     ..Hooks::NONE
@@ -338,6 +358,7 @@ static CRON_JOBS: Hooks = Hooks { validate: rules::cron_job, cell: cells::cron_j
 static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v1),
     validate: rules::autoscaler,
+    validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v1),
     cell: rare::autoscaler,
     has_generation: Some(false),
@@ -348,6 +369,7 @@ static AUTOSCALERS_V2: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v2),
     null_fields: &["/status/currentMetrics"],
     validate: rules::autoscaler,
+    validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v2),
     cell: rare::autoscaler,
     has_generation: Some(false),
@@ -355,16 +377,23 @@ static AUTOSCALERS_V2: Hooks = Hooks {
 };
 
 static NETWORK_POLICIES: Hooks =
-    Hooks { defaults: Some(defaults::network_policy), cell: cells::network_policy, ..Hooks::NONE };
+    Hooks {
+    defaults: Some(defaults::network_policy),
+    validate: rules::network_policy,
+    cell: cells::network_policy,
+    ..Hooks::NONE
+};
 
 static INGRESSES: Hooks = Hooks {
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     validate: rules::ingress,
+    validate_status: rules::ingress_status,
     cell: cells::ingress,
     ..Hooks::NONE
 };
 
-static INGRESS_CLASSES: Hooks = Hooks { cell: rare::ingress_class, ..Hooks::NONE };
+static INGRESS_CLASSES: Hooks =
+    Hooks { validate: rules::ingress_class, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
     defaults: Some(defaults::endpoint_slice),
@@ -377,13 +406,15 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
     new_status: Some(
         |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     ),
-    validate: rules::disruption_budget,
+    validate: rules::budget,
+    validate_status: rules::budget_status,
     cell: cells::disruption_budget,
     unconditional_update: false,
     ..Hooks::NONE
 };
 
-static ROLES: Hooks = Hooks {
+/// The hooks that roles and cluster roles have in common.
+const ROLE: Hooks = Hooks {
     null_fields: &["/rules"],
     validate: rules::role,
     names: NameRule::PathSegment,
@@ -391,7 +422,8 @@ static ROLES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static ROLE_BINDINGS: Hooks = Hooks {
+/// The hooks that role bindings and cluster role bindings have in common.
+const ROLE_BINDING: Hooks = Hooks {
     defaults: Some(defaults::role_binding),
     validate: rules::role_binding,
     cell: cells::role_binding,
@@ -400,7 +432,13 @@ static ROLE_BINDINGS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
+static ROLES: Hooks = ROLE;
+static CLUSTER_ROLES: Hooks = Hooks { validate: rules::cluster_role, ..ROLE };
+static ROLE_BINDINGS: Hooks = ROLE_BINDING;
+static CLUSTER_ROLE_BINDINGS: Hooks = Hooks { validate: rules::cluster_role_binding, ..ROLE_BINDING };
+
 static LEASES: Hooks = Hooks {
+    validate: rules::lease,
     cell: cells::lease,
     create_on_update: true,
     unconditional_update: false,

@@ -198,7 +198,7 @@ pub(super) fn validate(
     match &resource.schema {
         Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object, old)),
         Schema::Custom(schema) => causes.extend(schema.validate(object, old)),
-        Schema::BuiltIn(_) => causes.extend(builtin::validate(resource, object, old.filter(|_| part.is_none()))),
+        Schema::BuiltIn(_) => builtin::validate(resource, object, old, part, &mut causes),
     }
     if causes.is_empty() {
         return Ok(());
