@@ -145,9 +145,9 @@ fn compare_rules(rules: &Rules, first: u64) -> Result<(), Failure> {
     let real = Arc::new(runtime.block_on(Real::connect(&Config::infer()?))?);
     let paused = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut found: BTreeMap<String, (u64, String)> = BTreeMap::new();
     let mut refused = refused::Refused::default();
-    let (mut seed, mut compared, mut different, mut explained) = (first, 0, 0, 0);
+    let (mut seed, mut compared, mut different, mut explained, mut panics) = (first, 0, 0, 0, 0);
     while compared < rules.requests {
         let sequences: Vec<invalid::Sequence> =
             (seed..seed + BATCH).map(|seed| invalid::sequence(seed, rules.kind.as_deref())).collect();
@@ -157,21 +157,27 @@ fn compare_rules(rules: &Rules, first: u64) -> Result<(), Failure> {
             let ours = paused.block_on(embedded::responses(&[], &sequence.steps));
             let count = &mut counts.entry(sequence.kind.clone()).or_default().0;
             for (index, (real, ours)) in theirs.iter().zip(&ours).enumerate() {
+                let (real, ours) = (&without_numbers(real), &without_numbers(ours));
                 count[0] += 1;
                 compared += 1;
                 count[1] += u64::from(real.code >= 400);
-                if real == ours {
+                if real.code == 0 {
+                    panics += 1;
+                } else if real == ours {
                     refused.note(sequence, index, real);
                 } else if (real.code, &real.body) == (ours.code, &ours.body) && real.layout == ours.layout {
                     count[3] += 1;
-                    *found.entry(format!("{}: warnings {:?}", sequence.kind, shortened(&real.warnings.join("; ")))).or_default() += 1;
+                    let told = format!("{}: warnings {}", sequence.kind, only_in(&real.warnings, &ours.warnings));
+                    let entry = found.entry(told).or_insert((0, example(sequence, index)));
+                    entry.0 += 1;
                 } else if reasons::is_explained(real, ours) {
                     explained += 1;
                 } else {
                     count[2] += 1;
                     different += 1;
-                    let told = difference(sequence, index, real, ours);
-                    *found.entry(told).or_default() += 1;
+                    let told = format!("{} {}", sequence.kind, difference(real, ours));
+                    let entry = found.entry(told).or_insert((0, example(sequence, index)));
+                    entry.0 += 1;
                 }
             }
         }
@@ -179,14 +185,15 @@ fn compare_rules(rules: &Rules, first: u64) -> Result<(), Failure> {
         std::io::stdout().flush()?;
     }
     println!();
-    for (told, times) in &found {
-        println!("{times} x {told}");
+    for (told, (times, example)) in &found {
+        println!("{times} x {told}\n  {example}");
     }
     println!("\n{:24}{:>10}{:>10}{:>13}{:>10}", "kind", "requests", "refused", "differences", "warnings");
     for (kind, Counts([requests, refused, differences, warnings])) in counts {
         println!("{kind:24}{requests:>10}{refused:>10}{differences:>13}{warnings:>10}");
     }
     println!("{explained} responses differ for the reasons in tests/differential/reasons.rs");
+    println!("{panics} requests made the real server panic, so that there was no response");
     println!("{different} of {compared} responses differ otherwise, after {} s", start.elapsed().as_secs());
     if let Some(path) = &rules.script {
         std::fs::write(path, refused.script())?;
@@ -207,40 +214,78 @@ async fn ask_all(
             .enumerate()
             .map(|(index, sequence)| {
                 let (real, steps) = (Arc::clone(real), sequence.steps.clone());
-                let namespace = format!("i-{}", first + (at * 8 + index) as u64);
-                tokio::spawn(async move { real.responses(&namespace, &steps).await })
+                let namespace = format!("i-{}-{}", std::process::id(), first + (at * 8 + index) as u64);
+                tokio::spawn(async move { real.responses_or_panics(&namespace, &steps).await })
             })
             .collect();
         for one in asked {
-            responses.push(one.await??);
+            responses.push(one.await?);
         }
     }
     Ok(responses)
 }
 
-/// Returns a description of two different responses to a mutated object.
-fn difference(
-    sequence: &invalid::Sequence,
-    index: usize,
-    real: &script::Comparable,
-    ours: &script::Comparable,
-) -> String {
+/// Returns a response without the numbers of identifiers: one that only one server accepts shifts the numbers of all that follow.
+fn without_numbers(response: &script::Comparable) -> script::Comparable {
+    fn walk(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(walk),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(walk),
+            serde_json::Value::String(text) if text.contains("UID-") => {
+                let mut parts = text.split("UID-");
+                let mut plain = parts.next().unwrap_or_default().to_owned();
+                for part in parts {
+                    plain.push_str("UID");
+                    plain.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+                }
+                *text = plain;
+            }
+            serde_json::Value::String(text) if text.starts_with("RV-") => "RV".clone_into(text),
+            _ => {}
+        }
+    }
+    let mut response = response.clone();
+    walk(&mut response.body);
+    response
+}
+
+/// Returns the request of a difference.
+fn example(sequence: &invalid::Sequence, index: usize) -> String {
     let step = &sequence.steps[index];
-    let text = |response: &script::Comparable, other: &script::Comparable| match response.body["message"].as_str() {
-        Some(message) => message.to_owned(),
-        None => format!("accepted {}", differing(&response.body, &other.body, "")),
+    format!("{} {} ({})", step.method, shortened(&sequence.changed[index]), step.id)
+}
+
+/// Returns a description of two different responses to a mutated object.
+fn difference(real: &script::Comparable, ours: &script::Comparable) -> String {
+    let causes = |response: &script::Comparable| -> Vec<String> {
+        let list = response.body["details"]["causes"].as_array().into_iter().flatten();
+        list.map(|cause| {
+            format!("{}: {}", cause["field"].as_str().unwrap_or("?"), cause["message"].as_str().unwrap_or("?"))
+        })
+        .collect()
+    };
+    let (their_causes, our_causes) = (causes(real), causes(ours));
+    let text = |response: &script::Comparable, own: &[String], others: &[String], other: &script::Comparable| {
+        match response.body["message"].as_str() {
+            Some(_) if own.iter().any(|cause| !others.contains(cause)) => only_in(own, others),
+            Some(_) if !own.is_empty() && response.code == other.code => "same causes or fewer".to_owned(),
+            Some(message) => shortened(message),
+            None => format!("accepted{}", differing(&response.body, &other.body, "")),
+        }
     };
     format!(
-        "{} {} {} ({})\n  real {} {}\n  ours {} {}",
-        sequence.kind,
-        step.method,
-        sequence.changed[index],
-        step.id,
+        "\n  real {} {}\n  ours {} {}",
         real.code,
-        text(real, ours),
+        text(real, &their_causes, &our_causes, ours),
         ours.code,
-        text(ours, real)
+        text(ours, &our_causes, &their_causes, real)
     )
+}
+
+/// Returns the texts that only the first list has.
+fn only_in(some: &[String], others: &[String]) -> String {
+    let only: Vec<String> = some.iter().filter(|text| !others.contains(text)).map(|text| shortened(text)).collect();
+    only.join(" | ")
 }
 
 /// Returns the fields in which two values differ, with those of the first.
@@ -252,7 +297,6 @@ fn differing(one: &serde_json::Value, other: &serde_json::Value, at: &str) -> St
             let names: std::collections::BTreeSet<&String> = fields.keys().chain(others.keys()).collect();
             names
                 .into_iter()
-                .filter(|name| *name != "managedFields")
                 .map(|name| differing(&one[name], &other[name], &format!("{at}.{name}")))
                 .collect()
         }

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Map, Value, json};
 
+use super::images;
 use crate::registry::{self, Resource, Schema, Shape, TypeDef};
 
 type Table = BTreeMap<String, Map<String, Value>>;
@@ -21,14 +22,22 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) -> bool {
     has_changed
 }
 
-/// Sets the requests of a pod's containers to their limits, and lets it see the services of its namespace.
+/// Sets the requests of a pod's containers to their limits, its ports in the network of its node, and lets it see the services of
+/// its namespace.
 pub(super) fn pod(object: &mut Value) {
+    let uses_host = object["spec"]["hostNetwork"] == true;
     if let Value::Object(spec) = &mut object["spec"] {
         spec.entry("enableServiceLinks").or_insert(json!(true));
     }
     for list in ["containers", "initContainers"] {
         let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
-        containers.into_iter().flatten().for_each(requests);
+        for container in containers.into_iter().flatten() {
+            requests(container);
+            let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().filter(|port| uses_host && port.get("hostPort").is_none()) {
+                port["hostPort"] = port["containerPort"].clone();
+            }
+        }
     }
 }
 
@@ -50,6 +59,13 @@ pub(super) fn replication_controller(object: &mut Value) {
     }
     if is_empty(&object["metadata"]["labels"]) {
         object["metadata"]["labels"] = labels;
+    }
+}
+
+/// Sets the phase of a status that has none.
+pub(super) fn pending(object: &mut Value) {
+    if let Some(Value::Object(status)) = object.get_mut("status") {
+        status.entry("phase").or_insert_with(|| json!("Pending"));
     }
 }
 
@@ -95,7 +111,13 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
     let mut has_changed = false;
     let short = name.rsplit('.').next().unwrap_or_default();
     for (field, default) in table().get(short).into_iter().flatten() {
-        if fields.get(field).is_none_or(Value::is_null) && types.fields.contains_key(field) {
+        let is_absent = match fields.get(field) {
+            None | Some(Value::Null) => true,
+            // Fields that Go always writes are empty where a client left them out.
+            Some(Value::String(text)) => text.is_empty() && types.required.contains(field),
+            Some(_) => false,
+        };
+        if is_absent && types.fields.contains_key(field) {
             fields.insert(field.clone(), default.clone());
             has_changed = true;
         }
@@ -119,6 +141,11 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
     }
     if short == "Volume" && fields.keys().all(|field| field == "name") {
         fields.insert("emptyDir".to_owned(), json!({}));
+        has_changed = true;
+    }
+    if short == "ImageVolumeSource" && !fields.contains_key("pullPolicy") {
+        let policy = images::pull_policy(fields.get("reference").and_then(Value::as_str).unwrap_or_default());
+        fields.insert("pullPolicy".to_owned(), json!(policy));
         has_changed = true;
     }
     if short == "NodeStatus"
@@ -153,9 +180,8 @@ fn descend(value: &mut Value, shape: &'static Shape) -> bool {
 fn container(fields: &mut Map<String, Value>) {
     if !fields.contains_key("imagePullPolicy") {
         let image = fields.get("image").and_then(Value::as_str).unwrap_or_default();
-        let name = image.rsplit('/').next().unwrap_or_default();
-        let newest = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
-        fields.insert("imagePullPolicy".to_owned(), json!(if newest { "Always" } else { "IfNotPresent" }));
+        let policy = images::pull_policy(image);
+        fields.insert("imagePullPolicy".to_owned(), json!(policy));
     }
 }
 

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Collector, components, defaults, definitions, events,
+    Collector, components, defaults, definitions, disabled, events,
     hooks::{Hooks, NameRule, Posted},
     namespaces, nodes, pods, reviews, rules, services,
     tables::{cells, rare},
@@ -95,6 +95,8 @@ fn core(plural: &str) -> &'static Hooks {
 const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
 
 static PODS: Hooks = Hooks {
+    drop_disabled: disabled::pod,
+    checks_prefix_again: true,
     defaults: Some(|object| {
         defaults::pod(object);
         pods::list_address(object);
@@ -196,7 +198,7 @@ static SERVICES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static SERVICE_ACCOUNTS: Hooks = Hooks { delete_returns_object: true, ..Hooks::NONE };
+static SERVICE_ACCOUNTS: Hooks = Hooks { checks_prefix_again: true, delete_returns_object: true, ..Hooks::NONE };
 
 static ENDPOINTS: Hooks = Hooks {
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
@@ -230,6 +232,7 @@ static NEW_EVENTS: Hooks = Hooks {
 };
 
 static SECRETS: Hooks = Hooks {
+    checks_prefix_again: true,
     defaults: Some(defaults::secret),
     validate: rules::secret,
     selectable: &["type"],
@@ -238,6 +241,7 @@ static SECRETS: Hooks = Hooks {
 };
 
 static CONFIG_MAPS: Hooks = Hooks {
+    checks_prefix_again: true,
     validate: rules::config_map,
     cell: cells::config_map,
     ..Hooks::NONE
@@ -250,6 +254,8 @@ static RESOURCE_QUOTAS: Hooks =
     Hooks { cell: rare::resource_quota, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
 static PERSISTENT_VOLUMES: Hooks = Hooks {
+    checks_prefix_again: true,
+    defaults: Some(defaults::pending),
     before_create: Some(|_, object| {
         volumes::protect(object, "kubernetes.io/pv-protection");
         Ok(())
@@ -263,13 +269,15 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
 };
 
 static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
+    checks_prefix_again: true,
+    defaults: Some(defaults::pending),
     before_create: Some(|_, object| {
         volumes::protect(object, "kubernetes.io/pvc-protection");
-        volumes::unite_sources(object);
+        volumes::unite_sources(object, None);
         Ok(())
     }),
-    before_update: |_, object, _| {
-        volumes::unite_sources(object);
+    before_update: |_, object, old| {
+        volumes::unite_sources(object, Some(old));
         Ok(())
     },
     set_nulls: volumes::null_groups,
@@ -295,6 +303,7 @@ static REPLICATION_CONTROLLERS: Hooks = Hooks {
 static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
 
 static DEPLOYMENTS: Hooks = Hooks {
+    drop_disabled: disabled::template,
     defaults: Some(defaults::deployment),
     validate: rules::deployment,
     validate_status: rules::deployment_status,
@@ -306,6 +315,7 @@ static DEPLOYMENTS: Hooks = Hooks {
 };
 
 static STATEFUL_SETS: Hooks = Hooks {
+    drop_disabled: disabled::stateful_set,
     defaults: Some(defaults::stateful_set),
     new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
     validate: rules::stateful_set,
@@ -315,6 +325,7 @@ static STATEFUL_SETS: Hooks = Hooks {
 };
 
 static DAEMON_SETS: Hooks = Hooks {
+    drop_disabled: disabled::template,
     defaults: Some(|object| {
         defaults::daemon_set(object);
         workloads::default_template_generation(object);
@@ -335,6 +346,7 @@ static DAEMON_SETS: Hooks = Hooks {
 };
 
 static REPLICA_SETS: Hooks = Hooks {
+    drop_disabled: disabled::template,
     validate: rules::replica_set,
     validate_status: rules::replica_set_status,
     cell: cells::replica_set,
@@ -344,6 +356,8 @@ static REPLICA_SETS: Hooks = Hooks {
 static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
 
 static JOBS: Hooks = Hooks {
+    drop_disabled: disabled::template,
+    checks_prefix_again: true,
     defaults: Some(defaults::job),
     with_uid: workloads::select_pods,
     validate: rules::job,
@@ -353,7 +367,12 @@ static JOBS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CRON_JOBS: Hooks = Hooks { validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
+static CRON_JOBS: Hooks = Hooks {
+    drop_disabled: disabled::cron_job,
+    validate: rules::cron_job,
+    cell: cells::cron_job,
+    ..Hooks::NONE
+};
 
 static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v1),
@@ -385,6 +404,7 @@ static NETWORK_POLICIES: Hooks =
 };
 
 static INGRESSES: Hooks = Hooks {
+    checks_prefix_again: true,
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     validate: rules::ingress,
     validate_status: rules::ingress_status,
@@ -393,7 +413,7 @@ static INGRESSES: Hooks = Hooks {
 };
 
 static INGRESS_CLASSES: Hooks =
-    Hooks { validate: rules::ingress_class, cell: rare::ingress_class, ..Hooks::NONE };
+    Hooks { validate: rules::ingress_class, checks_prefix_again: true, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
     defaults: Some(defaults::endpoint_slice),
@@ -407,6 +427,8 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
         |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     ),
     validate: rules::budget,
+    checks_finalizers: false,
+    metadata_last: true,
     validate_status: rules::budget_status,
     cell: cells::disruption_budget,
     unconditional_update: false,
@@ -438,7 +460,9 @@ static ROLE_BINDINGS: Hooks = ROLE_BINDING;
 static CLUSTER_ROLE_BINDINGS: Hooks = Hooks { validate: rules::cluster_role_binding, ..ROLE_BINDING };
 
 static LEASES: Hooks = Hooks {
+    drop_disabled: disabled::lease,
     validate: rules::lease,
+    checks_finalizers: false,
     cell: cells::lease,
     create_on_update: true,
     unconditional_update: false,

@@ -116,7 +116,8 @@ impl Walk {
                 Some(Shape::Bool) => Value::Bool(false),
                 _ => continue,
             };
-            if !object.contains_key(name) && find(fields, name).is_some_and(|field| !field.zero_is_absent) {
+            let is_nil = NILS.contains(&(location.owner, name));
+            if !object.contains_key(name) && !is_nil && find(fields, name).is_some_and(|field| !field.zero_is_absent) {
                 object.insert(name.clone(), zero);
             }
         }
@@ -220,6 +221,9 @@ impl Walk {
         }
     }
 }
+
+/// Required fields that are pointers in Go, so that an absent one is not empty.
+const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];
 
 fn find(fields: &'static [Field], name: &str) -> Option<&'static Field> {
     fields.iter().find_map(|field| match field.ty {

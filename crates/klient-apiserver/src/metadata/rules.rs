@@ -11,13 +11,32 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, ui
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
     if old.is_none() {
+        prefix(resource.hooks.names, metadata, &mut causes);
         name(resource, metadata, &mut causes);
+    } else {
+        prefix(NameRule::PathSegment, metadata, &mut causes);
     }
     labels(&metadata["labels"], &mut causes);
     annotations(&metadata["annotations"], &mut causes);
     owners(&metadata["ownerReferences"], &mut causes);
     finalizers_and_uid(resource, metadata, old, uid, &mut causes);
+    if old.is_some() && resource.hooks.checks_prefix_again {
+        prefix(resource.hooks.names, metadata, &mut causes);
+    }
     causes
+}
+
+/// Validates the prefix of generated names.
+fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
+    let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else { return };
+    let problems = match rule {
+        // A segment of a path may end with anything.
+        NameRule::PathSegment => formats::segment_problems(prefix).into_iter().filter(|why| !why.starts_with("may not be")).collect(),
+        _ => name_problems(rule, &formats::masked_prefix(prefix)),
+    };
+    for why in problems {
+        causes.push(StatusCause::invalid("metadata.generateName", prefix, &why));
+    }
 }
 
 /// Returns warnings about metadata that is valid.
@@ -37,17 +56,6 @@ fn is_good_finalizer(name: &str) -> bool {
 }
 
 fn name(resource: &Resource, metadata: &Value, causes: &mut Vec<StatusCause>) {
-    let prefix = metadata["generateName"].as_str().unwrap_or_default();
-    if !prefix.is_empty() {
-        let masked = match resource.hooks.names {
-            // A segment of a path may end with anything.
-            NameRule::PathSegment => prefix.to_owned(),
-            _ => formats::masked_prefix(prefix),
-        };
-        for why in name_problems(resource.hooks.names, &masked) {
-            causes.push(StatusCause::invalid("metadata.generateName", prefix, &why));
-        }
-    }
     let name = metadata["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         causes.push(StatusCause::required("metadata.name", "name or generateName is required"));
@@ -161,7 +169,7 @@ fn finalizers_and_uid(
     }
     causes.extend(uid.map(|uid| StatusCause::invalid("metadata.uid", uid, "field is immutable")));
     for (index, name) in now.iter().enumerate() {
-        if !resource.is_custom() && !is_good_finalizer(name) {
+        if resource.hooks.checks_finalizers && !is_good_finalizer(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
         }

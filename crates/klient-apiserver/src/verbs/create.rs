@@ -78,6 +78,7 @@ impl Core {
         if let Some(before_create) = resource.hooks.before_create {
             before_create(self, &mut object)?;
         }
+        (resource.hooks.drop_disabled)(&mut object);
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status
@@ -198,6 +199,13 @@ pub(super) fn validate(
     match &resource.schema {
         Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object, old)),
         Schema::Custom(schema) => causes.extend(schema.validate(object, old)),
+        Schema::BuiltIn(_) if old.is_none() && resource.hooks.metadata_last => {
+            let of_metadata = std::mem::take(&mut causes);
+            builtin::validate(resource, object, old, part, &mut causes);
+            if causes.is_empty() {
+                causes = of_metadata;
+            }
+        }
         Schema::BuiltIn(_) => builtin::validate(resource, object, old, part, &mut causes),
     }
     if causes.is_empty() {

@@ -359,6 +359,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
                 }
             }
             (resource.hooks.before_update)(core, &mut new, current)?;
+            (resource.hooks.drop_disabled)(&mut new);
             builtin::null_empty_lists(resource, &mut new);
             new
         }

@@ -312,9 +312,20 @@ impl Names {
         if let Some((before, _)) = out.split_once(", ResourceVersion in object meta: ") {
             out = format!("{before}, ResourceVersion in object meta: RV");
         }
-        // The change is printed with Go's types.
-        if let Some((before, _)) = out.split_once(" (allow it to be set to 1 if it was previously negative)") {
-            out = before.to_owned();
+        // Changes are printed with Go's types.
+        for end in CHANGES {
+            if let Some((before, _)) = out.split_once(end) {
+                out = before.to_owned();
+            }
+        }
+        // So are templates of pods.
+        for (start, end) in [("Invalid value: {\"", "}: field is immutable")] {
+            if let Some((before, rest)) = out.split_once(start)
+                && let Some((shown, after)) = rest.rsplit_once(end)
+                && shown.to_lowercase().contains("\"containers\":[")
+            {
+                out = format!("{before}Invalid value: PODS{end}{after}").replace("PODS}", "PODS");
+            }
         }
         // A version in a message: `(1369)`.
         for (at, version) in self.versions.iter().enumerate() {
@@ -359,6 +370,13 @@ fn cell(value: &Value, namespace: &str) -> Value {
     }
 }
 
+/// The ends of messages that print a change.
+const CHANGES: [&str; 4] = [
+    " (allow it to be set to 1 if it was previously negative)",
+    " for bound claims\n",
+    "spec.persistentvolumesource is immutable after creation\n",
+    " may not be changed\n",
+];
 const USUAL: &str = "application/json";
 /// The length of a time without fractions.
 const SECONDS: usize = "2026-01-02T03:04:05".len();

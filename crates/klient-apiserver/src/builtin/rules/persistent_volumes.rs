@@ -117,7 +117,7 @@ fn update(object: &Value, old: &Value, causes: &mut Causes) {
     let affinity = &object["spec"]["nodeAffinity"];
     if !old["spec"]["nodeAffinity"].is_null() && !is_same(affinity, &old["spec"]["nodeAffinity"]) {
         let shown = selectors::affinity_text(affinity);
-        let message = format!("Invalid value: {shown}: field is immutable");
+        let message = format!("Invalid value: {shown}: field is immutable, except for updating from beta label to GA");
         causes.push(StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "nodeAffinity", message));
     }
     let class = |object: &Value| object["spec"]["volumeAttributesClassName"].clone();

@@ -151,9 +151,12 @@ pub(super) fn zone_problem(zone: &str) -> Option<String> {
     (!is_zone(zone)).then(|| zone_error(zone))
 }
 
-/// Returns whether a time zone is known. Names are looked up as Go does: with their case.
+/// Returns whether a time zone is known. Names are looked up as Go does: with their case. A system without time zones accepts all.
 fn is_zone(zone: &str) -> bool {
-    matches!(zone, "" | "UTC" | "Local") || jiff::tz::db().get(zone).is_ok_and(|found| found.iana_name() == Some(zone))
+    let zones = jiff::tz::db();
+    matches!(zone, "" | "UTC" | "Local")
+        || zones.is_definitively_empty()
+        || zones.get(zone).is_ok_and(|found| found.iana_name() == Some(zone))
 }
 
 fn zone_error(zone: &str) -> String {

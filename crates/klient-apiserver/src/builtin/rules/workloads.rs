@@ -85,7 +85,7 @@ fn selector_and_template(spec: &Field<'_, '_>, empty_for: &str, kind: &str, caus
     match selectors::selects(selector.value, labels) {
         None => selector.invalid_text(&selectors::text(selector.value), "invalid label selector", causes),
         Some(selects) => {
-            if !selects && !selectors::is_empty(selector.value) {
+            if !selects && (!selector.is_set() || !selectors::is_empty(selector.value)) {
                 not_selected(&pods, causes);
             }
             template::validate(&pods, causes);
@@ -198,7 +198,7 @@ fn stateful_template(spec: &Field<'_, '_>, skips_template: bool, causes: &mut Ca
     match selectors::selects(selector.value, &pods.value["metadata"]["labels"]) {
         None => selector.invalid_text(&selectors::text(selector.value), "", causes),
         Some(selects) => {
-            if !selects && !selectors::is_empty(selector.value) {
+            if !selects && (!selector.is_set() || !selectors::is_empty(selector.value)) {
                 not_selected(&pods, causes);
             }
             let changed = with_claims(spec.value);
