@@ -2,6 +2,7 @@
 //!
 //! Handlers are generic over kinds. They call `resource.hooks`, or the functions here that join hooks with what all kinds share.
 
+mod accounts;
 mod collector;
 mod components;
 mod defaults;
@@ -10,6 +11,7 @@ mod disabled;
 mod events;
 mod hooks;
 mod images;
+mod ingresses;
 mod kinds;
 pub(crate) mod namespaces;
 mod nodes;

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use super::images;
+use super::{images, rules};
 use crate::registry::{self, Resource, Schema, Shape, TypeDef};
 
 type Table = BTreeMap<String, Map<String, Value>>;
@@ -28,6 +28,10 @@ pub(super) fn pod(object: &mut Value) {
     let uses_host = object["spec"]["hostNetwork"] == true;
     if let Value::Object(spec) = &mut object["spec"] {
         spec.entry("enableServiceLinks").or_insert(json!(true));
+        // A pod has at least one second to end.
+        if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds").filter(|grace| grace.as_i64() < Some(0)) {
+            *grace = json!(1);
+        }
     }
     for list in ["containers", "initContainers"] {
         let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
@@ -37,6 +41,49 @@ pub(super) fn pod(object: &mut Value) {
             for port in ports.into_iter().flatten().filter(|port| uses_host && port.get("hostPort").is_none()) {
                 port["hostPort"] = port["containerPort"].clone();
             }
+        }
+    }
+    pod_resources(object);
+}
+
+/// Sets the resources of a pod that has some of its own: limits of huge pages, and requests.
+fn pod_resources(object: &mut Value) {
+    let Some(spec) = object.get("spec").filter(|spec| spec["resources"].is_object()) else { return };
+    let names = |kind: &str| -> Vec<String> {
+        let lists = ["containers", "initContainers"].iter().flat_map(|list| spec[*list].as_array().into_iter().flatten());
+        let mut names: Vec<String> = lists
+            .flat_map(|container| container["resources"][kind].as_object().into_iter().flatten())
+            .map(|(name, _)| name.clone())
+            .collect();
+        names.dedup();
+        names
+    };
+    let resources = &spec["resources"];
+    let is_empty = |kind: &str| resources[kind].as_object().is_none_or(Map::is_empty);
+    let mut limits = resources["limits"].as_object().cloned().unwrap_or_default();
+    let mut requests = resources["requests"].as_object().cloned().unwrap_or_default();
+    if !is_empty("limits") || !is_empty("requests") {
+        for name in names("limits").into_iter().filter(|name| name.starts_with("hugepages-")) {
+            if let (false, Some(total)) = (requests.contains_key(&name), rules::aggregate(spec, "limits", &name)) {
+                limits.entry(name).or_insert_with(|| json!(total.to_string()));
+            }
+        }
+    }
+    if !limits.is_empty() {
+        for name in names("requests").into_iter().filter(|name| name == "cpu" || name == "memory") {
+            if let Some(total) = rules::aggregate(spec, "requests", &name) {
+                requests.entry(name).or_insert_with(|| json!(total.to_string()));
+            }
+        }
+        for (name, limit) in &limits {
+            if name == "cpu" || name == "memory" || name.starts_with("hugepages-") {
+                requests.entry(name.clone()).or_insert_with(|| limit.clone());
+            }
+        }
+    }
+    for (kind, amounts) in [("limits", limits), ("requests", requests)] {
+        if !amounts.is_empty() {
+            object["spec"]["resources"][kind] = Value::Object(amounts);
         }
     }
 }
@@ -114,7 +161,9 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
         let is_absent = match fields.get(field) {
             None | Some(Value::Null) => true,
             // Fields that Go always writes are empty where a client left them out.
-            Some(Value::String(text)) => text.is_empty() && types.required.contains(field),
+            Some(Value::String(text)) => {
+                text.is_empty() && (types.required.contains(field) || short == "PodFailurePolicyOnPodConditionsPattern")
+            }
             Some(_) => false,
         };
         if is_absent && types.fields.contains_key(field) {

@@ -33,7 +33,10 @@ fn pod_spec(spec: Option<&mut Value>) {
     spec.remove("schedulingGroup");
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            remove(container.get_mut("lifecycle"), &["stopSignal"]);
+            let Some(Value::Object(lifecycle)) = container.get_mut("lifecycle") else { continue };
+            if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {
+                remove(Some(container), &["lifecycle"]);
+            }
         }
     }
     for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {

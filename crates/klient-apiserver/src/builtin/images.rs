@@ -25,12 +25,21 @@ fn tag(image: &str) -> Option<&str> {
         && path.split('/').all(is_component)
         && tag.is_none_or(is_tag)
         && digest.is_none_or(is_digest)
-        && name.len() <= MAX_NAME
+        && full_length(domain, path) <= MAX_NAME
         && !(domain.is_none() && path.len() == 64 && path.bytes().all(|byte| byte.is_ascii_hexdigit()));
     match (tag, digest) {
         _ if !is_valid => None,
         (None, None) => Some("latest"),
         (tag, _) => tag,
+    }
+}
+
+/// Returns the length of a name with the registry that is meant if it has none.
+fn full_length(domain: Option<&str>, path: &str) -> usize {
+    match domain {
+        Some(domain) => domain.len() + 1 + path.len(),
+        None if path.contains('/') => "docker.io/".len() + path.len(),
+        None => "docker.io/library/".len() + path.len(),
     }
 }
 

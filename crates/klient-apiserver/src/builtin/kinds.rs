@@ -7,9 +7,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Collector, components, defaults, definitions, disabled, events,
+    Collector, accounts, components, defaults, definitions, disabled, events,
     hooks::{Hooks, NameRule, Posted},
-    namespaces, nodes, pods, reviews, rules, services,
+    ingresses, namespaces, nodes, pods, reviews, rules, services,
     tables::{cells, rare},
     versions, volumes, workloads,
 };
@@ -129,6 +129,7 @@ static PODS: Hooks = Hooks {
     ],
     cell: cells::pod,
     row_condition: cells::pod_condition,
+    set_nulls: pods::null_times,
     status_reset_fields: &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
     ..Hooks::NONE
 };
@@ -141,6 +142,8 @@ static COMPONENT_STATUSES: Hooks = Hooks {
 };
 
 static NODES: Hooks = Hooks {
+    defaults: Some(nodes::list_range),
+    checks_prefix_again: true,
     before_create: Some(|_, object| {
         nodes::before_create(object);
         Ok(())
@@ -198,7 +201,19 @@ static SERVICES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static SERVICE_ACCOUNTS: Hooks = Hooks { checks_prefix_again: true, delete_returns_object: true, ..Hooks::NONE };
+static SERVICE_ACCOUNTS: Hooks = Hooks {
+    before_create: Some(|_, object| {
+        accounts::clean(object);
+        Ok(())
+    }),
+    before_update: |_, object, _| {
+        accounts::clean(object);
+        Ok(())
+    },
+    checks_prefix_again: true,
+    delete_returns_object: true,
+    ..Hooks::NONE
+};
 
 static ENDPOINTS: Hooks = Hooks {
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
@@ -406,6 +421,7 @@ static NETWORK_POLICIES: Hooks =
 static INGRESSES: Hooks = Hooks {
     checks_prefix_again: true,
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
+    set_nulls: ingresses::null_groups,
     validate: rules::ingress,
     validate_status: rules::ingress_status,
     cell: cells::ingress,

@@ -56,6 +56,7 @@ pub(super) use self::{
     nodes::{node, node_status},
     persistent_volumes::volume,
     pods::{pod, pod_part, pod_status, qos_class},
+    resources::aggregate,
     services::{service, service_status},
     workloads::{
         daemon_set, daemon_set_status, deployment, deployment_status, replica_set, replica_set_status, stateful_set,

@@ -13,10 +13,12 @@ pub(super) fn fill(object: &mut Value) {
     if !spec.is_object() {
         return;
     }
+    let is_known = matches!(spec["type"].as_str(), Some("ClusterIP" | "NodePort" | "LoadBalancer"));
+    if is_known && spec.get("internalTrafficPolicy").is_none() {
+        spec["internalTrafficPolicy"] = json!("Cluster");
+    }
+    affinity(spec);
     if spec["type"] == "ExternalName" {
-        if let Value::Object(fields) = spec {
-            fields.remove("internalTrafficPolicy");
-        }
         return;
     }
     if is_reached_from_outside(spec) && spec.get("externalTrafficPolicy").is_none() {
@@ -26,13 +28,60 @@ pub(super) fn fill(object: &mut Value) {
         spec["allocateLoadBalancerNodePorts"] = json!(true);
     }
     let is_balanced = spec["type"] == "LoadBalancer";
-    if spec["sessionAffinity"] == "ClientIP" && spec.get("sessionAffinityConfig").is_none() {
-        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
-    }
     let addresses = object.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
     for address in addresses.into_iter().flatten().filter(|_| is_balanced) {
         if address["ip"].as_str().is_some_and(|ip| !ip.is_empty()) && address.get("ipMode").is_none() {
             address["ipMode"] = json!("VIP");
+        }
+    }
+}
+
+/// Sets the time for which a client stays with one endpoint, or removes it.
+fn affinity(spec: &mut Value) {
+    match spec["sessionAffinity"].as_str() {
+        Some("None") => {
+            if let Value::Object(fields) = spec {
+                fields.remove("sessionAffinityConfig");
+            }
+        }
+        Some("ClientIP") => {
+            if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() {
+                spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Removes what belonged to the former type of a service, unless the request changes it.
+fn drop_former(spec: &mut Value, old: &Value) {
+    let needs_ports = |spec: &Value| matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
+    let needs_check = |spec: &Value| spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
+    let is_balanced = |spec: &Value| spec["type"] == "LoadBalancer";
+    let mut dropped: Vec<&str> = Vec::new();
+    if needs_check(old) && !needs_check(spec) {
+        dropped.push("healthCheckNodePort");
+    }
+    if is_balanced(old) && !is_balanced(spec) {
+        dropped.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if is_reached_from_outside(old) && !is_reached_from_outside(spec) {
+        dropped.push("externalTrafficPolicy");
+    }
+    let ports = |spec: &Value| -> Vec<i64> {
+        let list = spec["ports"].as_array().into_iter().flatten();
+        list.map(|port| port["nodePort"].as_i64().unwrap_or_default()).collect()
+    };
+    if needs_ports(old) && !needs_ports(spec) && ports(old) == ports(spec) {
+        for port in spec["ports"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            port.remove("nodePort");
+        }
+    }
+    if let Value::Object(fields) = spec {
+        for name in dropped {
+            if fields.get(name) == old.get(name) {
+                fields.remove(name);
+            }
         }
     }
 }
@@ -42,6 +91,9 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     let spec = &mut object["spec"];
     if !spec.is_object() {
         *spec = json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"});
+    }
+    if let Some(old) = old {
+        drop_former(spec, &old["spec"]);
     }
     if spec["type"] == "ExternalName" {
         if let Value::Object(fields) = spec {
@@ -88,9 +140,6 @@ pub(super) fn is_reached_from_outside(spec: &Value) -> bool {
 pub(super) fn warnings(spec: &Value) -> Vec<String> {
     let mut told = Vec::new();
     let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
-    if has_addresses && spec["clusterIP"] != "None" {
-        told.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
-    }
     if spec["clusterIP"] == "None" {
         let ignored = [
             ("spec.loadBalancerIP", spec["loadBalancerIP"].as_str().is_some_and(|address| !address.is_empty())),
@@ -99,6 +148,20 @@ pub(super) fn warnings(spec: &Value) -> Vec<String> {
         ];
         let ignored = ignored.iter().filter(|(_, is_set)| *is_set);
         told.extend(ignored.map(|(field, _)| format!("{field} is ignored for headless services")));
+    }
+    if has_addresses && spec["clusterIP"] != "None" {
+        told.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+    }
+    if has_addresses && spec["type"] == "ExternalName" {
+        told.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    let has_name = spec["externalName"].as_str().is_some_and(|name| !name.is_empty());
+    if has_name && spec["type"] != "ExternalName" {
+        told.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    if spec["trafficDistribution"] == "PreferClose" {
+        let warning = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+        told.push(warning.to_owned());
     }
     told
 }

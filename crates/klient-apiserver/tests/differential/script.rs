@@ -297,6 +297,13 @@ impl Names {
         for (uid, at) in &self.uids {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
         }
+        // A refused object has an identifier that no response has.
+        if let Some((before, rest)) = out.split_once("controller-uid\":\"")
+            && let Some((_, after)) = rest.split_once('"')
+            && out.contains(" not auto-generated")
+        {
+            out = format!("{before}controller-uid\":\"UID\"{after}");
+        }
         // The server's revision depends on unrelated writes.
         if let Some((before, _)) = out.split_once(", current: ") {
             out = format!("{before}, current: RV");
@@ -318,11 +325,19 @@ impl Names {
                 out = before.to_owned();
             }
         }
+        // So are the versions of definitions.
+        for end in ["]: must have exactly one version marked", "]: must contain unique version names"] {
+            if let Some((before, rest)) = out.split_once("Invalid value: [{")
+                && let Some((_, after)) = rest.split_once(end)
+            {
+                out = format!("{before}Invalid value: VERSIONS{end}{after}");
+            }
+        }
         // So are templates of pods.
         for (start, end) in [("Invalid value: {\"", "}: field is immutable")] {
             if let Some((before, rest)) = out.split_once(start)
                 && let Some((shown, after)) = rest.rsplit_once(end)
-                && shown.to_lowercase().contains("\"containers\":[")
+                && shown.to_lowercase().contains("\"dnspolicy\":")
             {
                 out = format!("{before}Invalid value: PODS{end}{after}").replace("PODS}", "PODS");
             }

@@ -125,10 +125,12 @@ impl<'p, 'v> Field<'p, 'v> {
         let mut path = self.parent.map(Field::path).unwrap_or_default();
         match self.segment {
             Segment::Name(name) => {
-                if self.parent.is_some() {
-                    path.push('.');
+                match (self.parent, name) {
+                    // Go writes a name without characters as an index.
+                    (Some(_), "") => path.push_str("[]"),
+                    (Some(_), name) => path.push_str(&format!(".{name}")),
+                    (None, name) => path.push_str(name),
                 }
-                path.push_str(name);
             }
             Segment::Index(index) => path.push_str(&format!("[{index}]")),
             Segment::Key(key) => path.push_str(&format!("[{key}]")),
@@ -163,8 +165,15 @@ impl Field<'_, '_> {
 
     /// Adds the cause of an invalid value whose text is given.
     pub(super) fn invalid_text(&self, shown: &str, detail: &str, causes: &mut Causes) {
-        let message = format!("Invalid value: {shown}: {detail}");
+        let colon = if detail.is_empty() { "" } else { ": " };
+        let message = format!("Invalid value: {shown}{colon}{detail}");
         causes.push(StatusCause::new(StatusCause::FIELD_VALUE_INVALID, self.path(), message));
+    }
+
+    /// Adds the cause of an error of the server itself.
+    pub(super) fn internal(&self, detail: &str, causes: &mut Causes) {
+        let message = format!("Internal error: {detail}");
+        causes.push(StatusCause::new(StatusCause::INTERNAL_ERROR, self.path(), message));
     }
 
     /// Adds the cause of an invalid value that messages do not show.

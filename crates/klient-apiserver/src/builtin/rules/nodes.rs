@@ -17,28 +17,20 @@ pub(in crate::builtin) fn node(object: &Value, old: Option<&Value>, causes: &mut
     let metadata = Field::of(object, "metadata");
     let taints = metadata.field("taints");
     let taints = taints.with(&spec.value["taints"]);
-    match old {
-        None => {
-            scheduling::taints(&taints, causes);
-            amounts(object, causes);
-            let swap = &object["status"]["nodeInfo"]["swap"]["capacity"];
-            if swap.as_i64().is_some_and(|capacity| capacity <= 0) {
-                let at = metadata.field("nodeSwapStatus");
-                at.field("capacity").with(swap).positive(causes);
-            }
-            features(object, causes);
-            ranges(&spec, causes);
-        }
-        Some(old) => {
-            amounts(object, causes);
-            features(object, causes);
-            unique_addresses(object, causes);
-            kept(&spec, &old["spec"], causes);
-            scheduling::taints(&taints, causes);
-            if old["spec"]["externalID"] != object["spec"]["externalID"] {
-                spec.field("externalID").forbidden("may not be updated", causes);
-            }
-        }
+    scheduling::taints(&taints, causes);
+    amounts(object, causes);
+    let swap = &object["status"]["nodeInfo"]["swap"]["capacity"];
+    if swap.as_i64().is_some_and(|capacity| capacity <= 0) {
+        let at = metadata.field("nodeSwapStatus");
+        at.field("capacity").with(swap).positive(causes);
+    }
+    features(object, causes);
+    ranges(&spec, causes);
+    let Some(old) = old else { return };
+    unique_addresses(object, causes);
+    kept(&spec, &old["spec"], causes);
+    if old["spec"]["externalID"] != object["spec"]["externalID"] {
+        spec.field("externalID").forbidden("may not be updated", causes);
     }
 }
 
@@ -93,10 +85,19 @@ fn ranges(spec: &Field<'_, '_>, causes: &mut Causes) {
     let ranges = spec.field("podCIDRs");
     ranges.items().for_each(|range| range.address_range(&[], causes));
     if ranges.list().len() > 1 {
-        let parsed = ranges.list().iter().map(|range| addresses::parse_range(range.as_str().unwrap_or_default()));
+        let text = |range: &Value| range.as_str().unwrap_or_default().to_owned();
+        let invalid = ranges.list().iter().position(|range| addresses::parse_range(&text(range)).is_none());
+        if let Some(index) = invalid {
+            let shown = text(&ranges.list()[index]);
+            let detail = format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> (invalid CIDR address: {shown})"
+            );
+            ranges.internal(&detail, causes);
+        }
+        let parsed = ranges.list().iter().map(|range| addresses::parse_range(&text(range)));
         let families: Vec<bool> =
             parsed.flatten().map(|range| matches!(range.address, IpAddr::V6(_))).collect();
-        let is_dual = families.contains(&true) && families.contains(&false);
+        let is_dual = invalid.is_none() && families.contains(&true) && families.contains(&false);
         if !is_dual || ranges.list().len() > 2 {
             ranges.invalid("may specify no more than one CIDR for each IP family", causes);
         }

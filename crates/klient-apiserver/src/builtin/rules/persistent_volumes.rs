@@ -115,7 +115,8 @@ fn update(object: &Value, old: &Value, causes: &mut Causes) {
         causes.push(StatusCause::invalid("volumeMode", object["spec"]["volumeMode"].clone(), "field is immutable"));
     }
     let affinity = &object["spec"]["nodeAffinity"];
-    if !old["spec"]["nodeAffinity"].is_null() && !is_same(affinity, &old["spec"]["nodeAffinity"]) {
+    let before = &old["spec"]["nodeAffinity"];
+    if !before.is_null() && !is_same(&with_beta_labels(affinity, before), before) {
         let shown = selectors::affinity_text(affinity);
         let message = format!("Invalid value: {shown}: field is immutable, except for updating from beta label to GA");
         causes.push(StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "nodeAffinity", message));
@@ -125,6 +126,27 @@ fn update(object: &Value, old: &Value, causes: &mut Causes) {
         let detail = "update from non-nil value to nil is forbidden";
         causes.push(StatusCause::forbidden("spec.volumeAttributesClassName", detail));
     }
+}
+
+/// Returns a node affinity with the labels of the stored one, where these are the former names of its labels.
+fn with_beta_labels(affinity: &Value, before: &Value) -> Value {
+    let mut affinity = affinity.clone();
+    let terms = affinity.pointer_mut("/required/nodeSelectorTerms").and_then(Value::as_array_mut);
+    for (index, term) in terms.into_iter().flatten().enumerate() {
+        let old = &before["required"]["nodeSelectorTerms"][index];
+        for list in ["matchExpressions", "matchFields"] {
+            let items = term.get_mut(list).and_then(Value::as_array_mut);
+            for (index, item) in items.into_iter().flatten().enumerate() {
+                let key = old[list][index]["key"].as_str().unwrap_or_default();
+                // A label without a newer name may become empty.
+                let newer = BETA_LABELS.iter().find(|(beta, _)| *beta == key).map_or("", |(_, newer)| *newer);
+                if item["key"].as_str().unwrap_or_default() == newer {
+                    item["key"] = Value::from(key);
+                }
+            }
+        }
+    }
+    affinity
 }
 
 fn glusterfs(source: &Field<'_, '_>, causes: &mut Causes) {
@@ -185,6 +207,15 @@ fn csi(source: &Field<'_, '_>, causes: &mut Causes) {
         }
     }
 }
+
+/// The former names of the labels of nodes, and their names.
+const BETA_LABELS: [(&str, &str); 5] = [
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
 
 /// The sources of persistent volumes, in the order in which they are validated.
 static SOURCES: [Source; 22] = [

@@ -1,6 +1,6 @@
 //! Validation of pods, of changes to pods, and of their status.
 
-use klient_core::StatusCause;
+use klient_core::{Quantity, StatusCause};
 use serde_json::{Value, json};
 
 use super::{
@@ -8,7 +8,7 @@ use super::{
     field::{Causes, Field},
     pod_spec,
     same::is_same,
-    scheduling, template,
+    scheduling, selectors, template,
 };
 
 /// Validates a pod.
@@ -149,11 +149,14 @@ fn gated(spec: &Field<'_, '_>, old: &Value, kept: &mut Value, causes: &mut Cause
     if !is_same(of_node.value, before) && !old_terms.is_empty() {
         if old_terms.len() != terms.list().len() {
             let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-            terms.invalid_as(terms.value.clone(), detail, causes);
+            let shown: Vec<String> = terms.list().iter().map(selectors::term_text).collect();
+            let shown = if shown.is_empty() { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
+            terms.invalid_text(&shown, detail, causes);
         } else {
             for (term, before) in terms.items().zip(old_terms) {
                 if !has_only_additions(term.value, before) {
-                    term.invalid("only additions are allowed (no mutations or deletions)", causes);
+                    let detail = "only additions are allowed (no mutations or deletions)";
+                    term.invalid_text(&selectors::term_text(term.value), detail, causes);
                 }
             }
         }
@@ -223,10 +226,29 @@ pub(in crate::builtin) fn pod_status(object: &Value, old: &Value, causes: &mut C
     if generation.number() < 0 {
         generation.invalid("must be a non-negative integer", causes);
     }
+    status.field("qosClass").immutable(&old["status"]["qosClass"], causes);
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         restarts(&status.field(list), list, old, causes);
     }
+    claim_statuses(&status.field("resourceClaimStatuses"), &spec.field("resourceClaims"), causes);
     pod_addresses(&status, old, causes);
+}
+
+fn claim_statuses(statuses: &Field<'_, '_>, claims: &Field<'_, '_>, causes: &mut Causes) {
+    let mut names: Vec<&str> = Vec::new();
+    for status in statuses.items() {
+        let name = status.field("name");
+        if !claims.list().iter().any(|claim| claim["name"] == *name.value) {
+            name.invalid("must match the name of an entry in `spec.resourceClaims`", causes);
+        }
+        if names.contains(&name.text()) {
+            name.duplicate(causes);
+        }
+        names.push(name.text());
+        if let Some(claim) = status.set("resourceClaimName") {
+            claim.subdomain(causes);
+        }
+    }
 }
 
 /// Validates that containers which have ended run again only if they may.
@@ -283,11 +305,19 @@ fn pod_addresses(status: &Field<'_, '_>, old: &Value, causes: &mut Causes) {
             address.with(&address.value["ip"]).address(&before, causes);
         }
         if addresses.list().len() > 1 {
-            let is_six = |item: &Value| item["ip"].as_str().is_some_and(|text| text.contains(':'));
+            let text = |item: &Value| item["ip"].as_str().unwrap_or_default().to_owned();
+            let invalid = addresses.list().iter().position(|item| super::addresses::parse(&text(item)).is_none());
+            if let Some(index) = invalid {
+                let shown = text(&addresses.list()[index]);
+                let detail = format!("failed to check for dual stack with error:invalid IP[{index}]: {shown}");
+                addresses.internal(&detail, causes);
+            }
+            let is_six = |item: &Value| text(item).contains(':');
             let count = addresses.list().iter().filter(|item| is_six(item)).count();
-            if count == 0 || count == addresses.list().len() || addresses.list().len() > 2 {
+            let is_dual = invalid.is_none() && count != 0 && count != addresses.list().len();
+            if !is_dual || addresses.list().len() > 2 {
                 let shown: Vec<String> =
-                    addresses.list().iter().map(|item| format!("{{\"IP\":{}}}", item["ip"])).collect();
+                    addresses.list().iter().map(|item| format!("{{\"IP\":{}}}", Value::from(text(item)))).collect();
                 let detail = "may specify no more than one IP for each IP family";
                 addresses.invalid_text(&format!("[{}]", shown.join(",")), detail, causes);
             }
@@ -317,26 +347,31 @@ pub(in crate::builtin) fn pod_part(part: &str, object: &Value, old: &Value, caus
     }
 }
 
-/// Returns the quality of service class of a pod.
+/// Returns the quality of service class of a pod. The resources of the pod itself count, if it has any.
 pub(in crate::builtin) fn qos_class(pod: &Value) -> &'static str {
-    let containers = pod["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    let amount =
-        |container: &Value, kind: &str, name: &str| container["resources"][kind][name].as_str().map(str::to_owned);
-    let none = containers.iter().all(|container| {
-        ["requests", "limits"]
-            .iter()
-            .all(|kind| container["resources"][*kind].as_object().is_none_or(serde_json::Map::is_empty))
-    });
-    if none {
+    let spec = &pod["spec"];
+    let lists = ["containers", "initContainers"];
+    let of_containers = || lists.iter().flat_map(|list| spec[*list].as_array().into_iter().flatten());
+    let parts: Vec<&Value> = match spec.get("resources") {
+        Some(resources) => vec![resources],
+        None => of_containers().map(|container| &container["resources"]).collect(),
+    };
+    let amount = |resources: &Value, kind: &str, name: &str| {
+        let parsed = resources[kind][name].as_str().and_then(|text| text.parse::<Quantity>().ok());
+        parsed.filter(|amount| !amount.is_zero() && !amount.is_negative())
+    };
+    let any = |kind: &str, name: &str| parts.iter().any(|resources| amount(resources, kind, name).is_some());
+    let is_set = |kind: &str| any(kind, "cpu") || any(kind, "memory");
+    if !is_set("requests") && !is_set("limits") {
         return "BestEffort";
     }
-    let guaranteed = containers.iter().all(|container| {
+    let is_guaranteed = parts.iter().all(|resources| {
         ["cpu", "memory"].iter().all(|name| {
-            let limit = amount(container, "limits", name);
-            limit.is_some() && amount(container, "requests", name).is_none_or(|request| Some(request) == limit)
+            let limit = amount(resources, "limits", name);
+            limit.is_some() && amount(resources, "requests", name).is_none_or(|request| Some(request) == limit)
         })
     });
-    if guaranteed { "Guaranteed" } else { "Burstable" }
+    if is_guaranteed { "Guaranteed" } else { "Burstable" }
 }
 
 const MUTABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";

@@ -187,7 +187,7 @@ pub(super) fn of_pod(spec: &Field<'_, '_>, claim_names: &[&str], causes: &mut Ca
     requirements(&resources, Scope::Pod, claim_names, causes);
     let requests = resources.field("requests");
     for (name, amount) in requests.entries() {
-        let total = aggregate(spec, "requests", name);
+        let total = aggregate(spec.value, "requests", name);
         if let (Some(own), Some(total)) = (amount.quantity(), total)
             && total > own
         {
@@ -197,7 +197,7 @@ pub(super) fn of_pod(spec: &Field<'_, '_>, claim_names: &[&str], causes: &mut Ca
     }
     let limits = resources.field("limits");
     for (name, amount) in limits.entries().filter(|(name, _)| is_huge_page(name)) {
-        if let (Some(own), Some(total)) = (amount.quantity(), aggregate(spec, "limits", name))
+        if let (Some(own), Some(total)) = (amount.quantity(), aggregate(spec.value, "limits", name))
             && total > own
         {
             let detail = format!("must be greater than or equal to aggregate container limits of {total}");
@@ -223,24 +223,25 @@ pub(super) fn of_pod(spec: &Field<'_, '_>, claim_names: &[&str], causes: &mut Ca
 }
 
 /// Returns the amount that the containers of a pod need together.
-fn aggregate(spec: &Field<'_, '_>, list: &str, name: &str) -> Option<Quantity> {
+pub(in crate::builtin) fn aggregate(spec: &Value, list: &str, name: &str) -> Option<Quantity> {
     let of = |container: &Value| -> Option<Quantity> {
         container["resources"][list][name].as_str().and_then(|text| text.parse().ok())
     };
+    let containers = |list: &str| spec[list].as_array().map_or(&[][..], Vec::as_slice);
+    let added = |sum: Option<Quantity>, amount: &Quantity| {
+        Some(sum.map_or_else(|| amount.clone(), |sum| sum + amount.clone()))
+    };
     let mut total: Option<Quantity> = None;
-    for amount in spec.field("containers").list().iter().filter_map(of) {
-        total = Some(match total {
-            Some(total) => total + amount,
-            None => amount,
-        });
+    for amount in containers("containers").iter().filter_map(of) {
+        total = added(total, &amount);
     }
     let mut sidecars: Option<Quantity> = None;
     let mut most: Option<Quantity> = None;
-    for container in spec.field("initContainers").list() {
+    for container in containers("initContainers") {
         let Some(mut amount) = of(container) else { continue };
         if container["restartPolicy"] == "Always" {
-            total = Some(total.map_or_else(|| amount.clone(), |total| total + amount.clone()));
-            sidecars = Some(sidecars.map_or_else(|| amount.clone(), |sidecars| sidecars + amount.clone()));
+            total = added(total, &amount);
+            sidecars = added(sidecars, &amount);
             amount = sidecars.clone()?;
         } else if let Some(sidecars) = &sidecars {
             amount = amount + sidecars.clone();

@@ -111,6 +111,20 @@ pub(super) fn text(selector: &Value) -> String {
 
 /// Returns the text of a volume's node affinity in messages, with its fields in Go.
 pub(super) fn affinity_text(affinity: &Value) -> String {
+    match &affinity["required"] {
+        _ if affinity.is_null() => "null".to_owned(),
+        Value::Null => "{\"Required\":null}".to_owned(),
+        required => {
+            let terms: Vec<String> =
+                required["nodeSelectorTerms"].as_array().into_iter().flatten().map(term_text).collect();
+            let terms = if terms.is_empty() { "null".to_owned() } else { format!("[{}]", terms.join(",")) };
+            format!("{{\"Required\":{{\"NodeSelectorTerms\":{terms}}}}}")
+        }
+    }
+}
+
+/// Returns the text of a term of a node selector in messages, with its fields in Go.
+pub(super) fn term_text(term: &Value) -> String {
     let requirements = |list: &Value| match list.as_array() {
         None => "null".to_owned(),
         Some(list) => {
@@ -121,20 +135,6 @@ pub(super) fn affinity_text(affinity: &Value) -> String {
             format!("[{}]", shown.collect::<Vec<_>>().join(","))
         }
     };
-    let required = match &affinity["required"] {
-        _ if affinity.is_null() => return "null".to_owned(),
-        Value::Null => "null".to_owned(),
-        required => {
-            let terms = required["nodeSelectorTerms"].as_array().into_iter().flatten().map(|term| {
-                let (expressions, fields) = (&term["matchExpressions"], &term["matchFields"]);
-                format!(
-                    "{{\"MatchExpressions\":{},\"MatchFields\":{}}}",
-                    requirements(expressions),
-                    requirements(fields)
-                )
-            });
-            format!("{{\"NodeSelectorTerms\":[{}]}}", terms.collect::<Vec<_>>().join(","))
-        }
-    };
-    format!("{{\"Required\":{required}}}")
+    let (expressions, fields) = (requirements(&term["matchExpressions"]), requirements(&term["matchFields"]));
+    format!("{{\"MatchExpressions\":{expressions},\"MatchFields\":{fields}}}")
 }

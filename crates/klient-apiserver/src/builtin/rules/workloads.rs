@@ -223,8 +223,14 @@ fn with_claims(spec: &Value) -> Option<Value> {
     let pod = template.get_mut("spec")?.as_object_mut()?;
     pod.remove("subdomain");
     pod.remove("hostname");
+    let is_last = |index: usize| {
+        !claims[index + 1..].iter().any(|other| other["metadata"]["name"] == claims[index]["metadata"]["name"])
+    };
     let mut volumes: Vec<Value> = claims
         .iter()
+        .enumerate()
+        .filter(|(index, _)| is_last(*index))
+        .map(|(_, claim)| claim)
         .map(|claim| {
             let name = &claim["metadata"]["name"];
             serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}})
