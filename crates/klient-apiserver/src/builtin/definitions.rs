@@ -48,7 +48,7 @@ pub(super) fn fill(object: &mut Value) {
     if names["singular"].as_str().is_none_or(str::is_empty) {
         names["singular"] = json!(kind.to_lowercase());
     }
-    if names["listKind"].as_str().is_none_or(str::is_empty) {
+    if !kind.is_empty() && names["listKind"].as_str().is_none_or(str::is_empty) {
         names["listKind"] = json!(format!("{kind}List"));
     }
     if object["spec"].get("conversion").is_none() {

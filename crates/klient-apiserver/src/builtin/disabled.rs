@@ -28,6 +28,11 @@ pub(super) fn lease(object: &mut Value) {
     remove(object.get_mut("spec"), &["strategy", "preferredHolder"]);
 }
 
+/// Removes the disabled fields of a node.
+pub(super) fn node(object: &mut Value) {
+    remove(object.get_mut("spec"), &["configSource"]);
+}
+
 fn pod_spec(spec: Option<&mut Value>) {
     let Some(Value::Object(spec)) = spec else { return };
     spec.remove("schedulingGroup");

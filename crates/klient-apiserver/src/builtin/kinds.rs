@@ -143,6 +143,7 @@ static COMPONENT_STATUSES: Hooks = Hooks {
 
 static NODES: Hooks = Hooks {
     defaults: Some(nodes::list_range),
+    drop_disabled: disabled::node,
     checks_prefix_again: true,
     before_create: Some(|_, object| {
         nodes::before_create(object);
@@ -443,6 +444,7 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
         |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     ),
     validate: rules::budget,
+    names: NameRule::PathSegment,
     checks_finalizers: false,
     metadata_last: true,
     validate_status: rules::budget_status,

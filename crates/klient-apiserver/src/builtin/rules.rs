@@ -57,7 +57,7 @@ pub(super) use self::{
     persistent_volumes::volume,
     pods::{pod, pod_part, pod_status, qos_class},
     resources::aggregate,
-    services::{service, service_status},
+    services::{cluster_addresses, service, service_status},
     workloads::{
         daemon_set, daemon_set_status, deployment, deployment_status, replica_set, replica_set_status, stateful_set,
         stateful_set_status,

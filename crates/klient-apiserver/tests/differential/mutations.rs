@@ -50,6 +50,10 @@ impl Base {
     fn mutate(&self, random: &mut Random, object: &mut Value, part: Option<&str>) -> String {
         let mut places = Vec::new();
         self.places(object, &json!({"ref": self.type_name}), String::new(), part, &mut places);
+        // A first mutation can have removed everything that may change.
+        if places.is_empty() {
+            return "nothing".to_owned();
+        }
         let (pointer, shape) = random.pick(&places);
         let Some(value) = object.pointer_mut(&pointer) else { return pointer };
         if random.chance(8) && !pointer.is_empty() && pointer != "/metadata" {

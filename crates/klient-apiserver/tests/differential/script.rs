@@ -297,13 +297,8 @@ impl Names {
         for (uid, at) in &self.uids {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
         }
-        // A refused object has an identifier that no response has.
-        if let Some((before, rest)) = out.split_once("controller-uid\":\"")
-            && let Some((_, after)) = rest.split_once('"')
-            && out.contains(" not auto-generated")
-        {
-            out = format!("{before}controller-uid\":\"UID\"{after}");
-        }
+        // A refused object has an identifier that no response has, and labels come before the identifier.
+        out = without_uids(out);
         // The server's revision depends on unrelated writes.
         if let Some((before, _)) = out.split_once(", current: ") {
             out = format!("{before}, current: RV");
@@ -355,6 +350,25 @@ impl Names {
         }
         out
     }
+}
+
+/// Replaces texts in the form of identifiers.
+fn without_uids(text: String) -> String {
+    let is_uid = |part: &str| {
+        part.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let mut at = 0;
+    let mut out = text;
+    while let Some(part) = out.get(at..at + 36) {
+        if is_uid(part) {
+            out.replace_range(at..at + 36, "UID");
+        }
+        at += 1;
+    }
+    out
 }
 
 /// Normalises the entries of managers: times differ in every run, and the order of entries depends on them.

@@ -58,6 +58,11 @@ pub(super) fn version(name: &str, path: &str, causes: &mut Vec<StatusCause>) {
     label(name, name, "", format!("{path}.name"), causes);
 }
 
+/// Validates the field with the name of the first version.
+pub(super) fn version_field(name: &str, field: &str, causes: &mut Vec<StatusCause>) {
+    label(name, name, "", field.to_owned(), causes);
+}
+
 fn list(names: &Value, field: &str, causes: &mut Vec<StatusCause>) {
     for (index, name) in names[field].as_array().into_iter().flatten().enumerate() {
         label(text(name), text(name), "", format!("spec.names.{field}[{index}]"), causes);

@@ -73,13 +73,17 @@ fn unique_and_stored(versions: &[Value], causes: &mut Vec<StatusCause>) {
     let is_repeated = |(index, version): (usize, &Value)| {
         versions[..index].iter().any(|known| known["name"] == version["name"])
     };
-    let shown = || Value::from(versions.to_vec());
+    let shown = || if versions.is_empty() { Value::Null } else { Value::from(versions.to_vec()) };
     if versions.iter().enumerate().any(is_repeated) {
         causes.push(StatusCause::invalid("spec.versions", shown(), "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
         causes.push(StatusCause::invalid("spec.versions", shown(), detail));
+    }
+    // The first version is also a field of its own.
+    if let Some(first) = versions.first().map(|version| text(&version["name"])).filter(|name| !name.is_empty()) {
+        names::version_field(&first, "spec.version", causes);
     }
 }
 
@@ -143,6 +147,11 @@ fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Vec<Sta
             .as_ref()
             .and_then(|segments| segments.iter().try_fold(schema, |schema, name| schema["properties"].get(*name)));
         let Some(found) = found else {
+            if segments.is_none() && !text.starts_with('[') {
+                let detail = format!("is an invalid path: expected [ or . but got: {text}");
+                causes.push(StatusCause::invalid(at, text, &detail));
+                continue;
+            }
             causes.push(StatusCause::invalid(at, text, "is an invalid path: does not refer to a valid field"));
             continue;
         };

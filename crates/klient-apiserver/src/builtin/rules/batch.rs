@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     field::{Causes, Field},
-    indexes,
+    indexes, pods,
     same::is_same,
     schedules, selectors, template,
 };
@@ -333,7 +333,7 @@ fn success_text(policy: &Value) -> String {
         .collect();
     match policy {
         Value::Null => "null".to_owned(),
-        _ if rules.is_empty() => "{\"Rules\":null}".to_owned(),
+        _ if policy["rules"].is_null() => "{\"Rules\":null}".to_owned(),
         _ => format!("{{\"Rules\":[{}]}}", rules.join(",")),
     }
 }
@@ -415,7 +415,8 @@ fn template_update(spec: &Field<'_, '_>, old: &Value, causes: &mut Causes) {
         for name in ["annotations", "labels"] {
             before["metadata"][name] = new["metadata"][name].clone();
         }
-        before["spec"]["affinity"]["nodeAffinity"] = new["spec"]["affinity"]["nodeAffinity"].clone();
+        let affinity = &new["spec"]["affinity"];
+        pods::with_node_affinity(&mut before["spec"], &affinity["nodeAffinity"], affinity.is_object());
         for list in ["containers", "initContainers"] {
             let new = new["spec"][list].as_array().map_or(&[][..], Vec::as_slice);
             let known = before["spec"][list].as_array_mut();

@@ -161,7 +161,21 @@ fn gated(spec: &Field<'_, '_>, old: &Value, kept: &mut Value, causes: &mut Cause
             }
         }
     }
-    kept["affinity"]["nodeAffinity"] = before.clone();
+    with_node_affinity(kept, before, old["affinity"].is_object());
+}
+
+/// Replaces the node affinity of a pod. An affinity that is empty then is removed, unless it is kept.
+pub(super) fn with_node_affinity(spec: &mut Value, affinity: &Value, keeps_empty: bool) {
+    let Value::Object(fields) = spec else { return };
+    if !affinity.is_null() {
+        let all = fields.entry("affinity").or_insert_with(|| json!({}));
+        all["nodeAffinity"] = affinity.clone();
+    } else if let Some(Value::Object(all)) = fields.get_mut("affinity") {
+        all.remove("nodeAffinity");
+        if all.is_empty() && !keeps_empty {
+            fields.remove("affinity");
+        }
+    }
 }
 
 fn has_only_additions(new: &Value, old: &Value) -> bool {

@@ -1,4 +1,6 @@
-//! Equality of values as Go compares them: absent fields and empty ones are the same.
+//! Equality of values as Go compares them: absent lists and maps are the same as empty ones.
+//!
+//! Normalised objects have no empty maps, so that an empty object is a struct, which an absent one does not equal.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +22,6 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(fields) => fields.is_empty(),
         Value::Array(items) => items.is_empty(),
         _ => false,
     }

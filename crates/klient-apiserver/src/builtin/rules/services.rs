@@ -34,7 +34,7 @@ pub(in crate::builtin) fn service(object: &Value, old: Option<&Value>, causes: &
     ports(&spec, causes);
     spec.field("selector").labels(causes);
     affinity(&spec, causes);
-    cluster_addresses(&spec, old, causes);
+    addresses_of(&spec, old, causes);
     let before: Vec<&str> = old.map(|old| texts(&old["spec"]["externalIPs"])).unwrap_or_default();
     for address in spec.field("externalIPs").items() {
         let count = causes.len();
@@ -150,7 +150,12 @@ fn affinity(spec: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 /// Validates the addresses of a service in its cluster, and their families.
-pub(in crate::builtin) fn cluster_addresses(spec: &Field<'_, '_>, old: Option<&Value>, causes: &mut Causes) {
+pub(in crate::builtin) fn cluster_addresses(spec: &Value, old: Option<&Value>, causes: &mut Causes) {
+    let object = serde_json::json!({ "spec": spec });
+    addresses_of(&Field::of(&object, "spec"), old, causes);
+}
+
+fn addresses_of(spec: &Field<'_, '_>, old: Option<&Value>, causes: &mut Causes) {
     if spec.field("type").text() == "ExternalName" {
         return;
     }
