@@ -65,6 +65,28 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
+/// Removes references to owners with the UID of another one. Returns a warning if there were any.
+pub(crate) fn unite_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let mut seen: Vec<Value> = Vec::new();
+    let mut repeated: Vec<String> = Vec::new();
+    owners.retain(|owner| {
+        let uid = owner["uid"].clone();
+        let is_new = !seen.contains(&uid);
+        if !is_new {
+            repeated.push(uid.as_str().unwrap_or_default().to_owned());
+        }
+        seen.push(uid);
+        is_new
+    });
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
+}
+
 /// Returns whether an object is being deleted.
 pub(crate) fn is_deleting(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some_and(Value::is_string)

@@ -26,6 +26,7 @@ pub(super) fn before_create(object: &mut Value) {
         .iter()
         .filter(|version| version["storage"] == true)
         .map(|version| version["name"].clone())
+        .take(1)
         .collect();
     object["status"] =
         json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});

@@ -357,6 +357,7 @@ static DAEMON_SETS: Hooks = Hooks {
     validate: rules::daemon_set,
     validate_status: rules::daemon_set_status,
     cell: cells::daemon_set,
+    on_status: workloads::keep_template_generation,
     row_metadata: workloads::remove_template_generation,
     ..Hooks::NONE
 };

@@ -29,8 +29,9 @@ impl Core {
         let wanted = call.response_format(resource)?;
         let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("CreateOptions")?;
-        let decoded = decode::object(resource, encoding, &call.body)?;
+        let mut decoded = decode::object(resource, encoding, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        warnings.extend(metadata::unite_owners(&mut decoded.object));
         let others = [metadata::warnings(resource, &decoded.object, None), (resource.hooks.warnings)(&decoded.object)];
         let made = if let Posted::Review(review) = resource.hooks.posted {
             let mut object = decoded.object;

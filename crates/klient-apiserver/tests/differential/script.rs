@@ -298,7 +298,7 @@ impl Names {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
         }
         // A refused object has an identifier that no response has, and labels come before the identifier.
-        out = without_uids(out);
+        out = without_uids(out, &self.sent);
         // The server's revision depends on unrelated writes.
         if let Some((before, _)) = out.split_once(", current: ") {
             out = format!("{before}, current: RV");
@@ -352,8 +352,8 @@ impl Names {
     }
 }
 
-/// Replaces texts in the form of identifiers.
-fn without_uids(text: String) -> String {
+/// Replaces texts in the form of identifiers that no request has.
+fn without_uids(text: String, sent: &str) -> String {
     let is_uid = |part: &str| {
         part.bytes().enumerate().all(|(at, byte)| match at {
             8 | 13 | 18 | 23 => byte == b'-',
@@ -363,7 +363,7 @@ fn without_uids(text: String) -> String {
     let mut at = 0;
     let mut out = text;
     while let Some(part) = out.get(at..at + 36) {
-        if is_uid(part) {
+        if is_uid(part) && !sent.contains(part) {
             out.replace_range(at..at + 36, "UID");
         }
         at += 1;

@@ -183,7 +183,12 @@ pub(super) fn stored(object: &Value, causes: &mut Vec<StatusCause>) {
         return;
     }
     let versions = object["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    for version in versions.iter().filter(|version| version["storage"] == true && !stored.contains(&version["name"])) {
+    for (index, version) in versions.iter().enumerate().filter(|(_, version)| version["storage"] == true) {
+        // A stored version counts once.
+        let is_repeated = versions[..index].iter().any(|known| known["name"] == version["name"]);
+        if stored.contains(&version["name"]) && !is_repeated {
+            continue;
+        }
         let detail = format!("must have the storage version {}", text(&version["name"]));
         causes.push(StatusCause::invalid(field, list.clone(), &detail));
     }
