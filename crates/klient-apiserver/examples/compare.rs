@@ -265,14 +265,16 @@ fn difference(real: &script::Comparable, ours: &script::Comparable) -> String {
         .collect()
     };
     let (their_causes, our_causes) = (causes(real), causes(ours));
-    let text = |response: &script::Comparable, own: &[String], others: &[String], other: &script::Comparable| {
-        match response.body["message"].as_str() {
+    let text =
+        |response: &script::Comparable, own: &[String], others: &[String], other: &script::Comparable| match response
+            .body["message"]
+            .as_str()
+        {
             Some(_) if own.iter().any(|cause| !others.contains(cause)) => only_in(own, others),
             Some(_) if !own.is_empty() && response.code == other.code => "same causes or fewer".to_owned(),
             Some(message) => shortened(message),
             None => format!("accepted{}", differing(&response.body, &other.body, "")),
-        }
-    };
+        };
     format!(
         "\n  real {} {}\n  ours {} {}",
         real.code,
@@ -295,10 +297,7 @@ fn differing(one: &serde_json::Value, other: &serde_json::Value, at: &str) -> St
         _ if one == other => String::new(),
         (Value::Object(fields), Value::Object(others)) => {
             let names: std::collections::BTreeSet<&String> = fields.keys().chain(others.keys()).collect();
-            names
-                .into_iter()
-                .map(|name| differing(&one[name], &other[name], &format!("{at}.{name}")))
-                .collect()
+            names.into_iter().map(|name| differing(&one[name], &other[name], &format!("{at}.{name}"))).collect()
         }
         (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
             let pairs = items.iter().zip(others).enumerate();

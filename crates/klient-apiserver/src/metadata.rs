@@ -65,18 +65,20 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Removes references to owners with the UID of another one. Returns a warning if there were any.
+/// Removes references to owners that are the same as another one. Returns a warning if there were any.
 pub(crate) fn unite_owners(object: &mut Value) -> Option<String> {
     let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
     let mut seen: Vec<Value> = Vec::new();
     let mut repeated: Vec<String> = Vec::new();
+    if owners.len() < 2 {
+        return None;
+    }
     owners.retain(|owner| {
-        let uid = owner["uid"].clone();
-        let is_new = !seen.contains(&uid);
+        let is_new = !seen.contains(owner);
         if !is_new {
-            repeated.push(uid.as_str().unwrap_or_default().to_owned());
+            repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
         }
-        seen.push(uid);
+        seen.push(owner.clone());
         is_new
     });
     (!repeated.is_empty()).then(|| {

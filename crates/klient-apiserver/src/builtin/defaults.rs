@@ -50,7 +50,8 @@ pub(super) fn pod(object: &mut Value) {
 fn pod_resources(object: &mut Value) {
     let Some(spec) = object.get("spec").filter(|spec| spec["resources"].is_object()) else { return };
     let names = |kind: &str| -> Vec<String> {
-        let lists = ["containers", "initContainers"].iter().flat_map(|list| spec[*list].as_array().into_iter().flatten());
+        let lists =
+            ["containers", "initContainers"].iter().flat_map(|list| spec[*list].as_array().into_iter().flatten());
         let mut names: Vec<String> = lists
             .flat_map(|container| container["resources"][kind].as_object().into_iter().flatten())
             .map(|(name, _)| name.clone())
@@ -123,7 +124,11 @@ pub(super) fn deployment(object: &mut Value) {
 
 /// Sets the rolling update of a stateful set.
 pub(super) fn stateful_set(object: &mut Value) {
-    rolling(object, "updateStrategy", json!({"partition": 0}));
+    let strategy = &object["spec"]["updateStrategy"];
+    // A strategy with a type keeps its missing parameters.
+    if strategy["type"].as_str().is_none_or(str::is_empty) || strategy["rollingUpdate"].is_object() {
+        rolling(object, "updateStrategy", json!({"partition": 0}));
+    }
     for claim in object["spec"].get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
         claim["apiVersion"] = json!("v1");
         claim["kind"] = json!("PersistentVolumeClaim");
@@ -162,7 +167,7 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
             None | Some(Value::Null) => true,
             // Fields that Go always writes are empty where a client left them out.
             Some(Value::String(text)) => {
-                text.is_empty() && (types.required.contains(field) || short == "PodFailurePolicyOnPodConditionsPattern")
+                text.is_empty() && (types.required.contains(field) || ALWAYS_WRITTEN.contains(&short))
             }
             Some(_) => false,
         };
@@ -179,6 +184,11 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
         && let Some(account) = fields.get("serviceAccountName").cloned()
     {
         fields.insert("serviceAccount".to_owned(), account);
+        has_changed = true;
+    } else if short == "PodSpec"
+        && let Some(account) = fields.get("serviceAccount").cloned()
+    {
+        fields.insert("serviceAccountName".to_owned(), account);
         has_changed = true;
     }
     if short == "ServicePort"
@@ -367,6 +377,8 @@ pub(super) fn role_binding(object: &mut Value) {
     }
 }
 
+/// Types whose texts Go always writes, although they are not required.
+const ALWAYS_WRITTEN: [&str; 2] = ["PodFailurePolicyOnPodConditionsPattern", "RoleRef"];
 /// The CPU utilization that autoscalers aim at by default, in percent.
 const CPU_PERCENT: u32 = 80;
 

@@ -85,7 +85,8 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     versions::stored(object, causes);
     approval::validate(object, old, causes);
     if keeps_unknown && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true) {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         causes.push(StatusCause::invalid("spec.preserveUnknownFields", true, detail));
     }
     if let Some(old) = old {

@@ -61,9 +61,7 @@ fn is_domain(domain: &str) -> bool {
 /// Returns whether a text is lower case letters and digits with separators between them.
 fn is_component(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_separator = |text: &str| {
-        matches!(text, "" | "." | "_" | "__") || text.bytes().all(|byte| byte == b'-')
-    };
+    let is_separator = |text: &str| matches!(text, "" | "." | "_" | "__") || text.bytes().all(|byte| byte == b'-');
     text.starts_with(|c: char| c.is_ascii() && is_word(c as u8))
         && text.ends_with(|c: char| c.is_ascii() && is_word(c as u8))
         && text.split(|c: char| c.is_ascii() && is_word(c as u8)).all(is_separator)

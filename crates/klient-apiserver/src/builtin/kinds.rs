@@ -152,6 +152,7 @@ static NODES: Hooks = Hooks {
     new_status: None,
     validate: rules::node,
     validate_status: rules::node_status,
+    on_status: nodes::drop_config,
     selectable: &["spec.unschedulable"],
     cell: cells::node,
     has_generation: Some(false),
@@ -256,12 +257,8 @@ static SECRETS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CONFIG_MAPS: Hooks = Hooks {
-    checks_prefix_again: true,
-    validate: rules::config_map,
-    cell: cells::config_map,
-    ..Hooks::NONE
-};
+static CONFIG_MAPS: Hooks =
+    Hooks { checks_prefix_again: true, validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
 
 static LIMIT_RANGES: Hooks =
     Hooks { defaults: Some(defaults::limit_range), create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
@@ -335,6 +332,7 @@ static STATEFUL_SETS: Hooks = Hooks {
     defaults: Some(defaults::stateful_set),
     new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
     validate: rules::stateful_set,
+    names: NameRule::Label,
     validate_status: rules::stateful_set_status,
     cell: cells::stateful_set,
     ..Hooks::NONE
@@ -384,12 +382,8 @@ static JOBS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CRON_JOBS: Hooks = Hooks {
-    drop_disabled: disabled::cron_job,
-    validate: rules::cron_job,
-    cell: cells::cron_job,
-    ..Hooks::NONE
-};
+static CRON_JOBS: Hooks =
+    Hooks { drop_disabled: disabled::cron_job, validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
 
 static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v1),
@@ -412,8 +406,7 @@ static AUTOSCALERS_V2: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static NETWORK_POLICIES: Hooks =
-    Hooks {
+static NETWORK_POLICIES: Hooks = Hooks {
     defaults: Some(defaults::network_policy),
     validate: rules::network_policy,
     cell: cells::network_policy,
@@ -499,6 +492,7 @@ static SIGNING_REQUESTS: Hooks = Hooks {
 };
 
 static DEFINITIONS: Hooks = Hooks {
+    checks_finalizers: false,
     defaults: Some(definitions::fill),
     before_create: Some(|_, object| {
         definitions::before_create(object);

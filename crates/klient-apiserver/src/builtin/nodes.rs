@@ -15,6 +15,13 @@ pub(super) fn list_range(object: &mut Value) {
     }
 }
 
+/// Removes the configuration of a node's status, which is a disabled feature.
+pub(super) fn drop_config(object: &mut Value, _: &Value) {
+    if let Some(Value::Object(status)) = object.get_mut("status") {
+        status.remove("config");
+    }
+}
+
 /// Adds the taint of a node that is not ready yet.
 pub(super) fn before_create(object: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});

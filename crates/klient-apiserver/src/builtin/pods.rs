@@ -67,7 +67,9 @@ pub(super) fn null_times(object: &mut Value) {
         for container in status.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             for state in ["state", "lastState"] {
                 for (name, times) in [("running", &["startedAt"][..]), ("terminated", &["startedAt", "finishedAt"])] {
-                    let Some(Value::Object(fields)) = container.pointer_mut(&format!("/{state}/{name}")) else { continue };
+                    let Some(Value::Object(fields)) = container.pointer_mut(&format!("/{state}/{name}")) else {
+                        continue;
+                    };
                     for time in times {
                         fields.entry(*time).or_insert(Value::Null);
                     }

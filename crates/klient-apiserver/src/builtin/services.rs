@@ -126,8 +126,11 @@ fn normalise_addresses(spec: &mut Value, old: Option<&Value>) {
     let (mut first, mut list) = (text(spec), all(spec));
     if let Some(old) = old.filter(|old| old["type"] != "ExternalName") {
         let (before, known) = (text(old), all(old));
-        if first.is_empty() && list.is_empty() {
-            (first, list) = (before, known);
+        if first.is_empty() {
+            first = before;
+            if list.is_empty() {
+                list = known;
+            }
         } else if first != before && list == known {
             // Only the first address was changed.
             list = if first.is_empty() { Vec::new() } else { vec![json!(first)] };

@@ -18,6 +18,10 @@ pub(super) fn protect(object: &mut Value, finalizer: &str) {
 pub(super) fn unite_sources(object: &mut Value, old: Option<&Value>) {
     let had_source = old.is_some_and(|old| old["spec"].get("dataSource").is_some());
     let Value::Object(spec) = &mut object["spec"] else { return };
+    // Sources in other namespaces are a disabled feature.
+    if spec.get("dataSourceRef").is_some_and(|source| source.get("namespace").is_some()) {
+        spec.remove("dataSourceRef");
+    }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => {
             let group = source["apiGroup"].as_str().unwrap_or_default();

@@ -31,7 +31,9 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
     let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else { return };
     let problems = match rule {
         // A segment of a path may end with anything.
-        NameRule::PathSegment => formats::segment_problems(prefix).into_iter().filter(|why| !why.starts_with("may not be")).collect(),
+        NameRule::PathSegment => {
+            formats::segment_problems(prefix).into_iter().filter(|why| !why.starts_with("may not be")).collect()
+        }
         _ => name_problems(rule, &formats::masked_prefix(prefix)),
     };
     for why in problems {

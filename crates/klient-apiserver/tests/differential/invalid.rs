@@ -21,7 +21,8 @@ pub struct Sequence {
 /// Returns the sequence of a seed. `only` limits the kinds to those whose name has this text.
 pub fn sequence(seed: u64, only: Option<&str>) -> Sequence {
     let mut random = Random::new(seed);
-    let known: Vec<Base> = bases().into_iter().filter(|base| only.is_none_or(|only| base.kind.contains(only))).collect();
+    let known: Vec<Base> =
+        bases().into_iter().filter(|base| only.is_none_or(|only| base.kind.contains(only))).collect();
     let chances: Vec<usize> = known
         .iter()
         .enumerate()

@@ -22,7 +22,10 @@ impl Refused {
     pub fn note(&mut self, sequence: &Sequence, index: usize, response: &Comparable) {
         let causes = response.body["details"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
         let step = &sequence.steps[index];
-        if response.code != 422 || index < 2 || causes.len() > 3 || step.method == "POST" && !step.path.contains("dryRun")
+        if response.code != 422
+            || index < 2
+            || causes.len() > 3
+            || step.method == "POST" && !step.path.contains("dryRun")
         {
             return;
         }
@@ -78,8 +81,7 @@ fn is_status(step: &Step) -> &'static str {
 
 /// Returns a cause without the values and numbers that it has.
 fn rule(cause: &Value) -> String {
-    let field: String =
-        cause["field"].as_str().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
+    let field: String = cause["field"].as_str().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
     let message = cause["message"].as_str().unwrap_or_default();
     let detail = message.rsplit_once("\": ").map_or(message, |(_, detail)| detail);
     format!("{field} {} {detail}", cause["reason"])

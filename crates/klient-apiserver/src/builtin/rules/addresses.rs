@@ -14,8 +14,12 @@ impl Range {
     /// Returns whether an address is in the range.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => masked(own.to_bits().into(), self.prefix, 32) == masked(other.to_bits().into(), self.prefix, 32),
-            (IpAddr::V6(own), IpAddr::V6(other)) => masked(own.to_bits(), self.prefix, 128) == masked(other.to_bits(), self.prefix, 128),
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                masked(own.to_bits().into(), self.prefix, 32) == masked(other.to_bits().into(), self.prefix, 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                masked(own.to_bits(), self.prefix, 128) == masked(other.to_bits(), self.prefix, 128)
+            }
             _ => false,
         }
     }

@@ -35,9 +35,7 @@ fn generated_selector(object: &Value, old: Option<&Value>, spec: &Field<'_, '_>,
     }
     let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
     let (uid, name) = (text("uid"), text("name"));
-    let had = |label: &str| {
-        old.is_none_or(|old| old["spec"]["template"]["metadata"]["labels"].get(label).is_some())
-    };
+    let had = |label: &str| old.is_none_or(|old| old["spec"]["template"]["metadata"]["labels"].get(label).is_some());
     let has_domain = had("batch.kubernetes.io/job-name") && had("batch.kubernetes.io/controller-uid");
     let pods = spec.field("template");
     let metadata = pods.field("metadata");
@@ -328,7 +326,10 @@ fn success_text(policy: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|rule| {
-            format!("{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}", rule["succeededIndexes"], rule["succeededCount"])
+            format!(
+                "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
+                rule["succeededIndexes"], rule["succeededCount"]
+            )
         })
         .collect();
     match policy {

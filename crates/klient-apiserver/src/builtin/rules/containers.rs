@@ -84,9 +84,8 @@ pub(super) fn initial(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
 
 /// Validates the containers that were added to a running pod.
 pub(super) fn ephemeral(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
-    let others: Vec<&str> = name_list(&pod.spec.field("containers"))
-        .chain(name_list(&pod.spec.field("initContainers")))
-        .collect();
+    let others: Vec<&str> =
+        name_list(&pod.spec.field("containers")).chain(name_list(&pod.spec.field("initContainers"))).collect();
     let mut names = others.clone();
     for container in pod.spec.field("ephemeralContainers").items() {
         common(&container, pod, causes);

@@ -93,9 +93,13 @@ fn json_object(value: &Field<'_, '_>, causes: &mut Causes) {
     let problem = match serde_json::from_slice::<Value>(&bytes) {
         Ok(Value::Object(_) | Value::Null) => return,
         Ok(Value::Array(_)) => "json: cannot unmarshal array into Go value of type map[string]interface {}".to_owned(),
-        Ok(Value::String(_)) => "json: cannot unmarshal string into Go value of type map[string]interface {}".to_owned(),
+        Ok(Value::String(_)) => {
+            "json: cannot unmarshal string into Go value of type map[string]interface {}".to_owned()
+        }
         Ok(Value::Bool(_)) => "json: cannot unmarshal bool into Go value of type map[string]interface {}".to_owned(),
-        Ok(Value::Number(_)) => "json: cannot unmarshal number into Go value of type map[string]interface {}".to_owned(),
+        Ok(Value::Number(_)) => {
+            "json: cannot unmarshal number into Go value of type map[string]interface {}".to_owned()
+        }
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
         Err(error) => {
             // The character at which the text ends to be JSON.

@@ -41,7 +41,8 @@ fn value_from(source: &Field<'_, '_>, has_value: bool, causes: &mut Causes) {
         file_key(&file, causes);
     }
     if count == 0 {
-        let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
+        let detail =
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
         source.invalid_as("", detail, causes);
     } else if has_value {
         source.invalid_as("", "may not be specified when `value` is not empty", causes);

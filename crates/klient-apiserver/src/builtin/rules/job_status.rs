@@ -66,7 +66,10 @@ fn times(object: &Value, old: &Value, causes: &mut Causes) {
             completion.required("completionTime is required for Complete jobs", causes);
         }
     }
-    if (start_changed || completion_changed) && start.is_set() && completion.is_set() && completion.text() < start.text()
+    if (start_changed || completion_changed)
+        && start.is_set()
+        && completion.is_set()
+        && completion.text() < start.text()
     {
         completion.invalid("must be equal to or after `startTime`", causes);
     }
@@ -75,8 +78,8 @@ fn times(object: &Value, old: &Value, causes: &mut Causes) {
 fn finished(object: &Value, old: &Value, causes: &mut Causes) {
     let status = Field::of(object, "status");
     let at = status.field("conditions");
-    let failed_changed =
-        is(object, "Failed") != is(old, "Failed") || object["status"]["failedIndexes"] != old["status"]["failedIndexes"];
+    let failed_changed = is(object, "Failed") != is(old, "Failed")
+        || object["status"]["failedIndexes"] != old["status"]["failedIndexes"];
     if failed_changed && is(object, "Failed") && !is(object, "FailureTarget") {
         at.invalid_hidden("cannot set Failed=True condition without the FailureTarget=true condition", causes);
     }
@@ -175,9 +178,7 @@ fn transitions(object: &Value, old: &Value, causes: &mut Causes) {
             at.invalid_hidden(&format!("cannot disable the terminal {kind}=True condition"), causes);
         }
     }
-    let is_lower = |name: &str| {
-        status.field(name).number() < old["status"][name].as_i64().unwrap_or_default()
-    };
+    let is_lower = |name: &str| status.field(name).number() < old["status"][name].as_i64().unwrap_or_default();
     if is_lower("failed") {
         let failed = status.field("failed");
         failed.invalid_as(failed.number(), "cannot decrease the failed counter", causes);

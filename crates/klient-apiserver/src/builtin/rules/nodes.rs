@@ -10,7 +10,7 @@ use super::{
     resources, scheduling,
 };
 
-/// Validates a node, and its status.
+/// Validates a node.
 pub(in crate::builtin) fn node(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = Field::of(object, "spec");
     // The taints are named as a part of the metadata.
@@ -26,17 +26,20 @@ pub(in crate::builtin) fn node(object: &Value, old: Option<&Value>, causes: &mut
     }
     features(object, causes);
     ranges(&spec, causes);
-    let Some(old) = old else { return };
-    unique_addresses(object, causes);
-    kept(&spec, &old["spec"], causes);
-    if old["spec"]["externalID"] != object["spec"]["externalID"] {
-        spec.field("externalID").forbidden("may not be updated", causes);
+    if let Some(old) = old {
+        unique_addresses(object, causes);
+        kept(&spec, &old["spec"], causes);
+        if old["spec"]["externalID"] != object["spec"]["externalID"] {
+            spec.field("externalID").forbidden("may not be updated", causes);
+        }
     }
 }
 
-/// Validates the status of a node. The real server validates the whole node.
-pub(in crate::builtin) fn node_status(object: &Value, old: &Value, causes: &mut Causes) {
-    node(object, Some(old), causes);
+/// Validates the status of a node.
+pub(in crate::builtin) fn node_status(object: &Value, _: &Value, causes: &mut Causes) {
+    amounts(object, causes);
+    features(object, causes);
+    unique_addresses(object, causes);
 }
 
 fn amounts(object: &Value, causes: &mut Causes) {
@@ -76,7 +79,8 @@ fn features(object: &Value, causes: &mut Causes) {
 
 fn is_feature(text: &str) -> bool {
     let is_segment = |segment: &str| {
-        segment.starts_with(|c: char| c.is_ascii_alphabetic()) && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        segment.starts_with(|c: char| c.is_ascii_alphabetic())
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
     text.starts_with(|c: char| c.is_ascii_uppercase()) && text.split('/').all(is_segment)
 }
@@ -95,8 +99,7 @@ fn ranges(spec: &Field<'_, '_>, causes: &mut Causes) {
             ranges.internal(&detail, causes);
         }
         let parsed = ranges.list().iter().map(|range| addresses::parse_range(&text(range)));
-        let families: Vec<bool> =
-            parsed.flatten().map(|range| matches!(range.address, IpAddr::V6(_))).collect();
+        let families: Vec<bool> = parsed.flatten().map(|range| matches!(range.address, IpAddr::V6(_))).collect();
         let is_dual = invalid.is_none() && families.contains(&true) && families.contains(&false);
         if !is_dual || ranges.list().len() > 2 {
             ranges.invalid("may specify no more than one CIDR for each IP family", causes);

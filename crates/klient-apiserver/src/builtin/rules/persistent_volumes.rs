@@ -33,7 +33,8 @@ pub(in crate::builtin) fn volume(object: &Value, old: Option<&Value>, causes: &m
     sources(object, &spec, causes);
     let path = spec.field("hostPath");
     let path = path.field("path").text();
-    let is_root = !path.is_empty() && path.split('/').all(|part| part.is_empty() || part == ".") && path.starts_with('/');
+    let is_root =
+        !path.is_empty() && path.split('/').all(|part| part.is_empty() || part == ".") && path.starts_with('/');
     if is_root && policy.text() == "Recycle" {
         policy.forbidden("may not be 'recycle' for a hostPath mount of '/'", causes);
     }

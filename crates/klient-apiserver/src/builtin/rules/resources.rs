@@ -130,9 +130,9 @@ fn against_limit(
 fn huge_pages(name: &str, amount: &Field<'_, '_>, causes: &mut Causes) {
     let (Some(size), Some(quantity)) = (name.strip_prefix("hugepages-"), amount.quantity()) else { return };
     let size = size.parse::<Quantity>().ok().filter(|size| !size.is_negative() && !size.is_zero());
-    let is_multiple = size.filter(|size| size.milli_value() % 1000 == 0).is_some_and(|size| {
-        size.value() != 0 && quantity.value() % size.value() == 0
-    });
+    let is_multiple = size
+        .filter(|size| size.milli_value() % 1000 == 0)
+        .is_some_and(|size| size.value() != 0 && quantity.value() % size.value() == 0);
     if !is_multiple {
         amount.invalid(&format!("{} is not positive integer multiple of {name}", amount.text()), causes);
     }
@@ -228,9 +228,8 @@ pub(in crate::builtin) fn aggregate(spec: &Value, list: &str, name: &str) -> Opt
         container["resources"][list][name].as_str().and_then(|text| text.parse().ok())
     };
     let containers = |list: &str| spec[list].as_array().map_or(&[][..], Vec::as_slice);
-    let added = |sum: Option<Quantity>, amount: &Quantity| {
-        Some(sum.map_or_else(|| amount.clone(), |sum| sum + amount.clone()))
-    };
+    let added =
+        |sum: Option<Quantity>, amount: &Quantity| Some(sum.map_or_else(|| amount.clone(), |sum| sum + amount.clone()));
     let mut total: Option<Quantity> = None;
     for amount in containers("containers").iter().filter_map(of) {
         total = added(total, &amount);

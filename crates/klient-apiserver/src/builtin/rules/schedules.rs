@@ -123,14 +123,10 @@ fn number_or_name(text: &str, bounds: Bounds) -> Result<u64, String> {
 
 fn number(text: &str) -> Result<u64, String> {
     match text.parse::<i64>() {
-        Ok(number) => {
-            u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
-        }
+        Ok(number) => u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}")),
         Err(error) => {
-            let is_long = matches!(
-                error.kind(),
-                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow
-            );
+            let is_long =
+                matches!(error.kind(), std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow);
             let why = if is_long { "value out of range" } else { "invalid syntax" };
             Err(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}"))
         }

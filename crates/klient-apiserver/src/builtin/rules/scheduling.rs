@@ -86,8 +86,7 @@ pub(super) fn tolerations(tolerations: &Field<'_, '_>, causes: &mut Causes) {
         if !key.text().is_empty() {
             key.qualified_name(causes);
         } else if operator.text() != "Exists" {
-            let detail =
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             operator.invalid(detail, causes);
         }
         if toleration.field("tolerationSeconds").is_set() && effect.text() != "NoExecute" {

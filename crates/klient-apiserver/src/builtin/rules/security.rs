@@ -135,8 +135,7 @@ fn sysctls(spec: &Field<'_, '_>, sysctls: &Field<'_, '_>, causes: &mut Causes) {
         let plain = normalised(name.text());
         if spec.field("hostNetwork").is_true() && plain.starts_with("net.") {
             name.invalid("may not be specified when 'hostNetwork' is true", causes);
-        } else if spec.field("hostIPC").is_true()
-            && (IPC.contains(&plain.as_str()) || plain.starts_with("fs.mqueue."))
+        } else if spec.field("hostIPC").is_true() && (IPC.contains(&plain.as_str()) || plain.starts_with("fs.mqueue."))
         {
             name.invalid("may not be specified when 'hostIPC' is true", causes);
         }

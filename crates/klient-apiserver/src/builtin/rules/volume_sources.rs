@@ -48,8 +48,7 @@ pub(super) fn host_path(source: &Field<'_, '_>, causes: &mut Causes) {
         return;
     }
     path.no_backsteps(causes);
-    let kinds =
-        ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+    let kinds = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     source.field("type").optional_one_of(&kinds, causes);
 }
 

@@ -237,9 +237,9 @@ fn with_claims(spec: &Value) -> Option<Value> {
         })
         .collect();
     let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-    volumes.extend(own.into_iter().filter(|volume| {
-        !claims.iter().any(|claim| claim["metadata"]["name"] == volume["name"])
-    }));
+    volumes.extend(
+        own.into_iter().filter(|volume| !claims.iter().any(|claim| claim["metadata"]["name"] == volume["name"])),
+    );
     if !volumes.is_empty() {
         pod.insert("volumes".to_owned(), Value::Array(volumes));
     }
