@@ -124,6 +124,9 @@ pub(super) fn deployment(object: &mut Value) {
 
 /// Sets the rolling update of a stateful set.
 pub(super) fn stateful_set(object: &mut Value) {
+    if let Some(Value::Object(status)) = object.get_mut("status") {
+        status.entry("availableReplicas").or_insert(json!(0));
+    }
     let strategy = &object["spec"]["updateStrategy"];
     // A strategy with a type keeps its missing parameters.
     if strategy["type"].as_str().is_none_or(str::is_empty) || strategy["rollingUpdate"].is_object() {

@@ -45,10 +45,8 @@ fn affinity(spec: &mut Value) {
                 fields.remove("sessionAffinityConfig");
             }
         }
-        Some("ClientIP") => {
-            if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() {
-                spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
-            }
+        Some("ClientIP") if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() => {
+            spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
         }
         _ => {}
     }

@@ -19,7 +19,8 @@ pub(super) fn unite_sources(object: &mut Value, old: Option<&Value>) {
     let had_source = old.is_some_and(|old| old["spec"].get("dataSource").is_some());
     let Value::Object(spec) = &mut object["spec"] else { return };
     // Sources in other namespaces are a disabled feature.
-    if spec.get("dataSourceRef").is_some_and(|source| source.get("namespace").is_some()) {
+    let is_elsewhere = |source: &Value| source["namespace"].as_str().is_some_and(|namespace| !namespace.is_empty());
+    if spec.get("dataSourceRef").is_some_and(is_elsewhere) {
         spec.remove("dataSourceRef");
     }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {

@@ -108,5 +108,7 @@ fn without_version(mut object: Value) -> Value {
     object
 }
 
+/// The seeds of sequences that tests send to the real server.
+pub const FIXED: std::ops::Range<u64> = 11_002..11_011;
 /// The number of mutated objects in a sequence.
 pub const LENGTH: usize = 40;

@@ -49,7 +49,7 @@ impl Base {
 
     fn mutate(&self, random: &mut Random, object: &mut Value, part: Option<&str>) -> String {
         let mut places = Vec::new();
-        self.places(object, &json!({"ref": self.type_name}), String::new(), part, &mut places);
+        self.places(object, &json!({"ref": self.type_name}), "", part, &mut places);
         // A first mutation can have removed everything that may change.
         if places.is_empty() {
             return "nothing".to_owned();
@@ -65,10 +65,10 @@ impl Base {
     }
 
     /// Collects the values of an object with their shapes.
-    fn places(&self, value: &Value, shape: &Value, at: String, part: Option<&str>, found: &mut Vec<(String, Value)>) {
+    fn places(&self, value: &Value, shape: &Value, at: &str, part: Option<&str>, found: &mut Vec<(String, Value)>) {
         let is_root = at.is_empty();
         if !is_root || part.is_none() {
-            found.push((at.clone(), shape.clone()));
+            found.push((at.to_owned(), shape.clone()));
         }
         match value {
             Value::Object(fields) => {
@@ -79,18 +79,15 @@ impl Base {
                     if is_other || is_identity || is_name || self.fixed.contains(name) {
                         continue;
                     }
-                    let inner_shape = match field_shape(shape, name) {
-                        Some(shape) => shape,
-                        None => continue,
-                    };
+                    let Some(inner_shape) = field_shape(shape, name) else { continue };
                     let escaped = name.replace('~', "~0").replace('/', "~1");
-                    self.places(inner, &inner_shape, format!("{at}/{escaped}"), part, found);
+                    self.places(inner, &inner_shape, &format!("{at}/{escaped}"), part, found);
                 }
             }
             Value::Array(items) => {
                 let inner_shape = shape.get("list").cloned().unwrap_or(json!("any"));
                 for (index, item) in items.iter().enumerate() {
-                    self.places(item, &inner_shape, format!("{at}/{index}"), part, found);
+                    self.places(item, &inner_shape, &format!("{at}/{index}"), part, found);
                 }
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! A script of requests that servers refuse, one for each rule of validation.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -9,80 +9,103 @@ use crate::{
     script::{Comparable, Step},
 };
 
-/// The requests that were refused for different reasons.
+/// The shortest requests that were refused for different reasons.
 #[derive(Default)]
 pub struct Refused {
-    rules: HashSet<String>,
-    /// The requests by kind: those that create the objects, and those that are refused.
-    by_kind: BTreeMap<String, (Vec<Step>, Vec<Step>)>,
+    by_rule: BTreeMap<String, Request>,
+}
+
+struct Request {
+    kind: String,
+    size: usize,
+    /// The requests that create the object.
+    setup: Vec<Step>,
+    step: Step,
 }
 
 impl Refused {
-    /// Adds a request, if its response is the first one with one of its causes.
+    /// Adds a request with one cause, if no shorter one has this cause.
     pub fn note(&mut self, sequence: &Sequence, index: usize, response: &Comparable) {
-        let causes = response.body["details"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
         let step = &sequence.steps[index];
-        if response.code != 422
-            || index < 2
-            || causes.len() > 3
-            || step.method == "POST" && !step.path.contains("dryRun")
-        {
+        let causes = response.body["details"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
+        let (422, [cause]) = (response.code, causes) else { return };
+        if index < 2 || !step.path.contains("dryRun") {
             return;
         }
-        let mut is_new = false;
-        for cause in causes {
-            is_new |= self.rules.insert(format!("{} {} {}", sequence.kind, step.method, rule(cause)));
-        }
-        if !is_new {
-            return;
-        }
-        let (setup, refused) = self.by_kind.entry(format!("{} {}", sequence.kind, is_status(step))).or_default();
-        if setup.is_empty() {
-            let own = sequence.steps.iter().skip(2).take_while(|step| !step.path.contains("dryRun"));
-            setup.extend(own.cloned());
-        }
-        refused.push(step.clone());
+        let setup = sequence.steps.iter().skip(2).take_while(|step| !step.path.contains("dryRun"));
+        let size = step.body.as_ref().map_or(0, |body| body.to_string().len());
+        let part = if step.path.contains("/status?") { "status" } else { "object" };
+        let request = Request {
+            kind: format!("{} {part} {}", sequence.kind, step.method.to_lowercase()),
+            size,
+            setup: setup.cloned().collect(),
+            step: step.clone(),
+        };
+        let known = self.by_rule.entry(rule(cause));
+        known
+            .and_modify(|known| {
+                if known.size > size {
+                    known.step = request.step.clone();
+                    known.kind.clone_from(&request.kind);
+                    known.setup.clone_from(&request.setup);
+                    known.size = size;
+                }
+            })
+            .or_insert(request);
     }
 
     /// Returns the script.
     pub fn script(&self) -> String {
+        let mut by_kind: BTreeMap<&str, Vec<(&str, &Request)>> = BTreeMap::new();
+        for (rule, request) in self.by_rule.iter().filter(|(_, request)| request.size < MAX_SIZE) {
+            by_kind.entry(&request.kind).or_default().push((rule, request));
+        }
         let mut lines = Vec::new();
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${ns}"}});
         lines.push(json!({"id": "namespace", "method": "POST", "path": "/api/v1/namespaces", "body": namespace}));
-        for (kind, (setup, refused)) in &self.by_kind {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+        let accounts = "/api/v1/namespaces/${ns}/serviceaccounts";
+        lines.push(json!({"id": "account", "method": "POST", "path": accounts, "body": account}));
+        for (kind, requests) in by_kind {
             // Several kinds have one name for their object.
-            let unique = kind.replace(' ', "-");
-            for (index, step) in setup.iter().chain(refused).enumerate() {
-                let rename = |text: String| {
-                    text.replace("\"base\"", &format!("\"{unique}\""))
-                        .replace("/base", &format!("/{unique}"))
-                        .replace("${ns}-base", &format!("${{ns}}-{unique}"))
-                        .replace("${base.", &format!("${{{unique}."))
-                };
-                let body = step.body.as_ref().map(|body| rename(body.to_string()));
-                let body: Value = body.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-                let mut line = json!({
-                    "id": format!("{kind} {index}"), "method": step.method, "path": rename(step.path.clone()), "body": body,
-                });
-                if step.save.is_some() {
-                    line["save"] = json!(unique);
-                }
-                lines.push(line);
-            }
+            let name = kind.replace(' ', "-");
+            let setup = requests.first().map(|(_, request)| request.setup.iter()).into_iter().flatten();
+            let setup = setup.map(|step| (format!("{kind}: an object"), step));
+            let refused = requests.iter().map(|(rule, request)| (format!("{kind}: {rule}"), &request.step));
+            lines.extend(setup.chain(refused).map(|(id, step)| line(&id, step, &name)));
         }
         let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
         format!("[\n{}\n]\n", lines.join(",\n"))
     }
 }
 
-fn is_status(step: &Step) -> &'static str {
-    if step.path.contains("/status?") { "status" } else { "object" }
+/// Returns a step of the script, whose object has a name of its own.
+fn line(id: &str, step: &Step, name: &str) -> Value {
+    let rename = |text: String| {
+        text.replace("\"base\"", &format!("\"{name}\""))
+            .replace("/base", &format!("/{name}"))
+            .replace("${ns}-base", &format!("${{ns}}-{name}"))
+            .replace("${base.", &format!("${{{name}."))
+    };
+    let body = step.body.as_ref().map(|body| rename(body.to_string()));
+    let body: Value = body.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let mut line = json!({"id": id, "method": step.method, "path": rename(step.path.clone()), "body": body});
+    if step.save.is_some() {
+        line["save"] = json!(name);
+    }
+    line
 }
 
 /// Returns a cause without the values and numbers that it has.
 fn rule(cause: &Value) -> String {
-    let field: String = cause["field"].as_str().unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).collect();
-    let message = cause["message"].as_str().unwrap_or_default();
+    let text = |name: &str| cause[name].as_str().unwrap_or_default();
+    let field: String = text("field").chars().filter(|c| !c.is_ascii_digit()).collect();
+    let last: Vec<&str> = field.rsplit('.').take(2).collect();
+    let message = text("message");
     let detail = message.rsplit_once("\": ").map_or(message, |(_, detail)| detail);
-    format!("{field} {} {detail}", cause["reason"])
+    let detail: String = detail.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+    format!("{}.{} {}: {detail}", last.get(1).unwrap_or(&""), last[0], text("reason"))
 }
+
+/// The limit of the size of a request's body.
+const MAX_SIZE: usize = 4000;

@@ -61,11 +61,9 @@ pub(in crate::builtin) fn secret(object: &Value, old: Option<&Value>, causes: &m
         }
         "kubernetes.io/dockercfg" => json_object(&data.key(".dockercfg"), causes),
         "kubernetes.io/dockerconfigjson" => json_object(&data.key(".dockerconfigjson"), causes),
-        "kubernetes.io/basic-auth" => {
-            if !data.key("username").is_set() && !data.key("password").is_set() {
-                require("username", causes);
-                require("password", causes);
-            }
+        "kubernetes.io/basic-auth" if !data.key("username").is_set() && !data.key("password").is_set() => {
+            require("username", causes);
+            require("password", causes);
         }
         "kubernetes.io/ssh-auth" => {
             data.key("ssh-privatekey").not_empty(causes);

@@ -228,8 +228,7 @@ pub(in crate::builtin) fn aggregate(spec: &Value, list: &str, name: &str) -> Opt
         container["resources"][list][name].as_str().and_then(|text| text.parse().ok())
     };
     let containers = |list: &str| spec[list].as_array().map_or(&[][..], Vec::as_slice);
-    let added =
-        |sum: Option<Quantity>, amount: &Quantity| Some(sum.map_or_else(|| amount.clone(), |sum| sum + amount.clone()));
+    let added = |sum: Option<Quantity>, amount: &Quantity| Some(sum.map_or_else(|| *amount, |sum| sum + *amount));
     let mut total: Option<Quantity> = None;
     for amount in containers("containers").iter().filter_map(of) {
         total = added(total, &amount);
@@ -241,9 +240,9 @@ pub(in crate::builtin) fn aggregate(spec: &Value, list: &str, name: &str) -> Opt
         if container["restartPolicy"] == "Always" {
             total = added(total, &amount);
             sidecars = added(sidecars, &amount);
-            amount = sidecars.clone()?;
+            amount = sidecars?;
         } else if let Some(sidecars) = &sidecars {
-            amount = amount + sidecars.clone();
+            amount += *sidecars;
         }
         most = most.into_iter().chain([amount]).max();
     }

@@ -30,10 +30,9 @@ fn descriptor(text: &str) -> Option<String> {
     let known = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     match text.strip_prefix("@every ") {
         _ if known.contains(&text) => None,
-        Some(duration) => match duration_problem(duration) {
-            Some(problem) => Some(format!("failed to parse duration {text}: {problem}")),
-            None => None,
-        },
+        Some(duration) => {
+            duration_problem(duration).map(|problem| format!("failed to parse duration {text}: {problem}"))
+        }
         None => Some(format!("unrecognized descriptor: {text}")),
     }
 }
