@@ -14,6 +14,7 @@ pages! {
     QuickStart "../docs/guide/src/quick-start.md";
     CustomResources "../docs/guide/src/custom-resources.md";
     ReadingAndWriting "../docs/guide/src/reading-and-writing.md";
+    Streams "../docs/guide/src/streams.md";
     Informers "../docs/guide/src/informers.md";
     Controllers "../docs/guide/src/controllers.md";
     Testing "../docs/guide/src/testing.md";

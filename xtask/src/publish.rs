@@ -11,8 +11,16 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::run::run;
 
 /// The crates that are published, each after those that it depends on.
-pub(crate) const CRATES: [&str; 7] =
-    ["klient-core", "klient-proto", "klient-apply", "klient-derive", "klient", "klient-apiserver", "klient-cli"];
+pub(crate) const CRATES: [&str; 8] = [
+    "klient-core",
+    "klient-proto",
+    "klient-streams",
+    "klient-apply",
+    "klient-derive",
+    "klient",
+    "klient-apiserver",
+    "klient-cli",
+];
 
 /// Packages all crates, unpacks the packages into a new workspace, and builds README's program and the documents there.
 ///
@@ -49,7 +57,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     };
     cargo(&["check", "--package", "quick-start", "--package", "klient-cli"])?;
     // docs.rs builds the documents in the same way, with the features of `package.metadata.docs.rs`.
-    let libraries = ["klient-core", "klient-proto", "klient-apply", "klient", "klient-apiserver"];
+    let libraries = ["klient-core", "klient-proto", "klient-streams", "klient-apply", "klient", "klient-apiserver"];
     let documented: Vec<&str> = libraries.iter().flat_map(|name| ["--package", name]).collect();
     cargo(&[&["doc", "--no-deps", "--features", "k8s-openapi/v1_37"], &documented[..]].concat())?;
     println!("packages, their documents and README's program build outside the workspace");

@@ -128,10 +128,10 @@ fn crates_depend_on_each_other_in_one_direction() {
         "klient-proto" => on == "klient-core",
         "klient-apply" => on == "klient-core" || (dev && on == "klient-apply"),
         "klient" => {
-            ["klient-core", "klient-derive", "klient-proto"].contains(&on)
+            ["klient-core", "klient-derive", "klient-proto", "klient-streams"].contains(&on)
                 || (dev && ["klient-apiserver", "klient-harness"].contains(&on))
         }
-        "klient-apiserver" => ["klient-core", "klient-proto"].contains(&on) || dev,
+        "klient-apiserver" => ["klient-core", "klient-proto", "klient-streams"].contains(&on) || dev,
         "klient-cli" | "klient-examples" | "klient-chaos" | "klient-custom-types" => true,
         "xtask" => on == "klient-harness",
         _ => false,

@@ -50,6 +50,7 @@ pub(crate) fn object(resource: &Resource, encoding: Encoding, body: &Bytes) -> R
     };
     check_kind(resource, &mut object, encoding, body)?;
     let unknown = shape(resource, &mut object)?;
+    crate::managed::text::fold(&mut object);
     // Go finds both in one pass over the JSON of a built-in kind, and does not look into unknown fields.
     let is_one_pass = encoding == Encoding::Json && !resource.is_custom();
     if is_one_pass {

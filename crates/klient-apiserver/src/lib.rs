@@ -10,12 +10,13 @@
 //! managed fields, delete in all propagations, status, scale,
 //! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata-only; discovery in both
 //! forms; OpenAPI documents of version 2 and 3, custom kinds included; dry runs, field validation, preconditions; garbage
-//! collection and the deletion of namespaces. Objects get the defaults and the validation that controllers rely on. kubectl,
+//! collection and the deletion of namespaces; exec, attach, port-forward and logs of pods, from functions
+//! ([`pod_streams`]). Objects get the defaults and the validation that controllers rely on. kubectl,
 //! client-go, controller-runtime and kube-rs work with it unmodified.
 //!
 //! # Not supported
 //!
-//! No CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens, logs, exec or
+//! No CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens or
 //! proxies: such requests get an error that says so. No controllers besides the garbage collector: deployments get no pods.
 //! Validation is a part of the real server's: some objects are accepted that the real server refuses.
 //!
@@ -76,6 +77,7 @@ mod negotiate;
 mod openapi;
 mod order;
 mod patch;
+pub mod pod_streams;
 mod registry;
 mod response;
 mod route;

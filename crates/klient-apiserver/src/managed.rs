@@ -12,6 +12,7 @@ mod last_applied;
 mod reset;
 mod scale;
 mod schema;
+pub(crate) mod text;
 mod update;
 mod versions;
 mod zero;

@@ -5,7 +5,6 @@
 //! lookups: the fields of an object and those of its layout are both sorted by name, and are merged.
 
 mod documents;
-mod field_set;
 mod structs;
 
 use std::{
@@ -18,21 +17,63 @@ use klient_proto::{
     descriptor::{Descriptor, Field, Shape, Type},
 };
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
-use serde_json::Value;
-
-use self::field_set::InCanonicalOrder;
+use serde_json::{Value, value::RawValue};
 
 /// Returns the JSON of an object, a list or a document of discovery. Its layout follows from its kind.
 pub(crate) fn to_vec(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(CAPACITY);
     // Values have only text keys, and memory accepts all writes.
-    let _ = serde_json::to_writer(&mut out, &InOrder { value, layout: Layout::of(value) });
+    let _ = serde_json::to_writer(&mut out, &ByKind(value));
     out
 }
 
 /// Returns the JSON of an object in lines.
 pub(crate) fn to_vec_pretty(value: &Value) -> Vec<u8> {
-    serde_json::to_vec_pretty(&InOrder { value, layout: Layout::of(value) }).unwrap_or_default()
+    indent(&to_vec(value))
+}
+
+/// Breaks JSON without white space into lines.
+fn indent(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() * 2);
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', depth * 2));
+    };
+    for (at, &byte) in text.iter().enumerate() {
+        if is_quoted {
+            out.push(byte);
+            is_quoted = byte != b'"' || is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            continue;
+        }
+        match byte {
+            b'{' | b'[' => {
+                out.push(byte);
+                depth += 1;
+                if !matches!(text.get(at + 1), Some(b'}' | b']')) {
+                    line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if !matches!(out.last(), Some(b'{' | b'[')) {
+                    line(&mut out, depth);
+                }
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            _ => {
+                is_quoted = byte == b'"';
+                out.push(byte);
+            }
+        }
+    }
+    out
 }
 
 /// The fields of an object in the order in which they are written.
@@ -257,7 +298,7 @@ fn write_field<M: serde::ser::SerializeMap>(
 ) -> Result<(), M::Error> {
     let layout = match inner {
         Inner::Plain => return map.serialize_entry(name, value),
-        Inner::FieldSet => return map.serialize_entry(name, &InCanonicalOrder(value)),
+        Inner::FieldSet => return write_field_set(map, name, value),
         Inner::Map(lazy) => return map.serialize_entry(name, &MapOf { value, layout: lazy.get() }),
         Inner::Message(lazy) => Some(lazy.get()),
         Inner::Own => Some(own),
@@ -290,8 +331,60 @@ impl Serialize for ByKind<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Array(items) => serializer.collect_seq(items.iter().map(ByKind)),
-            value => InOrder { value, layout: Layout::of(value) }.serialize(serializer),
+            value => match Layout::of(value) {
+                Some(layout) => InOrder { value, layout: Some(layout) }.serialize(serializer),
+                None => Alphabetical { value, part: Part::Object }.serialize(serializer),
+            },
         }
+    }
+}
+
+/// A custom object, or a part of it that leads to its field sets.
+struct Alphabetical<'a> {
+    value: &'a Value,
+    part: Part,
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Object,
+    Metadata,
+    Entry,
+}
+
+impl Serialize for Alphabetical<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let below = |value, part| Alphabetical { value, part };
+        let fields = match self.value {
+            Value::Object(fields) => fields,
+            Value::Array(entries) if matches!(self.part, Part::Entry) => {
+                return serializer.collect_seq(entries.iter().map(|entry| below(entry, Part::Entry)));
+            }
+            value => return value.serialize(serializer),
+        };
+        let mut map = serializer.serialize_map(Some(fields.len()))?;
+        for (name, value) in fields {
+            match (self.part, name.as_str()) {
+                (Part::Object, "metadata") => map.serialize_entry(name, &below(value, Part::Metadata))?,
+                (Part::Object, "items") if is_list(fields) => map.serialize_entry(name, &ByKind(value))?,
+                (Part::Metadata, "managedFields") => map.serialize_entry(name, &below(value, Part::Entry))?,
+                (Part::Entry, "fieldsV1") => write_field_set(&mut map, name, value)?,
+                _ => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+fn is_list(fields: &serde_json::Map<String, Value>) -> bool {
+    fields.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+}
+
+/// Writes a field set, which is its own JSON.
+fn write_field_set<M: serde::ser::SerializeMap>(map: &mut M, name: &str, value: &Value) -> Result<(), M::Error> {
+    match value.as_str().and_then(|text| serde_json::from_str::<&RawValue>(text).ok()) {
+        Some(text) => map.serialize_entry(name, text),
+        None => map.serialize_entry(name, value),
     }
 }
 
@@ -315,12 +408,18 @@ mod tests {
     #[test]
     fn built_in_objects_have_the_order_of_go_structs() {
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"creationTimestamp": null, "uid": "u",
-            "name": "a", "managedFields": [{"time": "t", "manager": "m", "fieldsV1": {"f:b": {}}}]},
+            "name": "a", "managedFields": [{"time": "t", "manager": "m", "fieldsV1": "{\"f:b\":{}}"}]},
             "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "ports": [{"port": 80, "name": "http", "odd": 1}]}});
         assert_eq!(
             text(&service),
             r#"{"kind":"Service","apiVersion":"v1","metadata":{"name":"a","uid":"u","creationTimestamp":null,"managedFields":[{"manager":"m","time":"t","fieldsV1":{"f:b":{}}}]},"spec":{"ports":[{"name":"http","port":80,"odd":1}],"clusterIP":"10.0.0.1","type":"ClusterIP"}}"#
         );
+    }
+
+    #[test]
+    fn lines_are_those_of_a_pretty_printer() {
+        let value = json!({"a": [1, {"b": "x\\\"{[,:"}, [], {}], "c": {"d": null, "e": "\\"}, "f": "\u{e9}"});
+        assert_eq!(indent(value.to_string().as_bytes()), serde_json::to_vec_pretty(&value).unwrap());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::{
     Result,
     call::Call,
+    managed::text,
     registry::{Resource, Schema},
 };
 
@@ -80,7 +81,8 @@ impl Patch {
     /// Returns the patched object.
     pub(crate) fn apply(&self, resource: &Resource, object: &Value) -> Result<Value> {
         match &self.form {
-            Form::Json(operations) => operations.apply(object),
+            // Operations may be about parts of field sets.
+            Form::Json(operations) => operations.apply(&text::unfolded(object)),
             Form::Merge(patch) => {
                 let mut object = object.clone();
                 merge::merge(&mut object, patch);
@@ -104,7 +106,7 @@ impl Patch {
     pub(crate) fn shown(&self, patched: &Value) -> String {
         match &self.form {
             Form::Strategic(patch) => go_text(patch),
-            _ => patched.to_string(),
+            _ => text::unfolded(patched).to_string(),
         }
     }
 

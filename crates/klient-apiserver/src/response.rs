@@ -14,6 +14,7 @@ use crate::{
     Result,
     body::ResponseBody,
     builtin::tables,
+    managed,
     negotiate::{Encoding, Projection, ResponseFormat},
     order,
     registry::Resource,
@@ -300,7 +301,8 @@ fn protobuf_list(resource: &Resource, list: &Value) -> Result<Bytes> {
 }
 
 fn partial_message(object: &Value) -> Result<Vec<u8>> {
-    let metadata: meta::ObjectMeta = serde_json::from_value(object["metadata"].clone()).map_err(internal)?;
+    let mut object = managed::text::unfolded(object);
+    let metadata: meta::ObjectMeta = serde_json::from_value(object["metadata"].take()).map_err(internal)?;
     let message = klient_proto::meta::encode("meta.k8s.io/v1", &klient_proto::meta::PartialObjectMetadata { metadata });
     Envelope::open(&message).map(|envelope| envelope.raw.to_vec()).map_err(internal)
 }
@@ -318,7 +320,11 @@ pub(crate) fn partial(object: &Value) -> Value {
 /// Returns a response in JSON or YAML.
 pub(crate) fn encode_value(value: &Value, wanted: ResponseFormat) -> Bytes {
     match wanted.encoding {
-        Encoding::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
+        Encoding::Yaml => {
+            // JSON has field sets as objects.
+            let value: Value = serde_json::from_slice(&order::to_vec(value)).unwrap_or_default();
+            serde_saphyr::to_string(&value).unwrap_or_default().into()
+        }
         _ if wanted.pretty => order::to_vec_pretty(value).into(),
         _ => {
             let mut text = order::to_vec(value);

@@ -30,6 +30,7 @@ use crate::{
     metrics::RequestCounts,
     negotiate::ResponseFormat,
     openapi::OpenApi,
+    pod_streams::PodStreams,
     registry::Registry,
     response,
     route::Route,
@@ -79,6 +80,7 @@ pub(crate) struct Core {
     pub(crate) authentication: Authentication,
     /// The objects of each namespace, if there are any.
     pub(crate) namespace_contents: Option<Contents>,
+    pub(crate) pod_streams: Option<PodStreams>,
     /// Notifies all watches to end.
     pub(crate) watches_end: watch::Sender<()>,
     openapi: OpenApi,
@@ -99,6 +101,7 @@ pub struct ApiServerBuilder {
     authentication: Authentication,
     is_empty: bool,
     namespace_objects: bool,
+    pod_streams: Option<PodStreams>,
 }
 
 /// An error of a server that could not start.
@@ -132,6 +135,7 @@ impl ApiServer {
             authentication: Authentication { off: true, ..Authentication::default() },
             is_empty: false,
             namespace_objects: false,
+            pod_streams: None,
         }
     }
 
@@ -315,6 +319,13 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Sets the functions that serve exec, attach, port-forward and logs of pods. Without them, such requests get an error.
+    #[must_use]
+    pub fn pod_streams(mut self, streams: PodStreams) -> Self {
+        self.pod_streams = Some(streams);
+        self
+    }
+
     /// Starts the server.
     ///
     /// # Errors
@@ -339,6 +350,7 @@ impl ApiServerBuilder {
             requests: RequestCounts::default(),
             faults: Faults::default(),
             authentication: self.authentication,
+            pod_streams: self.pod_streams,
             namespace_contents: self.namespace_objects.then(Contents::default),
             uids: self.uids.unwrap_or_else(random_uids),
             random: AtomicU64::new(seed),

@@ -174,6 +174,11 @@ impl Core {
             }
             ("binding", Verb::Create) => self.bind(call, target).await,
             ("eviction", Verb::Create) => self.evict(call, target).await,
+            ("exec" | "attach" | "portforward" | "log", _) if self.pod_streams.is_some() => {
+                let streams = self.pod_streams.as_ref().ok_or_else(not_served)?;
+                let pod = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+                streams.respond(call, target, &pod.value())
+            }
             _ => {
                 let message =
                     format!("{} of {} is not supported by the embedded API server", name, target.resource.plural);

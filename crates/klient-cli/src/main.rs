@@ -11,6 +11,11 @@ mod watch;
 use std::{error::Error, io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+/// A write to the embedded server makes some hundred small allocations, which cost a sixth less CPU time with this allocator than with glibc's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Kubernetes without a cluster, and a reader of the clusters that you have
 #[derive(Parser)]

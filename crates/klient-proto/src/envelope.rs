@@ -61,7 +61,7 @@ impl<'a> Envelope<'a> {
 
     /// Wraps a bare message.
     pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-        let mut w = Writer::new();
+        let mut w = Writer::with_capacity(raw.len() + kind.len() + api_version.len() + OVERHEAD);
         // Go writes an empty content encoding and type, too; readers do not need them.
         w.bytes_field(2, raw);
         w.message(1, |w| {
@@ -72,6 +72,9 @@ impl<'a> Envelope<'a> {
         w.finish()
     }
 }
+
+/// The most bytes that an envelope has besides its texts and the message.
+const OVERHEAD: usize = 32;
 
 /// Reads a `TypeMeta` message: `apiVersion` and `kind`.
 pub(crate) fn type_meta(bytes: &[u8]) -> Result<(&str, &str)> {

@@ -20,7 +20,8 @@ use crate::{
     runtime::{FieldValue, Result, Writer},
 };
 
-/// Converts a JSON object to a protobuf message. Unknown fields are left out.
+/// Converts a JSON object to a protobuf message. Unknown fields are left out. A `fieldsV1` in the object's own
+/// metadata that is a string is taken for its JSON text.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -46,7 +47,7 @@ pub fn from_value(object: &Value, codec: &Codec) -> std::result::Result<Vec<u8>,
 ///
 /// Returns the errors of [`from_value`].
 pub fn from_value_by(object: &Value, descriptor: &'static Descriptor) -> std::result::Result<Vec<u8>, DecodeError> {
-    let mut w = Writer::new();
+    let mut w = Writer::with_capacity(SMALL_OBJECT);
     let written = match object {
         Value::Object(object) => write_fields(object, descriptor.fields, &mut w, 0),
         _ => Err(unfit("an object")),
@@ -73,6 +74,13 @@ fn write_fields(object: &Map<String, Value>, fields: &'static [Field], w: &mut W
 
 fn write_field(value: &Value, field: &'static Field, w: &mut Writer, depth: u32) -> Result<()> {
     let (number, ty) = (field.number, field.ty);
+    if let (Type::Json, Value::String(text), "fieldsV1", ROOT_ENTRY) = (ty, value, field.name, depth) {
+        message(number, w, |w| {
+            w.bytes_field(1, text.as_bytes());
+            Ok(())
+        })?;
+        return Ok(());
+    }
     match field.shape {
         Shape::One => write_value(value, ty, number, w, depth),
         Shape::List => {
@@ -202,6 +210,10 @@ fn unfit(expected: &str) -> DecodeError {
     DecodeError::new(Problem::Json(format!("expected {expected}")), 0)
 }
 
+/// The size of most objects.
+const SMALL_OBJECT: usize = 2048;
+/// The depth of the managed fields in the metadata of the object itself.
+const ROOT_ENTRY: u32 = 2;
 /// Deeper than any object that the decoders accept.
 const MAX_DEPTH: u32 = 100;
 

@@ -9,6 +9,7 @@
 //! - [`auth`]: sources of credentials.
 //! - [`discovery`]: the kinds that a server serves, and their schemas.
 //! - [`http`]: the transport, and hooks into it.
+//! - [`logs`]: logs by lines, through reconnects, of one container or of many pods.
 
 pub(crate) mod api;
 pub mod auth;
@@ -22,12 +23,15 @@ mod endpoint;
 pub(crate) mod handle;
 pub mod http;
 mod list;
+pub mod logs;
 mod metrics;
 mod pager;
 mod rest;
 mod retry_watch;
 mod scale;
 mod setup;
+#[cfg(feature = "streams")]
+pub mod streams;
 pub mod verbs;
 mod watch;
 

@@ -48,6 +48,7 @@
 //! | run in production | [`Manager`], [`election`], [`events`], [`metrics`], [`shutdown`] |
 //! | find a cluster and authenticate | [`client::config`], [`client::auth`] |
 //! | learn which kinds a server has | [`client::discovery`] |
+//! | drain a node | [`node`] |
 //! | retry | [`retry`] |
 //! | name kinds, objects and requests | [`resource`], [`object`], [`selector`], [`options`], [`patch`], [`status`], [`request`] |
 //! | work with values | [`quantity`], [`time`], [`int_or_string`], [`field_path`] |
@@ -63,6 +64,8 @@
 //! `client` (default): the HTTP half. Without it, informers, queues and controllers compile without hyper and rustls.
 //!
 //! `derive` (default): custom resources, with the derive macros and the module `custom`.
+//!
+//! `streams` (default): exec, attach and port-forward.
 //!
 //! `cel`: evaluates the CEL rules of custom resources before they are written (`#[kube(cel)]`).
 
@@ -84,6 +87,8 @@ pub mod informer;
 #[cfg(feature = "client")]
 pub mod manager;
 pub mod metrics;
+#[cfg(feature = "client")]
+pub mod node;
 pub mod retry;
 pub mod shutdown;
 mod sync;

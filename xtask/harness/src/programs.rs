@@ -53,12 +53,13 @@ impl Programs {
         Ok(found)
     }
 
-    /// Finds the programs as [`find`](Self::find) does, or builds them.
+    /// Finds the programs as [`find`](Self::find) does, or builds them. Builds the [`Kubelet`](crate::Kubelet) as well.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`find`](Self::find), and an error if Go is missing or cannot build the programs.
     pub fn find_or_build() -> Result<Self> {
+        crate::kubelet::build()?;
         if let Some(found) = Self::find()? {
             return Ok(found);
         }
@@ -96,7 +97,7 @@ fn missing(folder: &Path) -> Option<&'static str> {
 }
 
 /// Returns the folder in which programs are cached between runs.
-fn cache() -> Result<PathBuf> {
+pub(crate) fn cache() -> Result<PathBuf> {
     let folder = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
     Ok(folder.context("neither XDG_CACHE_HOME nor HOME is set")?.join("klient/kube"))
 }

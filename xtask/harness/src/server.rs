@@ -2,7 +2,7 @@
 
 mod files;
 mod folder;
-mod process;
+pub(crate) mod process;
 mod readiness;
 
 use std::{

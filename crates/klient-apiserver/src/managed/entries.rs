@@ -86,8 +86,8 @@ impl Managed {
             }
             let applied = operation == APPLY;
             let set = match &entry["fieldsV1"] {
-                Value::Null => FieldSet::new(),
-                fields => FieldSet::from_value(fields).map_err(|error| format!("error decoding set: {error}"))?,
+                Value::String(text) => text.parse().map_err(|error| format!("error decoding set: {error}"))?,
+                _ => FieldSet::new(),
             };
             let identity = Identity {
                 manager: text("manager"),
@@ -146,7 +146,7 @@ fn entry(identity: Identity, time: &str, set: &FieldSet) -> Value {
     text("time", time.to_owned());
     text("fieldsType", FIELDS_TYPE.to_owned());
     text("subresource", identity.subresource);
-    out.insert("fieldsV1".to_owned(), set.to_value());
+    out.insert("fieldsV1".to_owned(), Value::String(set.to_string()));
     Value::Object(out)
 }
 

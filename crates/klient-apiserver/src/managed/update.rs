@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use klient_core::fields::{Duplicates, FieldSet, ManagedSet, PathElement, Typed, Updater};
+use klient_core::fields::{Comparison, Duplicates, FieldSet, ManagedSet, PathElement, Typed, Updater};
 use serde_json::Value;
 
 use super::{
@@ -75,9 +75,9 @@ fn update_from(
         None => zero(resource, &schema),
     };
     let typed_new = typed(new);
-    // A built-in object had the right shape when it was stored. The schema of a custom kind may have changed since.
-    let fits = |object: &Typed| object.validate(Duplicates::Allowed).is_ok();
-    let is_comparable = (!resource.is_custom() || fits(&typed_live)) && fits(&typed_new);
+    // Built-in objects have the right shape, because they were decoded by it.
+    let fits = |object: &Typed| !resource.is_custom() || object.validate(Duplicates::Allowed).is_ok();
+    let is_comparable = fits(&typed_live) && fits(&typed_new);
     let managed =
         is_comparable.then(|| update_managed(groups, resource, &typed_live, &typed_new, managed, writer)).flatten();
     *new = typed_new.into_value();
@@ -104,6 +104,15 @@ pub(super) fn update_managed(
     let version = resource.api_version();
     let versions = Versions { groups, resource };
     let ignored = versions.ignored(&writer.subresource, &managed.sets);
+    let identifier = Identity::update(&writer.manager, &version, &writer.subresource).identifier();
+    if is_of_one_version(resource, &managed, &identifier) {
+        let changes = live.compare(new).ok()?;
+        let changes = match ignored.get(&version) {
+            Some(ignored) => changes.without(ignored),
+            None => changes,
+        };
+        return Some(change_owners(managed, &changes, identifier, &version, writer));
+    }
     let updater = Updater { converter: &versions, ignored: &ignored };
     let Managed { sets, times } = managed;
     let sets = updater.update(live, new, &version, sets, CURRENT).ok()?;
@@ -111,7 +120,6 @@ pub(super) fn update_managed(
     if let Some(current) = managed.sets.remove(CURRENT) {
         let set = current.set.difference(&STRIPPED);
         if !set.is_empty() {
-            let identifier = Identity::update(&writer.manager, &version, &writer.subresource).identifier();
             let set = match managed.sets.remove(&identifier) {
                 Some(before) => set.union(&before.set),
                 None => set,
@@ -122,6 +130,48 @@ pub(super) fn update_managed(
     }
     cap(&mut managed);
     Some(managed)
+}
+
+/// Returns whether nothing has to be converted and the schema cannot have changed, so that the change of the objects is that of all managers.
+fn is_of_one_version(resource: &Resource, managed: &Managed, identifier: &str) -> bool {
+    let is_stripped = |own: &ManagedSet| own.set.is_disjoint(&STRIPPED);
+    !resource.is_custom()
+        && managed.sets.values().all(|owned| owned.version == resource.api_version())
+        && managed.sets.get(identifier).is_none_or(is_stripped)
+}
+
+/// Returns the managers after a change, by changing only the sets that it affects: mostly none. It gives what [`Updater::update`] gives.
+fn change_owners(
+    mut managed: Managed,
+    changes: &Comparison,
+    identifier: String,
+    version: &str,
+    writer: &Writer,
+) -> Managed {
+    let Comparison { removed, modified, added } = changes;
+    let written =
+        if added.is_empty() { modified.difference(&STRIPPED) } else { modified.union(added).difference(&STRIPPED) };
+    for (other, owned) in &mut managed.sets {
+        let lost: &[&FieldSet] = if *other == identifier { &[removed] } else { &[removed, modified, added] };
+        for lost in lost {
+            if !owned.set.is_disjoint(lost) {
+                owned.set = owned.set.difference(lost);
+            }
+        }
+    }
+    if !written.is_empty() {
+        let new = || ManagedSet { set: FieldSet::new(), version: version.to_owned(), applied: false };
+        let own = managed.sets.entry(identifier.clone()).or_insert_with(new);
+        if own.set.is_empty() {
+            own.set = written;
+        } else if !written.is_subset(&own.set) {
+            own.set = own.set.union(&written);
+        }
+        managed.times.insert(identifier, writer.time.clone());
+    }
+    managed.sets.retain(|_, owned| !owned.set.is_empty());
+    cap(&mut managed);
+    managed
 }
 
 /// Returns an object without its entries.

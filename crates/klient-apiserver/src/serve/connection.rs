@@ -11,9 +11,11 @@ use hyper_util::{
     server::conn::auto,
 };
 use klient_core::{Status, StatusReason};
+use klient_streams::Upgraded;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
@@ -74,16 +76,31 @@ async fn connection(socket: Arc<Socket>, stream: TcpStream, acceptor: Option<Tls
     }
 }
 
-async fn http(socket: Arc<Socket>, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, certified: bool) {
+async fn http(socket: Arc<Socket>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, certified: bool) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000).adaptive_window(true);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let socket = Arc::clone(&socket);
-        async move { Ok::<_, io::Error>(socket.respond(request, certified).await) }
+    let (sender, mut switched) = mpsc::unbounded_channel();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let (socket, sender) = (Arc::clone(&socket), sender.clone());
+        let upgrade = hyper::upgrade::on(&mut request);
+        async move {
+            let mut response = socket.respond(request, certified).await;
+            if let Some(upgraded) = response.extensions_mut().remove::<Upgraded>() {
+                // The receiver lives as long as the connection.
+                let _ = sender.send((upgrade, upgraded));
+            }
+            Ok::<_, io::Error>(response)
+        }
     });
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+    if let Err(error) = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await {
         tracing::debug!(error, "connection closed");
+    }
+    // A connection switches to another protocol once, at its end.
+    if let Some((upgrade, upgraded)) = switched.recv().await
+        && let Ok(stream) = upgrade.await
+    {
+        upgraded.serve(TokioIo::new(stream)).await;
     }
 }
 

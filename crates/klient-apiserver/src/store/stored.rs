@@ -86,9 +86,9 @@ impl Stored {
         Ok(self.protobuf.get_or_init(|| message).clone())
     }
 
-    /// Returns the parsed object. Stored JSON was written by the server, so that it always parses.
+    /// Returns the parsed object, with its field sets as texts. Stored JSON was written by the server, so that it always parses.
     pub(crate) fn value(&self) -> Value {
-        serde_json::from_slice(self.raw.bytes()).unwrap_or_default()
+        crate::managed::text::parse(self.raw.bytes()).unwrap_or_default()
     }
 }
 

@@ -83,10 +83,21 @@ impl Core {
             metadata::of(&mut object).remove("managedFields");
             ownership = Ownership::Known;
         }
-        let modified = self.modify(target, options, ownership, false, |_| Ok(object.clone())).await;
+        // The object is needed again only after a write at the same time.
+        let mut decoded = Some(object);
+        let mut object = || match decoded.take() {
+            Some(object) if is_of_other_kind => Ok(decoded.insert(object).clone()),
+            Some(object) => Ok(object),
+            None => {
+                let mut object = decode::object(resource, encoding, &call.body)?.object;
+                check_names(target, &mut object)?;
+                Ok(object)
+            }
+        };
+        let modified = self.modify(target, options, ownership, false, |_| object()).await;
         let modified = match modified {
             Err(status) if status.is_not_found() && resource.hooks.create_on_update && target.subresource.is_none() => {
-                self.create_missing(target, object, ownership, options.dry_run).await
+                self.create_missing(target, object()?, ownership, options.dry_run).await
             }
             modified => modified,
         };
@@ -153,6 +164,7 @@ impl Core {
                 let is_strict = options.field_validation == decode::FieldValidation::Strict;
                 let shown = is_strict.then(|| patch.shown(&patched));
                 let found = decode::shape(resource, &mut patched).map_err(|status| unfit(&patch, &patched, &status))?;
+                managed::text::fold(&mut patched);
                 let found = patch.problems(found);
                 if let Some(shown) = shown.filter(|_| !found.is_empty()) {
                     let cause = StatusCause::invalid("patch", shown, &decode::strict_error(&found));
@@ -190,7 +202,7 @@ impl Core {
         options: WriteOptions,
         ownership: Ownership<'_>,
         is_patch: bool,
-        change: impl Fn(&Value) -> Result<Value>,
+        mut change: impl FnMut(&Value) -> Result<Value>,
     ) -> Result<Modified> {
         let resource = &target.resource;
         loop {
@@ -265,7 +277,7 @@ fn unfit(patch: &Patch, patched: &Value, status: &Status) -> Box<Status> {
 }
 
 fn invalid_patch(patched: &Value, why: &str) -> Box<Status> {
-    let cause = StatusCause::invalid("patch", patched.to_string(), why);
+    let cause = StatusCause::invalid("patch", managed::text::unfolded(patched).to_string(), why);
     Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]))
 }
 

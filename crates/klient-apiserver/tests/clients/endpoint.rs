@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use klient_apiserver::{ApiServer, Listening};
+use klient_apiserver::{ApiServer, ApiServerBuilder, Listening};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -21,10 +21,15 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn start() -> Self {
+        Self::start_with(ApiServer::builder())
+    }
+
+    /// Starts a server with settings of its own.
+    pub(crate) fn start_with(builder: ApiServerBuilder) -> Self {
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (server, listening) = runtime.block_on(async {
-            let server = ApiServer::start().await.unwrap();
+            let server = builder.start().await.unwrap();
             let listening = server.listen(0).await.unwrap();
             (server, listening)
         });

@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use klient_apiserver::{ApiServer, ApiServerBuilder};
 use klient_harness::Programs;
 use serde_json::Value;
 
@@ -20,12 +21,17 @@ pub(crate) struct Kubectl {
 impl Kubectl {
     /// Starts a server. Returns `None` if kubectl is not available and not required.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(ApiServer::builder())
+    }
+
+    /// Starts a server with settings of its own, as [`start`](Self::start) does.
+    pub(crate) fn start_with(builder: ApiServerBuilder) -> Option<Self> {
         let found = Programs::for_tests().unwrap().map(|programs| programs.folder().join("kubectl"));
         let Some(program) = found.filter(|program| program.is_file()) else {
             skip("kubectl, since there is none");
             return None;
         };
-        Some(Self { program, endpoint: Endpoint::start() })
+        Some(Self { program, endpoint: Endpoint::start_with(builder) })
     }
 
     pub(crate) fn command(&self, line: &str) -> Command {

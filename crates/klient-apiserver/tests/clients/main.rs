@@ -6,4 +6,5 @@
 mod endpoint;
 mod kubectl;
 mod kubectl_openapi;
+mod kubectl_streams;
 mod programs;

@@ -119,6 +119,26 @@ impl FieldSet {
         out
     }
 
+    /// Returns whether no path is in both sets.
+    #[must_use]
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        self.members.iter().all(|member| !other.has_member(member))
+            && self
+                .children
+                .iter()
+                .all(|(element, child)| other.child(element).is_none_or(|other| child.is_disjoint(other)))
+    }
+
+    /// Returns whether all paths are in the other set, too.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.members.iter().all(|member| other.has_member(member))
+            && self.children.iter().all(|(element, child)| match other.child(element) {
+                Some(other) => child.is_subset(other),
+                None => child.is_empty(),
+            })
+    }
+
     /// Returns the paths that are not in the other set. A path below one of the other set's stays.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {

@@ -1,7 +1,8 @@
 //! The text of field sets: `fieldsV1`.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{element::PathElement, set::FieldSet, value};
@@ -61,15 +62,24 @@ impl FieldSet {
     fn write(&self, out: &mut String, is_member: bool) {
         out.push('{');
         let mut first = true;
-        let mut name = |out: &mut String, text: &str| {
+        let mut name = |out: &mut String, text: Name<'_>| {
             if !std::mem::take(&mut first) {
                 out.push(',');
             }
-            value::write_json_string(out, text);
+            match text {
+                Name::This => out.push_str("\".\""),
+                // Most names need no escapes.
+                Name::Of(PathElement::Field(field)) if is_plain(field) => {
+                    out.push_str("\"f:");
+                    out.push_str(field);
+                    out.push('"');
+                }
+                Name::Of(element) => value::write_json_string(out, &element_text(element)),
+            }
             out.push(':');
         };
         if is_member {
-            name(out, ".");
+            name(out, Name::This);
             out.push_str("{}");
         }
         let (mut members, mut children) = (self.members.iter().peekable(), self.children.iter().peekable());
@@ -84,11 +94,11 @@ impl FieldSet {
             let child = if order.is_ge() { children.next() } else { None };
             match (member, child) {
                 (member, Some((element, child))) => {
-                    name(out, &element_text(element));
+                    name(out, Name::Of(element));
                     child.write(out, member.is_some());
                 }
                 (Some(member), None) => {
-                    name(out, &element_text(member));
+                    name(out, Name::Of(member));
                     out.push_str("{}");
                 }
                 (None, None) => break,
@@ -107,12 +117,114 @@ impl fmt::Display for FieldSet {
     }
 }
 
+/// The name of a node: its own place, or the path element that leads to it.
+enum Name<'a> {
+    This,
+    Of(&'a PathElement),
+}
+
+/// Returns whether a name is the same in JSON.
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&'))
+}
+
 impl FromStr for FieldSet {
     type Err = ParseFieldSetError;
 
     fn from_str(text: &str) -> Result<Self, ParseFieldSetError> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        if let Ok((set, _)) = Node.deserialize(&mut deserializer)
+            && deserializer.end().is_ok()
+        {
+            return Ok(set.unwrap_or_default());
+        }
+        // The value tells what is wrong.
         let value = serde_json::from_str(text).map_err(|error| ParseFieldSetError::new(error.to_string()))?;
         Self::from_value(&value)
+    }
+}
+
+/// Reads a node without a tree of values in between. Gives what [`read`] gives.
+struct Node;
+
+impl<'de> DeserializeSeed<'de> for Node {
+    type Value = (Option<FieldSet>, bool);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node {
+    type Value = (Option<FieldSet>, bool);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok((None, true))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut is_member = false;
+        let mut set: Option<FieldSet> = None;
+        while let Some(name) = fields.next_key_seed(NodeName)? {
+            if name == "." {
+                fields.next_value::<serde::de::IgnoredAny>()?;
+                is_member = true;
+                continue;
+            }
+            let Some(element) = parse_element(&name).map_err(|error| A::Error::custom(error.reason))? else {
+                fields.next_value::<serde::de::IgnoredAny>()?;
+                continue;
+            };
+            let (below, is_inner_member) = fields.next_value_seed(Self)?;
+            add(set.get_or_insert_default(), element, below, is_inner_member);
+        }
+        let is_member = is_member || set.is_none();
+        Ok((set, is_member))
+    }
+}
+
+/// Reads a name, without a copy where it has no escapes.
+struct NodeName;
+
+impl<'de> DeserializeSeed<'de> for NodeName {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NodeName {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a path element")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+/// Adds a node, or a member, or both.
+fn add(set: &mut FieldSet, element: PathElement, below: Option<FieldSet>, is_member: bool) {
+    match below {
+        Some(below) => {
+            if is_member {
+                set.insert_member(element.clone());
+            }
+            set.insert_child(element, below);
+        }
+        None if is_member => set.insert_member(element),
+        None => {}
     }
 }
 
@@ -131,13 +243,8 @@ fn read(value: &Value) -> Result<(Option<FieldSet>, bool), ParseFieldSetError> {
             continue;
         }
         let Some(element) = parse_element(name)? else { continue };
-        let (below, inner_is_member) = read(inner)?;
-        if inner_is_member {
-            set.get_or_insert_default().insert_member(element.clone());
-        }
-        if let Some(below) = below {
-            set.get_or_insert_default().insert_child(element, below);
-        }
+        let (below, is_inner_member) = read(inner)?;
+        add(set.get_or_insert_default(), element, below, is_inner_member);
     }
     let is_member = is_member || set.is_none();
     Ok((set, is_member))
@@ -229,6 +336,7 @@ mod tests {
             let set: FieldSet = text.parse().unwrap();
             assert_eq!(set.to_string(), text);
             assert_eq!(FieldSet::from_value(&set.to_value()).unwrap(), set);
+            assert_eq!(FieldSet::from_value(&serde_json::from_str(text).unwrap()).unwrap(), set);
         }
     }
 

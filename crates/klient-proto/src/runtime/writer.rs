@@ -15,6 +15,11 @@ impl Writer {
         Self { buffer: Vec::new(), start: 0 }
     }
 
+    /// Creates a writer with room for a number of bytes.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { buffer: vec![0; capacity], start: capacity }
+    }
+
     /// Returns the number of written bytes.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len() - self.start

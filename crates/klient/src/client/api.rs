@@ -68,6 +68,12 @@ pub enum Deleted<K> {
     Status(Status),
 }
 
+impl<K> Api<K> {
+    pub(in crate::client) fn with_endpoint(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, kind: PhantomData }
+    }
+}
+
 impl<K: Resource<Scope = NamespaceScope>> Api<K> {
     /// Returns the objects in one namespace.
     pub fn namespaced(client: Client, namespace: &str) -> Self {
@@ -113,6 +119,12 @@ impl<K: Resource> Api<K> {
 
     pub(super) fn from_endpoint(endpoint: Arc<Endpoint>) -> Self {
         Self { endpoint, kind: PhantomData }
+    }
+
+    /// Returns the place that the requests go to.
+    #[cfg(feature = "streams")]
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
     }
 
     /// Returns the client that sends the requests.

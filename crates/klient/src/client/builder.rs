@@ -38,6 +38,8 @@ impl ClientBuilder {
             protobuf: true,
             managed_fields: ManagedFields::Drop,
             watch_list_lacking: Arc::default(),
+            #[cfg(feature = "streams")]
+            stream_support: Arc::default(),
             protobuf_refused: Arc::new(AtomicBool::new(false)),
             throttle: None,
             warnings: Arc::new(Warnings::new(LogWarnings)),

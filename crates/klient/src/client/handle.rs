@@ -55,6 +55,9 @@ pub(super) struct Inner {
     pub(super) protobuf_refused: Arc<AtomicBool>,
     /// Whether a watch requested initial events and the server did not send them.
     pub(super) watch_list_lacking: Arc<AtomicBool>,
+    /// The stream protocols that the server supports, as far as known.
+    #[cfg(feature = "streams")]
+    pub(super) stream_support: Arc<super::streams::StreamSupport>,
     pub(super) throttle: Option<Arc<Throttle>>,
     pub(super) warnings: Arc<Warnings>,
     pub(super) metrics: Arc<ClientMetrics>,

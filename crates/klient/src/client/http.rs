@@ -16,6 +16,9 @@ pub(super) mod throttle;
 pub(super) mod transport;
 pub(super) mod warnings;
 
+#[cfg(feature = "streams")]
+pub use klient_streams::{Io, Upgraded};
+
 pub use self::{
     body::Body,
     transport::{FnTransport, HttpSettings, HttpTransport, IdentitySlot, SendFuture, Transport},

@@ -19,6 +19,8 @@ mod kinds;
 mod metadata;
 mod options;
 mod robustness;
+#[cfg(feature = "streams")]
+mod streams;
 mod subresources;
 #[cfg(feature = "derive")]
 mod typed_apply;

@@ -8,6 +8,7 @@ mod controller;
 mod custom_types;
 mod discovery;
 mod discovery_cache;
+mod drain;
 mod election;
 mod events;
 mod exec_plugins;
@@ -22,6 +23,9 @@ mod oidc;
 mod openapi;
 mod pager;
 mod peers;
+mod pod_logs;
+#[cfg(feature = "streams")]
+mod pod_streams;
 mod proxies;
 mod requests;
 mod responses;

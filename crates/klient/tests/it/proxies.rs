@@ -21,7 +21,7 @@ use crate::{
 
 /// The behavior of a proxy.
 #[derive(Clone)]
-enum Behavior {
+pub(crate) enum Behavior {
     /// Opens tunnels and forwards requests.
     Http,
     /// Opens tunnels for clients with this login.
@@ -33,13 +33,13 @@ enum Behavior {
 }
 
 /// A proxy on the loopback, with the heads of the requests (or the SOCKS targets) that it received.
-struct Proxy {
-    port: u16,
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
-    async fn start(manner: Behavior, acceptor: Option<TlsAcceptor>) -> Self {
+    pub(crate) async fn start(manner: Behavior, acceptor: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Self { port: listener.local_addr().unwrap().port(), seen: Arc::default() };
         let seen = Arc::clone(&proxy.seen);
@@ -60,7 +60,7 @@ impl Proxy {
         proxy
     }
 
-    async fn seen(&self) -> Vec<String> {
+    pub(crate) async fn seen(&self) -> Vec<String> {
         self.seen.lock().await.clone()
     }
 }

@@ -11,14 +11,14 @@ use anyhow::{Context, Result};
 use crate::kept;
 
 /// A started server. It ends when this value is dropped, and with this process.
-pub(super) struct Process {
+pub(crate) struct Process {
     shell: Child,
     log: PathBuf,
 }
 
 impl Process {
     /// Starts a program, and appends its output to the log.
-    pub(super) fn spawn(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
+    pub(crate) fn spawn(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         let file = fs::File::options().create(true).append(true).open(log)?;
         let shell = kept(program)
             .args(arguments)
@@ -30,12 +30,12 @@ impl Process {
     }
 
     /// Returns the exit status of the server, or `None` if it still runs.
-    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.shell.try_wait()?)
     }
 
     /// Returns the last 20 lines of the log.
-    pub(super) fn last_lines(&self) -> Result<String> {
+    pub(crate) fn last_lines(&self) -> Result<String> {
         let text = fs::read_to_string(&self.log)?;
         let lines: Vec<&str> = text.lines().collect();
         Ok(lines[lines.len().saturating_sub(20)..].join("\n"))

@@ -98,6 +98,9 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn values(&mut self, ty: Option<TypeId>, left: Option<&Value>, right: Option<&Value>) -> Difference {
         let mut out = Difference::default();
+        if left.is_some() && left == right {
+            return out;
+        }
         let atom = match resolve(self.schema, ty) {
             Ok(atom) => atom,
             Err(problems) => {

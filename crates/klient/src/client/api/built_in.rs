@@ -12,7 +12,7 @@ use k8s_openapi::api::{
 use klient_core::{Resource, ResourceExt as _, subresource};
 
 use super::{Api, Subresource};
-use crate::client::{RestRequest, verbs};
+use crate::client::{RestRequest, logs::SelectedLogs, verbs};
 
 impl Api<Pod> {
     /// Deletes a pod if its disruption budgets allow it.
@@ -62,6 +62,22 @@ impl Api<Pod> {
     #[doc(alias = "log_stream")]
     pub fn logs(&self, name: &str) -> verbs::Logs {
         verbs::Logs::new(Arc::clone(&self.endpoint), name)
+    }
+
+    /// Reads the logs of all containers of the pods with these labels, merged by time: what people use stern for.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # async fn follow(pods: klient::Api<Pod>) -> klient::Result<()> {
+    /// let mut logs = pods.logs_of("app=web").follow().tail_lines(10);
+    /// while let Some(line) = logs.next().await? {
+    ///     println!("{line}"); // pod, container and text
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn logs_of(&self, labels: impl ToString) -> SelectedLogs {
+        SelectedLogs::new(self.clone(), labels.to_string())
     }
 }
 

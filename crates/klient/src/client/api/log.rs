@@ -37,6 +37,11 @@ impl LogStream {
     ///
     /// Dropping the future loses no data.
     pub async fn line(&mut self) -> Result<Option<String>, Error> {
+        Ok(self.piece().await?.map(|(line, _)| line))
+    }
+
+    /// Returns the next line, and whether its end was read. The last one may have none.
+    pub(in crate::client) async fn piece(&mut self) -> Result<Option<(String, bool)>, Error> {
         loop {
             let end = self.rest.iter().position(|byte| *byte == b'\n');
             let room = MAX_LINE - self.line.len();
@@ -44,12 +49,12 @@ impl LogStream {
                 Some(end) if end <= room => {
                     let piece = self.rest.split_to(end + 1);
                     self.line.extend_from_slice(&piece[..end]);
-                    return Ok(Some(self.take_line()));
+                    return Ok(Some((self.take_line(), true)));
                 }
                 _ if self.rest.len() > room => {
                     let piece = self.rest.split_to(room);
                     self.line.extend_from_slice(&piece);
-                    return Ok(Some(self.take_line()));
+                    return Ok(Some((self.take_line(), true)));
                 }
                 _ => {
                     self.line.extend_from_slice(&self.rest);
@@ -59,7 +64,7 @@ impl LogStream {
             match self.body.chunk().await? {
                 Some(chunk) => self.rest = chunk,
                 None if self.line.is_empty() => return Ok(None),
-                None => return Ok(Some(self.take_line())),
+                None => return Ok(Some((self.take_line(), false))),
             }
         }
     }

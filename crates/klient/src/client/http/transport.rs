@@ -14,6 +14,8 @@ mod proxy;
 mod rotation_tests;
 mod stream;
 mod tls;
+#[cfg(feature = "streams")]
+mod upgrade;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -149,6 +151,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
+        #[cfg(feature = "streams")]
+        if request.headers().contains_key(http::header::UPGRADE) {
+            return Box::pin(self.requests.upgrade(request));
+        }
         Box::pin(self.lane(&request).send(request))
     }
 }

@@ -8,7 +8,7 @@ use klient_core::{LogOptions, subresource};
 use super::ResponseFuture;
 use crate::{
     Error,
-    client::{LogStream, RestRequest, endpoint::Endpoint},
+    client::{Api, LogStream, RestRequest, endpoint::Endpoint, logs::LogLines},
 };
 
 /// A request for the log of a container. See [`Api::logs`](crate::Api::logs).
@@ -83,6 +83,25 @@ impl Logs {
             request = request.without_head_timeout();
         }
         Ok(LogStream::new(request.stream().await?))
+    }
+
+    /// Returns the log line by line. With [`follow`](Self::follow), it survives broken connections and restarts of the container, without
+    /// losing or repeating a line.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # async fn follow(pods: klient::Api<Pod>) -> klient::Result<()> {
+    /// let mut lines = pods.logs("web").follow().tail_lines(10).lines();
+    /// while let Some(line) = lines.next().await? {
+    ///     println!("{}", line.text);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn lines(self) -> LogLines {
+        let pods = Api::with_endpoint(self.endpoint);
+        LogLines::new(pods, &self.name, self.options)
     }
 
     fn request(self) -> RestRequest {

@@ -157,3 +157,33 @@ sendable! {
         borrowed.openapi.document_v2().await?;
     }
 }
+
+#[cfg(feature = "streams")]
+sendable! {
+    processes(borrowed) {
+        use klient::client::streams::TerminalSize;
+        let (name, size) = (borrowed.name.as_str(), TerminalSize { width: 80, height: 24 });
+        let mut process = borrowed.pods.exec(name, [name, "-l"]).container(name).stdin(true).tty(true).await?;
+        process.resize(size).await?;
+        if let (Some(mut stdin), Some(mut stdout)) = (process.stdin(), process.stdout()) {
+            let _ = tokio::io::copy(&mut stdout, &mut stdin).await;
+            let _ = stdout.chunk().await;
+        }
+        if let Some(mut resizer) = process.resizer() {
+            resizer.resize(size).await?;
+            resizer.follow_terminal().await?;
+        }
+        process.wait().await?;
+        process.close().await;
+        borrowed.pods.attach(name).await?.output().await?;
+    }
+    forwarded_ports(borrowed) {
+        let name = borrowed.name.as_str();
+        let forward = borrowed.pods.port_forward(name, 80).await?;
+        let mut connection = forward.connect().await?;
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut connection, name.as_bytes()).await;
+        let listener = forward.listen("127.0.0.1:0").await?;
+        listener.forward().pod().await;
+        borrowed.deployments.port_forward(name, 80).await?;
+    }
+}

@@ -98,6 +98,12 @@ impl Connector {
         Ok(http::Request::from_parts(parts, Full::new(body)))
     }
 
+    /// Returns the `Host` header.
+    #[cfg(feature = "streams")]
+    pub(super) fn host_header(&self) -> &HeaderValue {
+        &self.host_header
+    }
+
     /// Converts a request to HTTP/2, with the whole address.
     pub(super) fn for_http2(&self, request: http::Request<Bytes>) -> Result<http::Request<Full<Bytes>>, Error> {
         let (mut parts, body) = request.into_parts();
@@ -126,19 +132,12 @@ impl Connector {
     }
 
     pub(super) async fn connect(&self, lane: LaneSettings) -> Result<Connected, Error> {
-        let stream = self.reach().await?;
+        let stream = self.reach(Route::Forwarded).await?;
         let Some(tls) = &self.tls else {
             return self.http1(TokioIo::new(stream), 0).await;
         };
-        // rustls reads 4 KB at a time, which is less than one event and costs a system call each.
-        let stream = BufReader::with_capacity(READ_AHEAD, stream);
-        let limit = self.settings.handshake_timeout;
         let generation = tls.generation();
-        let stream = match tokio::time::timeout(limit, tls.handshake(stream)).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(refused_handshake(&self.authority, error)),
-            Err(_) => return Err(too_slow("complete a TLS handshake with", &self.authority, limit)),
-        };
+        let stream = self.secure(tls.handshake(read_ahead(stream))).await?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             self.http2(TokioIo::new(stream), lane, generation).await
         } else {
@@ -146,16 +145,36 @@ impl Connector {
         }
     }
 
+    /// Opens a stream for one connection of HTTP/1.1 to the server, through a tunnel of the proxy if there is one.
+    #[cfg(feature = "streams")]
+    pub(super) async fn http1_stream(&self) -> Result<BoxStream, Error> {
+        let stream = self.reach(Route::Tunnel).await?;
+        match &self.tls {
+            None => Ok(stream),
+            Some(tls) => Ok(Box::new(self.secure(tls.handshake_http1(read_ahead(stream))).await?)),
+        }
+    }
+
+    /// Limits the time of a TLS handshake.
+    async fn secure<T>(&self, handshake: impl Future<Output = std::io::Result<T>>) -> Result<T, Error> {
+        let limit = self.settings.handshake_timeout;
+        match tokio::time::timeout(limit, handshake).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(refused_handshake(&self.authority, error)),
+            Err(_) => Err(too_slow("complete a TLS handshake with", &self.authority, limit)),
+        }
+    }
+
     /// Opens a stream to the server, or to the proxy that forwards its requests.
-    async fn reach(&self) -> Result<BoxStream, Error> {
+    async fn reach(&self, route: Route) -> Result<BoxStream, Error> {
         let Some(proxy) = &self.proxy else {
             return Ok(Box::new(self.dial(&self.host, self.port, &self.authority).await?));
         };
         let tcp = self.dial(proxy.host(), proxy.port(), &format!("proxy {}", proxy.name())).await?;
         let stream = proxy.greet(tcp, &self.settings).await?;
         match self.forwarder() {
-            Some(_) => Ok(stream),
-            None => proxy.tunnel(stream, &self.host, self.port, &self.settings).await,
+            Some(_) if route == Route::Forwarded => Ok(stream),
+            _ => proxy.tunnel(stream, &self.host, self.port, &self.settings).await,
         }
     }
 
@@ -196,16 +215,31 @@ impl Connector {
         Ok(Connected::Http2(Http2::new(sender, driver, generation, self.settings.max_connection_age)))
     }
 
-    fn no_http(&self, error: hyper::Error) -> Error {
+    pub(super) fn no_http(&self, error: hyper::Error) -> Error {
         broken(format!("HTTP handshake with {} failed", self.authority), error)
     }
+}
+
+/// The way through a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    /// Plain requests are forwarded by the proxy, if it can.
+    Forwarded,
+    /// The proxy opens a tunnel.
+    #[cfg(feature = "streams")]
+    Tunnel,
+}
+
+/// Buffers what is read: rustls reads 4 KB at a time, which is less than one event and costs a system call each.
+fn read_ahead(stream: BoxStream) -> BufReader<BoxStream> {
+    BufReader::with_capacity(READ_AHEAD, stream)
 }
 
 fn too_slow(what: &str, peer: &str, limit: Duration) -> Error {
     Error::new(ErrorKind::Transport, format!("cannot {what} {peer} within {limit:?}"))
 }
 
-fn path_of(uri: &http::Uri) -> PathAndQuery {
+pub(super) fn path_of(uri: &http::Uri) -> PathAndQuery {
     uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 

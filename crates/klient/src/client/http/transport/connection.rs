@@ -251,7 +251,7 @@ impl Work {
     }
 
     /// Drives the connection until a future completes.
-    async fn until<F: Future>(&mut self, wanted: F) -> F::Output {
+    pub(super) async fn until<F: Future>(&mut self, wanted: F) -> F::Output {
         let mut wanted = std::pin::pin!(wanted);
         std::future::poll_fn(|context| {
             self.progress(context);
@@ -263,11 +263,11 @@ impl Work {
 
 /// A connection for one request at a time.
 pub(super) struct Http1 {
-    sender: http1::SendRequest<Full<Bytes>>,
+    pub(super) sender: http1::SendRequest<Full<Bytes>>,
     generation: u64,
     idle_since: Instant,
     retire_at: Instant,
-    work: Work,
+    pub(super) work: Work,
 }
 
 impl Http1 {
@@ -303,8 +303,13 @@ impl Http1 {
         }
         let sent = self.sender.try_send_request(request);
         let response = self.work.until(sent).await.map_err(Refused::from_error)?;
+        Ok(self.streamed(response, idle))
+    }
+
+    /// Returns a response whose body drives the connection.
+    pub(super) fn streamed(self, response: http::Response<Incoming>, idle: Arc<IdleHttp1>) -> http::Response<Body> {
         let hold = Occupied::Connection { connection: Box::new(self), idle };
-        Ok(response.map(|incoming| Body::new(ResponseBody { incoming, hold: Some(hold) })))
+        response.map(|incoming| Body::new(ResponseBody { incoming, hold: Some(hold) }))
     }
 }
 

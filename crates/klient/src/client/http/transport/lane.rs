@@ -113,6 +113,12 @@ impl Lane {
         self.connector.authority()
     }
 
+    /// Sends a request to upgrade a connection, on one of its own.
+    #[cfg(feature = "streams")]
+    pub(super) async fn upgrade(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, Error> {
+        self.connector.upgrade(request).await
+    }
+
     pub(super) async fn send(&self, mut request: http::Request<Bytes>) -> Result<http::Response<Body>, Error> {
         let mut not_executed = 0;
         loop {

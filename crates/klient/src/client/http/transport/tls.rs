@@ -94,6 +94,15 @@ impl TlsConnector {
         connector.connect(self.server_name.clone(), stream).await
     }
 
+    /// Opens a stream on which the server must speak HTTP/1.1.
+    #[cfg(feature = "streams")]
+    pub(super) async fn handshake_http1<T: Stream>(&self, stream: T) -> io::Result<TlsStream<T>> {
+        let mut config = ClientConfig::clone(&self.refreshed().config);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        connector.connect(self.server_name.clone(), stream).await
+    }
+
     /// Returns the newest configuration that could be read.
     fn refreshed(&self) -> MutexGuard<'_, Current> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
