@@ -12,7 +12,7 @@ use super::{
 };
 use crate::metadata::formats;
 
-/// What the containers of a pod refer to.
+/// The parts of a pod that its containers refer to.
 pub(super) struct Pod<'a, 'p, 'v> {
     pub(super) spec: &'a Field<'p, 'v>,
     /// The volumes that are valid.

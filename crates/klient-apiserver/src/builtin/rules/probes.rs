@@ -3,7 +3,7 @@
 use super::field::{Causes, Field};
 use crate::metadata::formats;
 
-/// What handlers depend on.
+/// The parts of a pod that handlers depend on.
 pub(super) struct Handlers<'a> {
     /// The seconds that the pod has to end.
     pub(super) grace_period: Option<i64>,
