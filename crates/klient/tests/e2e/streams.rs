@@ -10,7 +10,7 @@ use klient::{
     Api, Client, Patch,
     client::{
         config::Impersonation,
-        streams::{PortForward, StreamProtocol, TerminalSize},
+        streams::{ExitStatus, PortForward, StreamProtocol, TerminalSize},
     },
     node::{Drain, uncordon},
 };
@@ -364,7 +364,7 @@ async fn sessions_end_with_their_kubelet_and_reconnect() {
         for (mut process, forward, mut connection) in sessions {
             // Kubernetes 1.36 itself reports a success over WebSocket when it loses its kubelet.
             match (process.protocol() == "v5.channel.k8s.io", process.wait().await) {
-                (true, outcome) => assert!(outcome.is_err() || outcome.is_ok_and(|status| status.success())),
+                (true, outcome) => assert!(outcome.is_err() || outcome.is_ok_and(ExitStatus::success)),
                 (false, outcome) => {
                     let error = outcome.unwrap_err();
                     assert!(error.to_string().contains("streams-killed/web"), "{error:#}");

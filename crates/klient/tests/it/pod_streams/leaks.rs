@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use klient::{Api, client::streams::StreamProtocol};
+use klient::{
+    Api,
+    client::streams::{Process, StreamProtocol},
+};
 use klient_apiserver::pod_streams::PodStreams;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -50,7 +53,7 @@ async fn open_and_drop(pods: &Api<Pod>, protocol: StreamProtocol) {
     for _ in 0..5 {
         sockets.push(TcpStream::connect(listener.local_addr()).await.unwrap());
     }
-    let kept: Vec<_> = processes.iter_mut().skip(10).map(|process| process.stdout()).collect();
+    let kept: Vec<_> = processes.iter_mut().skip(10).map(Process::stdout).collect();
     drop(processes);
     drop(listener);
     drop(forward);
