@@ -31,6 +31,7 @@ pub(super) fn lease(object: &mut Value) {
 /// Removes the disabled fields of a node.
 pub(super) fn node(object: &mut Value) {
     at(object, "/spec", |spec| remove(spec, &["configSource"]));
+    at(object, "/status", |status| remove(status, &["config"]));
 }
 
 fn at(object: &mut Value, pointer: &str, change: impl Fn(&mut Value)) {

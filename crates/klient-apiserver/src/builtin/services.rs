@@ -104,6 +104,10 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
                 }
             }
         }
+        let address = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+        if let (Some(address), None) = (address, spec.get("clusterIPs")) {
+            spec["clusterIPs"] = json!([address]);
+        }
         return Ok(());
     }
     normalise_addresses(spec, old.map(|old| &old["spec"]));

@@ -111,7 +111,7 @@ pub(super) fn pod(spec: &Field<'_, '_>, causes: &mut Causes) {
     windows(&context.field("windowsOptions"), causes);
     app_armor(&context.field("appArmorProfile"), causes);
     context.field("supplementalGroupsPolicy").optional_one_of(&["Merge", "Strict"], causes);
-    context.field("seLinuxChangePolicy").optional_one_of(&["MountOption", "Recursive"], causes);
+    context.field("seLinuxChangePolicy").optional_one_of(&["Recursive"], causes);
 }
 
 fn identity(id: &Field<'_, '_>, causes: &mut Causes) {
