@@ -9,7 +9,7 @@ use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
 use klient::{Api, client::streams::Copied};
 
-use crate::cluster::Namespaced;
+use crate::{cluster::Namespaced, output};
 
 /// The options of `klient cp`.
 #[derive(Args)]
@@ -57,10 +57,11 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         _ => return Err("one of the two paths must be in a container: [NAMESPACE/]POD:PATH".into()),
     };
     if is_shown {
-        eprintln!();
+        // The line with the progress ends.
+        let _ = writeln!(io::stderr());
     }
     let Copied { entries, bytes, .. } = copied?;
-    println!("copied {entries} entries, {bytes} bytes");
+    output::line(format_args!("copied {entries} entries, {bytes} bytes"))?;
     Ok(())
 }
 

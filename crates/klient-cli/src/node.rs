@@ -62,14 +62,17 @@ pub(crate) async fn mark(arguments: &Cordon, is_unschedulable: bool) -> Result<(
         } else {
             (uncordon(&client, node).await?, "uncordoned")
         };
-        println!("node/{node} {}{what}", if is_changed { "" } else { "already " });
+        output::line(format_args!("node/{node} {}{what}", if is_changed { "" } else { "already " }))?;
     }
     Ok(())
 }
 
 /// Drains a node, and prints its steps.
 pub(crate) async fn drain(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let mut drain = Drain::new(arguments.cluster.client()?, &arguments.node).on_step(|step| println!("{step}"));
+    let mut drain = Drain::new(arguments.cluster.client()?, &arguments.node).on_step(|step| {
+        // A reader that is gone does not stop the drain.
+        let _ = output::line(step);
+    });
     if arguments.ignore_daemonsets {
         drain = drain.ignore_daemon_sets();
     }
@@ -99,6 +102,11 @@ pub(crate) async fn drain(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     let drained = drain.run().await?;
     let how = if arguments.dry_run { "would be drained" } else { "drained" };
-    println!("node/{} {how}: {} pods gone, {} stay", arguments.node, drained.gone.len(), drained.left.len());
+    output::line(format_args!(
+        "node/{} {how}: {} pods gone, {} stay",
+        arguments.node,
+        drained.gone.len(),
+        drained.left.len()
+    ))?;
     Ok(())
 }

@@ -84,6 +84,11 @@ pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Prints a line.
+pub(crate) fn line(text: impl fmt::Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
+}
+
 /// Parses a duration: a number with `s`, `m` or `h`, or several of them.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration: use 30s, 5m or 2h");

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 };
 use klient::{Api, client::streams::PortForwardRequest};
 
-use crate::cluster::Namespaced;
+use crate::{cluster::Namespaced, output};
 
 /// The options of `klient port-forward`.
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         let (local, remote) = parse(text)?;
         let forward = request(arguments, remote)?.await?;
         let listener = forward.listen((arguments.address.as_str(), local)).await?;
-        println!("Forwarding from {} -> {remote}", listener.local_addr());
+        output::line(format_args!("Forwarding from {} -> {remote}", listener.local_addr()))?;
         listeners.push(listener);
     }
     klient::shutdown::signal().await;

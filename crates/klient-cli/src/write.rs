@@ -93,7 +93,7 @@ pub(crate) async fn apply(arguments: &Apply) -> Result<(), Box<dyn Error>> {
             request = request.dry_run();
         }
         request.await?;
-        println!("{shown} applied{}", if arguments.dry_run { " (dry run)" } else { "" });
+        output::line(format_args!("{shown} applied{}", if arguments.dry_run { " (dry run)" } else { "" }))?;
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ pub(crate) async fn delete(arguments: &Delete) -> Result<(), Box<dyn Error>> {
         if !arguments.no_wait {
             wait_for(&api, &name, &Until::absent(), Duration::MAX).await?;
         }
-        println!("{}/{name} deleted", selected.resource.group_resource());
+        output::line(format_args!("{}/{name} deleted", selected.resource.group_resource()))?;
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ pub(crate) async fn wait(arguments: &Wait) -> Result<(), Box<dyn Error>> {
     let api = selected.api();
     for name in names(&arguments.selection, &selected).await? {
         wait_for(&api, &name, &state(&arguments.state)?, arguments.timeout).await?;
-        println!("{}/{name} reached {}", selected.resource.group_resource(), arguments.state);
+        output::line(format_args!("{}/{name} reached {}", selected.resource.group_resource(), arguments.state))?;
     }
     Ok(())
 }
