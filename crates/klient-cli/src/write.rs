@@ -58,7 +58,7 @@ pub(crate) struct Delete {
 pub(crate) struct Wait {
     #[command(flatten)]
     selection: Selection,
-    /// What to wait for: create, delete, condition=Ready or condition=Ready=False
+    /// The state: create, delete, condition=Ready or condition=Ready=False
     #[arg(long = "for", value_name = "STATE")]
     state: String,
     /// The time limit: 30s, 5m, 2h

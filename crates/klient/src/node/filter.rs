@@ -61,7 +61,7 @@ pub(super) struct Overrides {
     pub(super) skip_deleted_after: Option<Duration>,
 }
 
-/// What becomes of a pod.
+/// The fate of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Remove,

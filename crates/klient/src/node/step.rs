@@ -1,4 +1,4 @@
-//! What a drain reports while it runs.
+//! The steps that a drain reports.
 
 use std::{fmt, time::Duration};
 
@@ -26,7 +26,7 @@ pub enum DrainStep<'a> {
     Overridden {
         /// The pod.
         pod: &'a ObjectKey,
-        /// What the option overrides.
+        /// The refusal that the option overrides.
         why: Refusal,
     },
     /// A pod is about to be evicted, or deleted.

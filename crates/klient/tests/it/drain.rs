@@ -119,7 +119,7 @@ async fn cordon_and_uncordon_say_whether_they_changed_the_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_waits_until_pods_are_gone_and_leaves_those_of_daemon_sets() {
+async fn drain_waits_for_pods_and_leaves_those_of_daemon_sets() {
     let world = World::new().await;
     world.pod("a", "worker", Some("ReplicaSet"), json!({})).await;
     world.pod("b", "worker", Some("ReplicaSet"), json!({})).await;
@@ -156,7 +156,7 @@ async fn nothing_is_evicted_if_a_pod_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocked_eviction_is_told_and_repeated_until_the_budget_allows_it() {
+async fn blocked_eviction_is_repeated_until_the_budget_allows_it() {
     let world = World::new().await;
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(world.client.clone(), "default");
     let budget = json!({"metadata": {"name": "web"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});

@@ -156,7 +156,7 @@ async fn followed_log_ends_with_its_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn line_that_is_cut_off_is_read_again_and_a_last_one_without_end_is_given_out() {
+async fn line_without_end_is_read_again_unless_it_is_the_last() {
     let parts = Arc::new(Mutex::new(vec![
         "a\n2027-01-15T08:00:01Z b",
         "a\n2027-01-15T08:00:01Z bc\n",
@@ -252,7 +252,7 @@ async fn logs_of_a_selector_are_merged_by_time_and_new_pods_join() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_logs_are_an_error_and_one_failing_log_harms_no_other() {
+async fn one_failing_log_harms_no_other_and_too_many_are_an_error() {
     let world = World::new(&["a", "b"]).await;
     world.kubelet.write("b", 0, "line 0");
     let error = world.pods.logs_of("app=web").max_streams(1).next().await.unwrap_err();

@@ -65,7 +65,7 @@ enum Run {
     Last,
 }
 
-/// What to do after a stream has ended.
+/// The step after the end of a stream.
 enum Next {
     Read(Run),
     Wait,

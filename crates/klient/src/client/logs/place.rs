@@ -18,7 +18,7 @@ pub(super) struct Repeated {
     seen: u64,
 }
 
-/// What becomes of a line.
+/// The fate of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It was given out before.

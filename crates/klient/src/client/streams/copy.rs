@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::Process;
 use crate::{Api, Error, ErrorKind, client::verbs::ResponseFuture};
 
-/// What a copy has done so far, or in all.
+/// The progress or the result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
@@ -39,7 +39,7 @@ pub struct CopyFrom {
     retries: u32,
 }
 
-/// What both copies have.
+/// The settings of both copies.
 #[derive(Clone)]
 struct Copy {
     pods: Api<Pod>,

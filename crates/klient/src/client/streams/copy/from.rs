@@ -41,7 +41,7 @@ pub(super) async fn copy(request: CopyFrom) -> Result<Copied, Error> {
 
 /// Why an archive was not received.
 enum Received {
-    /// Nobody reads it any more.
+    /// The archive is refused, so that the rest of it has no reader.
     Refused,
     Failed(Error),
 }

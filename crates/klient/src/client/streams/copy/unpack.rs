@@ -1,4 +1,4 @@
-//! Unpacking of archives that nobody vouches for.
+//! Unpacking of archives from containers, which are not trusted.
 //!
 //! Every entry is below the requested name and has no `..`. Links are made after all files, so that no file is written through one, and must
 //! not lead out of the target. Links that are in the target already are not followed.
