@@ -185,9 +185,10 @@ fn examples(root: &Path) -> Result<()> {
 }
 
 /// The examples that bring their own server.
-const EXAMPLES: [&str; 9] = [
+const EXAMPLES: [&str; 10] = [
     "embedded",
     "informer",
+    "pods",
     "process_item_loop",
     "wire_objects",
     "ported_configmapgen_controller",

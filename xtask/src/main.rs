@@ -36,7 +36,8 @@ usage: cargo xtask <command>
   apiserver            run the real kube-apiserver and etcd, and print the KUBECONFIG and PATH for kubectl
   registry             write the embedded server's table of kinds from the real server's documents
   record               record the real server's responses, which the embedded server is compared with
-  compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N
+  compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N;
+                       --invalid N compares mutated objects, to find rules of validation that differ; --kind NAME limits their kinds
   field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
   chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
                        --seed N, --replay N, --threaded, --verbose and --log

@@ -2,12 +2,16 @@
 //!
 //! Handlers are generic over kinds. They call `resource.hooks`, or the functions here that join hooks with what all kinds share.
 
+mod accounts;
 mod collector;
 mod components;
 mod defaults;
 pub(crate) mod definitions;
+mod disabled;
 mod events;
 mod hooks;
+mod images;
+mod ingresses;
 mod kinds;
 pub(crate) mod namespaces;
 mod nodes;
@@ -110,11 +114,19 @@ pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &mut
     managed::set_entries(object, entries);
 }
 
-/// Returns the invalid fields of an object besides its metadata.
-pub(crate) fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
-    (resource.hooks.validate)(object, old, &mut causes);
-    causes
+/// Adds the invalid fields of an object besides its metadata. `part` is the subresource of the request.
+pub(crate) fn validate(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    part: Option<&str>,
+    causes: &mut Vec<StatusCause>,
+) {
+    match (part, old) {
+        (Some("status"), Some(old)) => (resource.hooks.validate_status)(object, old, causes),
+        (Some(part), Some(old)) => (resource.hooks.validate_part)(part, object, old, causes),
+        _ => (resource.hooks.validate)(object, old, causes),
+    }
 }
 
 /// Acts on a committed change.

@@ -1,5 +1,6 @@
 //! Custom kinds: the resources that a `CustomResourceDefinition` adds, and the schema of their objects.
 
+mod defaults;
 mod embedded;
 mod formats;
 mod list_types;

@@ -11,14 +11,17 @@
 //! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata-only; discovery in both
 //! forms; OpenAPI documents of version 2 and 3, custom kinds included; dry runs, field validation, preconditions; garbage
 //! collection and the deletion of namespaces; exec, attach, port-forward and logs of pods, from functions
-//! ([`pod_streams`]). Objects get the defaults and the validation that controllers rely on. kubectl,
+//! ([`pod_streams`]). Objects get the real server's defaults, and the kinds that controllers write most are
+//! validated by its rules, with its messages. kubectl,
 //! client-go, controller-runtime and kube-rs work with it unmodified.
 //!
 //! # Not supported
 //!
 //! No CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens or
 //! proxies: such requests get an error that says so. No controllers besides the garbage collector: deployments get no pods.
-//! Validation is a part of the real server's: some objects are accepted that the real server refuses.
+//! Of the built-in kinds, these are validated: pods, workloads, jobs, services, config maps, secrets, ingresses, network policies,
+//! autoscalers, disruption budgets, volumes and claims, service accounts, roles and bindings, leases, nodes, namespaces, events and
+//! definitions. Objects of other kinds are accepted if their metadata is valid. A list or map that is sent empty counts as absent.
 //!
 //! A loop that labels every `ConfigMap`, tested through a conflict that would be rare on a real server:
 //!

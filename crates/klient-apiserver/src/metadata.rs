@@ -1,5 +1,6 @@
 //! The metadata of objects: fields that the server sets, fields that cannot change, and validation.
 
+pub(crate) mod formats;
 mod names;
 mod rules;
 
@@ -8,8 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::{
+    formats::{label_value_problems, qualified_name_problems},
     names::generate,
-    rules::{check, check_label, label_value_problems, qualified_name_problems, warnings},
+    rules::{check, warnings},
 };
 
 /// Returns the metadata of an object, which is created if it is absent.
@@ -61,6 +63,30 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
             None => drop(metadata.remove(name)),
         }
     }
+}
+
+/// Removes references to owners that are the same as another one. Returns a warning if there were any.
+pub(crate) fn unite_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let mut seen: Vec<Value> = Vec::new();
+    let mut repeated: Vec<String> = Vec::new();
+    if owners.len() < 2 {
+        return None;
+    }
+    owners.retain(|owner| {
+        let is_new = !seen.contains(owner);
+        if !is_new {
+            repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+        seen.push(owner.clone());
+        is_new
+    });
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
 }
 
 /// Returns whether an object is being deleted.

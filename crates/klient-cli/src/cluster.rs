@@ -4,14 +4,14 @@ use std::{error::Error, path::PathBuf};
 
 use clap::Args;
 use klient::{
-    Api, Client,
+    Api, Client, Resource,
     client::{
         config::{Config, KubeconfigFiles, Overrides},
         discovery::{CachedDiscovery, DiscoveryClient, RestMapper},
     },
     object::DynamicObject,
     request::Target,
-    resource::ApiResource,
+    resource::{ApiResource, NamespaceScope},
 };
 
 /// The options that select a cluster.
@@ -23,6 +23,16 @@ pub(crate) struct Cluster {
     /// The context of the kubeconfig
     #[arg(long)]
     context: Option<String>,
+}
+
+/// The options that select a cluster and a namespace of it.
+#[derive(Args)]
+pub(crate) struct Namespaced {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+    /// The namespace [default: the context's]
+    #[arg(long, short)]
+    namespace: Option<String>,
 }
 
 /// The options that select objects.
@@ -69,6 +79,20 @@ impl Cluster {
             None => Overrides::default(),
         };
         Ok(Client::from_config(&Config::load(&files, &overrides)?)?)
+    }
+}
+
+impl Namespaced {
+    /// Returns the name of the namespace.
+    pub(crate) fn namespace(&self, client: &Client) -> String {
+        self.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned())
+    }
+
+    /// Returns the objects of a kind in the namespace.
+    pub(crate) fn api<K: Resource<Scope = NamespaceScope>>(&self) -> Result<Api<K>, Box<dyn Error>> {
+        let client = self.cluster.client()?;
+        let namespace = self.namespace(&client);
+        Ok(Api::namespaced(client, &namespace))
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     error::Error,
     fmt,
     io::{self, IsTerminal as _, Write},
+    time::Duration,
 };
 
 /// Whether output is coloured.
@@ -83,9 +84,74 @@ pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Prints a line.
+pub(crate) fn line(text: impl fmt::Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
+}
+
+/// Parses a duration: a number with `s`, `m` or `h`, or several of them.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration: use 30s, 5m or 2h");
+    let (mut total, mut rest) = (0_u64, text);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let number: u64 = rest[..end].parse().map_err(|_| wrong())?;
+        let seconds = match rest.as_bytes()[end] {
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3600,
+            _ => return Err(wrong()),
+        };
+        total = number.checked_mul(seconds).and_then(|more| total.checked_add(more)).ok_or_else(wrong)?;
+        rest = &rest[end + 1..];
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(Duration::from_secs(total)) }
+}
+
+/// A terminal that passes every key on, until this is dropped.
+pub(crate) struct RawTerminal {
+    #[cfg(unix)]
+    before: rustix::termios::Termios,
+}
+
+impl RawTerminal {
+    /// Changes the terminal of the input, if it is one.
+    #[cfg(unix)]
+    pub(crate) fn enter() -> Option<Self> {
+        use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Now, &raw).ok()?;
+        Some(Self { before })
+    }
+
+    /// Other platforms keep their terminals as they are.
+    #[cfg(not(unix))]
+    pub(crate) fn enter() -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(unix)]
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no settings.
+        let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.before);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("1h2m3s"), Ok(Duration::from_secs(3723)));
+        for wrong in ["", "5", "5d", "s", "99999999999999999999s", "99999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn columns_are_aligned_without_trailing_spaces() {

@@ -49,6 +49,6 @@ async fn set_unschedulable(client: &Client, name: &str, wanted: bool) -> Result<
     }
     // Absent and false are the same, and the scheduler's own taint follows from it.
     let value = if wanted { json!(true) } else { json!(null) };
-    nodes.patch(name, Patch::merge(&json!({"spec": {"unschedulable": value}}))).await?;
+    nodes.patch(name, Patch::merge(json!({"spec": {"unschedulable": value}}))).await?;
     Ok(true)
 }

@@ -137,6 +137,8 @@ impl Server {
             ("tls-private-key-file", in_folder("server.key")),
             ("client-ca-file", in_folder("user-ca.crt")),
             ("token-auth-file", in_folder("tokens.csv")),
+            // As in most clusters: the default refuses privileged containers.
+            ("allow-privileged", "true".to_owned()),
             ("authorization-mode", "RBAC".to_owned()),
             ("service-account-issuer", "https://klient.invalid".to_owned()),
             ("service-account-key-file", in_folder("service-account.pub")),

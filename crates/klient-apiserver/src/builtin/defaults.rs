@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Map, Value, json};
 
+use super::{images, rules};
 use crate::registry::{self, Resource, Schema, Shape, TypeDef};
 
 type Table = BTreeMap<String, Map<String, Value>>;
@@ -21,14 +22,70 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) -> bool {
     has_changed
 }
 
-/// Sets the requests of a pod's containers to their limits, and lets it see the services of its namespace.
+/// Sets the requests of a pod's containers to their limits, its ports in the network of its node, and lets it see the services of
+/// its namespace.
 pub(super) fn pod(object: &mut Value) {
+    let uses_host = object["spec"]["hostNetwork"] == true;
     if let Value::Object(spec) = &mut object["spec"] {
         spec.entry("enableServiceLinks").or_insert(json!(true));
+        // A pod has at least one second to end.
+        if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds").filter(|grace| grace.as_i64() < Some(0)) {
+            *grace = json!(1);
+        }
     }
     for list in ["containers", "initContainers"] {
         let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
-        containers.into_iter().flatten().for_each(requests);
+        for container in containers.into_iter().flatten() {
+            requests(container);
+            let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().filter(|port| uses_host && port.get("hostPort").is_none()) {
+                port["hostPort"] = port["containerPort"].clone();
+            }
+        }
+    }
+    pod_resources(object);
+}
+
+/// Sets the resources of a pod that has some of its own: limits of huge pages, and requests.
+fn pod_resources(object: &mut Value) {
+    let Some(spec) = object.get("spec").filter(|spec| spec["resources"].is_object()) else { return };
+    let names = |kind: &str| -> Vec<String> {
+        let lists =
+            ["containers", "initContainers"].iter().flat_map(|list| spec[*list].as_array().into_iter().flatten());
+        let mut names: Vec<String> = lists
+            .flat_map(|container| container["resources"][kind].as_object().into_iter().flatten())
+            .map(|(name, _)| name.clone())
+            .collect();
+        names.dedup();
+        names
+    };
+    let resources = &spec["resources"];
+    let is_empty = |kind: &str| resources[kind].as_object().is_none_or(Map::is_empty);
+    let mut limits = resources["limits"].as_object().cloned().unwrap_or_default();
+    let mut requests = resources["requests"].as_object().cloned().unwrap_or_default();
+    if !is_empty("limits") || !is_empty("requests") {
+        for name in names("limits").into_iter().filter(|name| name.starts_with("hugepages-")) {
+            if let (false, Some(total)) = (requests.contains_key(&name), rules::aggregate(spec, "limits", &name)) {
+                limits.entry(name).or_insert_with(|| json!(total.to_string()));
+            }
+        }
+    }
+    if !limits.is_empty() {
+        for name in names("requests").into_iter().filter(|name| name == "cpu" || name == "memory") {
+            if let Some(total) = rules::aggregate(spec, "requests", &name) {
+                requests.entry(name).or_insert_with(|| json!(total.to_string()));
+            }
+        }
+        for (name, limit) in &limits {
+            if name == "cpu" || name == "memory" || name.starts_with("hugepages-") {
+                requests.entry(name.clone()).or_insert_with(|| limit.clone());
+            }
+        }
+    }
+    for (kind, amounts) in [("limits", limits), ("requests", requests)] {
+        if !amounts.is_empty() {
+            object["spec"]["resources"][kind] = Value::Object(amounts);
+        }
     }
 }
 
@@ -53,6 +110,13 @@ pub(super) fn replication_controller(object: &mut Value) {
     }
 }
 
+/// Sets the phase of a status that has none.
+pub(super) fn pending(object: &mut Value) {
+    if let Some(Value::Object(status)) = object.get_mut("status") {
+        status.entry("phase").or_insert_with(|| json!("Pending"));
+    }
+}
+
 /// Sets the rolling update of a deployment.
 pub(super) fn deployment(object: &mut Value) {
     rolling(object, "strategy", json!({"maxUnavailable": "25%", "maxSurge": "25%"}));
@@ -60,7 +124,14 @@ pub(super) fn deployment(object: &mut Value) {
 
 /// Sets the rolling update of a stateful set.
 pub(super) fn stateful_set(object: &mut Value) {
-    rolling(object, "updateStrategy", json!({"partition": 0}));
+    if let Some(Value::Object(status)) = object.get_mut("status") {
+        status.entry("availableReplicas").or_insert(json!(0));
+    }
+    let strategy = &object["spec"]["updateStrategy"];
+    // A strategy with a type keeps its missing parameters.
+    if strategy["type"].as_str().is_none_or(str::is_empty) || strategy["rollingUpdate"].is_object() {
+        rolling(object, "updateStrategy", json!({"partition": 0}));
+    }
     for claim in object["spec"].get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
         claim["apiVersion"] = json!("v1");
         claim["kind"] = json!("PersistentVolumeClaim");
@@ -95,7 +166,15 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
     let mut has_changed = false;
     let short = name.rsplit('.').next().unwrap_or_default();
     for (field, default) in table().get(short).into_iter().flatten() {
-        if fields.get(field).is_none_or(Value::is_null) && types.fields.contains_key(field) {
+        let is_absent = match fields.get(field) {
+            None | Some(Value::Null) => true,
+            // Fields that Go always writes are empty where a client left them out.
+            Some(Value::String(text)) => {
+                text.is_empty() && (types.required.contains(field) || ALWAYS_WRITTEN.contains(&short))
+            }
+            Some(_) => false,
+        };
+        if is_absent && types.fields.contains_key(field) {
             fields.insert(field.clone(), default.clone());
             has_changed = true;
         }
@@ -109,6 +188,11 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
     {
         fields.insert("serviceAccount".to_owned(), account);
         has_changed = true;
+    } else if short == "PodSpec"
+        && let Some(account) = fields.get("serviceAccount").cloned()
+    {
+        fields.insert("serviceAccountName".to_owned(), account);
+        has_changed = true;
     }
     if short == "ServicePort"
         && fields.get("targetPort").is_none_or(|target| *target == json!(0) || *target == json!(""))
@@ -119,6 +203,11 @@ fn walk(value: &mut Value, types: &'static TypeDef, name: &str) -> bool {
     }
     if short == "Volume" && fields.keys().all(|field| field == "name") {
         fields.insert("emptyDir".to_owned(), json!({}));
+        has_changed = true;
+    }
+    if short == "ImageVolumeSource" && !fields.contains_key("pullPolicy") {
+        let policy = images::pull_policy(fields.get("reference").and_then(Value::as_str).unwrap_or_default());
+        fields.insert("pullPolicy".to_owned(), json!(policy));
         has_changed = true;
     }
     if short == "NodeStatus"
@@ -153,9 +242,8 @@ fn descend(value: &mut Value, shape: &'static Shape) -> bool {
 fn container(fields: &mut Map<String, Value>) {
     if !fields.contains_key("imagePullPolicy") {
         let image = fields.get("image").and_then(Value::as_str).unwrap_or_default();
-        let name = image.rsplit('/').next().unwrap_or_default();
-        let newest = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
-        fields.insert("imagePullPolicy".to_owned(), json!(if newest { "Always" } else { "IfNotPresent" }));
+        let policy = images::pull_policy(image);
+        fields.insert("imagePullPolicy".to_owned(), json!(policy));
     }
 }
 
@@ -292,6 +380,8 @@ pub(super) fn role_binding(object: &mut Value) {
     }
 }
 
+/// Types whose texts Go always writes, although they are not required.
+const ALWAYS_WRITTEN: [&str; 2] = ["PodFailurePolicyOnPodConditionsPattern", "RoleRef"];
 /// The CPU utilization that autoscalers aim at by default, in percent.
 const CPU_PERCENT: u32 = 80;
 

@@ -2,12 +2,15 @@
 
 mod approval;
 mod conversion;
+mod names;
+mod versions;
 
 use std::{collections::HashSet, sync::Arc};
 
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
+use self::versions::Common;
 use crate::{
     custom, metadata,
     registry::Resource,
@@ -23,6 +26,7 @@ pub(super) fn before_create(object: &mut Value) {
         .iter()
         .filter(|version| version["storage"] == true)
         .map(|version| version["name"].clone())
+        .take(1)
         .collect();
     object["status"] =
         json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
@@ -45,7 +49,7 @@ pub(super) fn fill(object: &mut Value) {
     if names["singular"].as_str().is_none_or(str::is_empty) {
         names["singular"] = json!(kind.to_lowercase());
     }
-    if names["listKind"].as_str().is_none_or(str::is_empty) {
+    if !kind.is_empty() && names["listKind"].as_str().is_none_or(str::is_empty) {
         names["listKind"] = json!(format!("{kind}List"));
     }
     if object["spec"].get("conversion").is_none() {
@@ -65,24 +69,26 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
         let detail = "must be spec.names.plural+\".\"+spec.group";
         causes.push(StatusCause::invalid("metadata.name", metadata::text(object, "name"), detail));
     }
-    for (field, value) in [
-        ("spec.group", &spec["group"]),
-        ("spec.scope", &spec["scope"]),
-        ("spec.names.plural", &spec["names"]["plural"]),
-        ("spec.names.kind", &spec["names"]["kind"]),
-    ] {
-        if value.as_str().is_none_or(str::is_empty) {
-            causes.push(StatusCause::required(field, ""));
-        }
+    names::group_and_scope(spec, causes);
+    let list = versions(object);
+    let common = Common::of(list);
+    let keeps_unknown = spec["preserveUnknownFields"] == true;
+    if keeps_unknown && list.iter().any(|version| versions::has_defaults(&version["schema"])) {
+        let detail = "must be false in order to use defaults in the schema";
+        causes.push(StatusCause::invalid("spec.preserveUnknownFields", true, detail));
     }
-    let storages = versions(object).iter().filter(|version| version["storage"] == true).count();
-    if storages != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        causes.push(StatusCause::invalid("spec.versions", spec["versions"].clone(), detail));
-    }
-    validate_versions(versions(object), causes);
+    versions::validate(list, &common, causes);
+    names::names(&spec["names"], causes);
+    let has_status = list.iter().any(|version| version["subresources"].get("status").is_some());
+    versions::validate_common(&common, has_status, causes);
     conversion::validate(object, old, causes);
+    versions::stored(object, causes);
     approval::validate(object, old, causes);
+    if keeps_unknown && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true) {
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        causes.push(StatusCause::invalid("spec.preserveUnknownFields", true, detail));
+    }
     if let Some(old) = old {
         let is_established = is_established(old);
         for (field, pointer, is_fixed) in [
@@ -99,37 +105,16 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     }
 }
 
-/// Validates the versions of a definition. What all versions have in common is reported once, as the real server does.
-fn validate_versions(versions: &[Value], causes: &mut Vec<StatusCause>) {
-    for (pointer, common, check) in [
-        ("/schema", "validation", validate_schema as fn(&Value, &str, &mut Vec<StatusCause>)),
-        ("/subresources", "subresources", validate_subresources),
-        ("/additionalPrinterColumns", "additionalPrinterColumns", validate_columns),
-    ] {
-        let parts: Vec<Option<&Value>> = versions.iter().map(|version| version.pointer(pointer)).collect();
-        match parts.first() {
-            Some(Some(first)) if parts.iter().all(|part| *part == Some(first)) => {
-                check(first, &format!("spec.{common}"), causes);
-            }
-            _ => {
-                for (index, part) in parts.iter().enumerate() {
-                    check(
-                        part.unwrap_or(&Value::Null),
-                        &format!("spec.versions[{index}]{}", pointer.replace('/', ".")),
-                        causes,
-                    );
-                }
-            }
-        }
-    }
-}
-
-fn validate_schema(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn validate_schema(schema: &Value, has_status: bool, path: &str, causes: &mut Vec<StatusCause>) {
     let path = format!("{path}.openAPIV3Schema");
-    match schema.get("openAPIV3Schema") {
-        None => causes.push(StatusCause::required(path, "schemas are required")),
-        Some(schema) => causes.extend(custom::structural::validate(schema, &path)),
+    let Some(schema) = schema.get("openAPIV3Schema") else { return };
+    let kind = text(&schema["type"]);
+    if has_status && !kind.is_empty() && kind != "object" {
+        let detail =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        causes.push(StatusCause::invalid(format!("{path}.type"), kind, detail));
     }
+    causes.extend(custom::structural::validate(schema, &path));
 }
 
 fn validate_subresources(subresources: &Value, path: &str, causes: &mut Vec<StatusCause>) {

@@ -23,6 +23,8 @@ pub(crate) struct Hooks {
     pub(crate) with_uid: fn(&mut Value),
     /// Completes a changed object before it is validated. The last argument is the stored object.
     pub(crate) before_update: fn(&Core, &mut Value, &Value) -> Result<()>,
+    /// Removes fields of disabled features before an object is validated.
+    pub(crate) drop_disabled: fn(&mut Value),
     /// Returns the status of a new object, given the time. Without it, the status stays as it was sent.
     pub(crate) new_status: Option<fn(&Value, &str) -> Value>,
     /// Completes a new status. The last argument is the stored object.
@@ -33,6 +35,10 @@ pub(crate) struct Hooks {
     pub(crate) set_nulls: fn(&mut Value),
     /// Reports invalid fields besides metadata.
     pub(crate) validate: fn(&Value, Option<&Value>, &mut Vec<StatusCause>),
+    /// Reports invalid fields of a status. The last value is the stored object.
+    pub(crate) validate_status: fn(&Value, &Value, &mut Vec<StatusCause>),
+    /// Reports invalid fields of a write to another subresource, which is named first.
+    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Vec<StatusCause>),
     /// The group that validation errors name, if it is not the resource's own.
     pub(crate) validation_group: Option<&'static str>,
     /// Returns warnings about an object that is valid.
@@ -69,6 +75,12 @@ pub(crate) struct Hooks {
     pub(crate) row_metadata: fn(&mut Value),
     /// The rule for names.
     pub(crate) names: NameRule,
+    /// Whether an update validates the prefix of generated names by the rule for names.
+    pub(crate) checks_prefix_again: bool,
+    /// Whether finalizers must be known or have a domain.
+    pub(crate) checks_finalizers: bool,
+    /// Whether the metadata of a new object is validated only if the rest of the object is valid.
+    pub(crate) metadata_last: bool,
     /// Whether an update creates a missing object.
     pub(crate) create_on_update: bool,
     /// Whether an update without a resource version overwrites the stored object.
@@ -127,11 +139,14 @@ impl Hooks {
         before_create: None,
         with_uid: |_| {},
         before_update: |_, _, _| Ok(()),
+        drop_disabled: |_| {},
         new_status: Some(|_, _| json!({})),
         on_status: |_, _| {},
         null_fields: &[],
         set_nulls: |_| {},
         validate: |_, _, _| {},
+        validate_status: |_, _, _| {},
+        validate_part: |_, _, _, _| {},
         validation_group: None,
         warnings: |_| Vec::new(),
         deprecation: None,
@@ -150,6 +165,9 @@ impl Hooks {
         row_condition: |_| None,
         row_metadata: |_| {},
         names: NameRule::Subdomain,
+        checks_prefix_again: false,
+        checks_finalizers: true,
+        metadata_last: false,
         create_on_update: false,
         unconditional_update: true,
         delete_returns_object: false,
@@ -163,6 +181,10 @@ impl Hooks {
     };
 
     /// The behaviour of custom kinds.
-    pub(crate) const CUSTOM: Self =
-        Self { unconditional_update: false, status_reset_fields: &["metadata", "spec"], ..Self::NONE };
+    pub(crate) const CUSTOM: Self = Self {
+        unconditional_update: false,
+        checks_finalizers: false,
+        status_reset_fields: &["metadata", "spec"],
+        ..Self::NONE
+    };
 }

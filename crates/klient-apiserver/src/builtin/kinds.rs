@@ -7,9 +7,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Collector, components, defaults, definitions, events,
+    Collector, accounts, components, defaults, definitions, disabled, events,
     hooks::{Hooks, NameRule, Posted},
-    namespaces, nodes, pods, reviews, rules, services,
+    ingresses, namespaces, nodes, pods, reviews, rules, services,
     tables::{cells, rare},
     versions, volumes, workloads,
 };
@@ -35,8 +35,10 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("networking.k8s.io", "servicecidrs") => &SERVICE_CIDRS,
         ("discovery.k8s.io", "endpointslices") => &ENDPOINT_SLICES,
         ("policy", "poddisruptionbudgets") => &DISRUPTION_BUDGETS,
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &ROLES,
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &ROLE_BINDINGS,
+        ("rbac.authorization.k8s.io", "roles") => &ROLES,
+        ("rbac.authorization.k8s.io", "clusterroles") => &CLUSTER_ROLES,
+        ("rbac.authorization.k8s.io", "rolebindings") => &ROLE_BINDINGS,
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => &CLUSTER_ROLE_BINDINGS,
         ("coordination.k8s.io", "leases") => &LEASES,
         ("certificates.k8s.io", _) => &SIGNING_REQUESTS,
         ("apiextensions.k8s.io", _) => &DEFINITIONS,
@@ -93,6 +95,8 @@ fn core(plural: &str) -> &'static Hooks {
 const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
 
 static PODS: Hooks = Hooks {
+    drop_disabled: disabled::pod,
+    checks_prefix_again: true,
     defaults: Some(|object| {
         defaults::pod(object);
         pods::list_address(object);
@@ -108,6 +112,8 @@ static PODS: Hooks = Hooks {
     new_status: Some(pods::new_status),
     on_status: pods::on_status,
     validate: rules::pod,
+    validate_status: rules::pod_status,
+    validate_part: rules::pod_part,
     grace_period: pods::grace_period,
     marks_before_delete: true,
     delete_returns_object: true,
@@ -123,6 +129,7 @@ static PODS: Hooks = Hooks {
     ],
     cell: cells::pod,
     row_condition: cells::pod_condition,
+    set_nulls: pods::null_times,
     status_reset_fields: &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
     ..Hooks::NONE
 };
@@ -135,11 +142,17 @@ static COMPONENT_STATUSES: Hooks = Hooks {
 };
 
 static NODES: Hooks = Hooks {
+    defaults: Some(nodes::list_range),
+    drop_disabled: disabled::node,
+    checks_prefix_again: true,
     before_create: Some(|_, object| {
         nodes::before_create(object);
         Ok(())
     }),
     new_status: None,
+    validate: rules::node,
+    validate_status: rules::node_status,
+    on_status: nodes::drop_config,
     selectable: &["spec.unschedulable"],
     cell: cells::node,
     has_generation: Some(false),
@@ -158,6 +171,7 @@ static NAMESPACES: Hooks = Hooks {
     },
     new_status: Some(|_, _| json!({"phase": "Active"})),
     validate: rules::namespace,
+    validate_part: |_, object, _, causes| rules::namespace(object, None, causes),
     before_delete: namespaces::before_delete,
     is_removable: namespaces::is_removable,
     on_deletion: namespaces::on_deletion,
@@ -177,6 +191,7 @@ static SERVICES: Hooks = Hooks {
     before_update: |core, object, old| services::allocate(core, object, Some(old)),
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     validate: rules::service,
+    validate_status: rules::service_status,
     warnings: |object| services::warnings(&object["spec"]),
     selectable: &["spec.clusterIP", "spec.type"],
     cell: cells::service,
@@ -188,7 +203,19 @@ static SERVICES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static SERVICE_ACCOUNTS: Hooks = Hooks { delete_returns_object: true, ..Hooks::NONE };
+static SERVICE_ACCOUNTS: Hooks = Hooks {
+    before_create: Some(|_, object| {
+        accounts::clean(object);
+        Ok(())
+    }),
+    before_update: |_, object, _| {
+        accounts::clean(object);
+        Ok(())
+    },
+    checks_prefix_again: true,
+    delete_returns_object: true,
+    ..Hooks::NONE
+};
 
 static ENDPOINTS: Hooks = Hooks {
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
@@ -222,18 +249,16 @@ static NEW_EVENTS: Hooks = Hooks {
 };
 
 static SECRETS: Hooks = Hooks {
+    checks_prefix_again: true,
     defaults: Some(defaults::secret),
-    validate: |object, old, causes| rules::data(true, object, old, causes),
+    validate: rules::secret,
     selectable: &["type"],
     cell: cells::secret,
     ..Hooks::NONE
 };
 
-static CONFIG_MAPS: Hooks = Hooks {
-    validate: |object, old, causes| rules::data(false, object, old, causes),
-    cell: cells::config_map,
-    ..Hooks::NONE
-};
+static CONFIG_MAPS: Hooks =
+    Hooks { checks_prefix_again: true, validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
 
 static LIMIT_RANGES: Hooks =
     Hooks { defaults: Some(defaults::limit_range), create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
@@ -242,11 +267,14 @@ static RESOURCE_QUOTAS: Hooks =
     Hooks { cell: rare::resource_quota, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
 static PERSISTENT_VOLUMES: Hooks = Hooks {
+    checks_prefix_again: true,
+    defaults: Some(defaults::pending),
     before_create: Some(|_, object| {
         volumes::protect(object, "kubernetes.io/pv-protection");
         Ok(())
     }),
     new_status: Some(|_, now| json!({"phase": "Pending", "lastPhaseTransitionTime": now})),
+    validate: rules::volume,
     cell: rare::volume,
     delete_returns_object: true,
     has_generation: Some(false),
@@ -254,18 +282,21 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
 };
 
 static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
+    checks_prefix_again: true,
+    defaults: Some(defaults::pending),
     before_create: Some(|_, object| {
         volumes::protect(object, "kubernetes.io/pvc-protection");
-        volumes::unite_sources(object);
+        volumes::unite_sources(object, None);
         Ok(())
     }),
-    before_update: |_, object, _| {
-        volumes::unite_sources(object);
+    before_update: |_, object, old| {
+        volumes::unite_sources(object, Some(old));
         Ok(())
     },
     set_nulls: volumes::null_groups,
     new_status: Some(|_, _| json!({"phase": "Pending"})),
-    validate: rules::volume_claim,
+    validate: rules::claim,
+    validate_status: rules::claim_status,
     cell: cells::volume_claim,
     delete_returns_object: true,
     has_generation: Some(false),
@@ -285,8 +316,10 @@ static REPLICATION_CONTROLLERS: Hooks = Hooks {
 static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
 
 static DEPLOYMENTS: Hooks = Hooks {
+    drop_disabled: disabled::template,
     defaults: Some(defaults::deployment),
-    validate: rules::workload,
+    validate: rules::deployment,
+    validate_status: rules::deployment_status,
     cell: cells::deployment,
     generation_counts_annotations: true,
     status_keeps_labels: true,
@@ -295,14 +328,18 @@ static DEPLOYMENTS: Hooks = Hooks {
 };
 
 static STATEFUL_SETS: Hooks = Hooks {
+    drop_disabled: disabled::stateful_set,
     defaults: Some(defaults::stateful_set),
     new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
-    validate: rules::workload,
+    validate: rules::stateful_set,
+    names: NameRule::Label,
+    validate_status: rules::stateful_set_status,
     cell: cells::stateful_set,
     ..Hooks::NONE
 };
 
 static DAEMON_SETS: Hooks = Hooks {
+    drop_disabled: disabled::template,
     defaults: Some(|object| {
         defaults::daemon_set(object);
         workloads::default_template_generation(object);
@@ -315,29 +352,43 @@ static DAEMON_SETS: Hooks = Hooks {
         workloads::set_template_generation(object);
         Ok(())
     }),
-    validate: rules::workload,
+    validate: rules::daemon_set,
+    validate_status: rules::daemon_set_status,
     cell: cells::daemon_set,
+    on_status: workloads::keep_template_generation,
     row_metadata: workloads::remove_template_generation,
     ..Hooks::NONE
 };
 
-static REPLICA_SETS: Hooks = Hooks { validate: rules::workload, cell: cells::replica_set, ..Hooks::NONE };
+static REPLICA_SETS: Hooks = Hooks {
+    drop_disabled: disabled::template,
+    validate: rules::replica_set,
+    validate_status: rules::replica_set_status,
+    cell: cells::replica_set,
+    ..Hooks::NONE
+};
+
 static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
 
 static JOBS: Hooks = Hooks {
+    drop_disabled: disabled::template,
+    checks_prefix_again: true,
     defaults: Some(defaults::job),
     with_uid: workloads::select_pods,
     validate: rules::job,
+    validate_status: rules::job_status,
     selectable: &["status.successful"],
     cell: cells::job,
     ..Hooks::NONE
 };
 
-static CRON_JOBS: Hooks = Hooks { validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
+static CRON_JOBS: Hooks =
+    Hooks { drop_disabled: disabled::cron_job, validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
 
 static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v1),
     validate: rules::autoscaler,
+    validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v1),
     cell: rare::autoscaler,
     has_generation: Some(false),
@@ -348,23 +399,32 @@ static AUTOSCALERS_V2: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v2),
     null_fields: &["/status/currentMetrics"],
     validate: rules::autoscaler,
+    validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v2),
     cell: rare::autoscaler,
     has_generation: Some(false),
     ..Hooks::NONE
 };
 
-static NETWORK_POLICIES: Hooks =
-    Hooks { defaults: Some(defaults::network_policy), cell: cells::network_policy, ..Hooks::NONE };
+static NETWORK_POLICIES: Hooks = Hooks {
+    defaults: Some(defaults::network_policy),
+    validate: rules::network_policy,
+    cell: cells::network_policy,
+    ..Hooks::NONE
+};
 
 static INGRESSES: Hooks = Hooks {
+    checks_prefix_again: true,
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
+    set_nulls: ingresses::null_groups,
     validate: rules::ingress,
+    validate_status: rules::ingress_status,
     cell: cells::ingress,
     ..Hooks::NONE
 };
 
-static INGRESS_CLASSES: Hooks = Hooks { cell: rare::ingress_class, ..Hooks::NONE };
+static INGRESS_CLASSES: Hooks =
+    Hooks { validate: rules::ingress_class, checks_prefix_again: true, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
     defaults: Some(defaults::endpoint_slice),
@@ -377,13 +437,18 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
     new_status: Some(
         |_, _| json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
     ),
-    validate: rules::disruption_budget,
+    validate: rules::budget,
+    names: NameRule::PathSegment,
+    checks_finalizers: false,
+    metadata_last: true,
+    validate_status: rules::budget_status,
     cell: cells::disruption_budget,
     unconditional_update: false,
     ..Hooks::NONE
 };
 
-static ROLES: Hooks = Hooks {
+/// The hooks that roles and cluster roles have in common.
+const ROLE: Hooks = Hooks {
     null_fields: &["/rules"],
     validate: rules::role,
     names: NameRule::PathSegment,
@@ -391,7 +456,8 @@ static ROLES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static ROLE_BINDINGS: Hooks = Hooks {
+/// The hooks that role bindings and cluster role bindings have in common.
+const ROLE_BINDING: Hooks = Hooks {
     defaults: Some(defaults::role_binding),
     validate: rules::role_binding,
     cell: cells::role_binding,
@@ -400,7 +466,15 @@ static ROLE_BINDINGS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
+static ROLES: Hooks = ROLE;
+static CLUSTER_ROLES: Hooks = Hooks { validate: rules::cluster_role, ..ROLE };
+static ROLE_BINDINGS: Hooks = ROLE_BINDING;
+static CLUSTER_ROLE_BINDINGS: Hooks = Hooks { validate: rules::cluster_role_binding, ..ROLE_BINDING };
+
 static LEASES: Hooks = Hooks {
+    drop_disabled: disabled::lease,
+    validate: rules::lease,
+    checks_finalizers: false,
     cell: cells::lease,
     create_on_update: true,
     unconditional_update: false,
@@ -418,6 +492,7 @@ static SIGNING_REQUESTS: Hooks = Hooks {
 };
 
 static DEFINITIONS: Hooks = Hooks {
+    checks_finalizers: false,
     defaults: Some(definitions::fill),
     before_create: Some(|_, object| {
         definitions::before_create(object);

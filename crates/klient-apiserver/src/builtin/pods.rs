@@ -60,13 +60,32 @@ pub(super) fn new_status(object: &Value, now: &str) -> Value {
     status
 }
 
-/// Completes a status that a client wrote: the QoS class cannot change.
+/// Adds the times of containers' states that are not known, as null.
+pub(super) fn null_times(object: &mut Value) {
+    let Some(status) = object.get_mut("status") else { return };
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        for container in status.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            for state in ["state", "lastState"] {
+                for (name, times) in [("running", &["startedAt"][..]), ("terminated", &["startedAt", "finishedAt"])] {
+                    let Some(Value::Object(fields)) = container.pointer_mut(&format!("/{state}/{name}")) else {
+                        continue;
+                    };
+                    for time in times {
+                        fields.entry(*time).or_insert(Value::Null);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Completes a status that a client wrote: a missing QoS class is that of the stored pod.
 pub(super) fn on_status(object: &mut Value, old: &Value) {
     if !object["status"].is_object() {
         return;
     }
     let status = &mut object["status"];
-    if let Some(class) = old["status"].get("qosClass") {
+    if let (Some(class), None) = (old["status"].get("qosClass"), status.get("qosClass")) {
         status["qosClass"] = class.clone();
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use klient_core::Status;
+use klient_core::{GroupKind, Status, StatusCause};
 use serde_json::{Value, json};
 
-use crate::{Result, server::Core};
+use super::rules;
+use crate::{Result, metadata, server::Core};
 
 /// Fills in the defaults of a service that depend on other fields.
 pub(super) fn fill(object: &mut Value) {
@@ -13,10 +14,12 @@ pub(super) fn fill(object: &mut Value) {
     if !spec.is_object() {
         return;
     }
+    let is_known = matches!(spec["type"].as_str(), Some("ClusterIP" | "NodePort" | "LoadBalancer"));
+    if is_known && spec.get("internalTrafficPolicy").is_none() {
+        spec["internalTrafficPolicy"] = json!("Cluster");
+    }
+    affinity(spec);
     if spec["type"] == "ExternalName" {
-        if let Value::Object(fields) = spec {
-            fields.remove("internalTrafficPolicy");
-        }
         return;
     }
     if is_reached_from_outside(spec) && spec.get("externalTrafficPolicy").is_none() {
@@ -26,9 +29,6 @@ pub(super) fn fill(object: &mut Value) {
         spec["allocateLoadBalancerNodePorts"] = json!(true);
     }
     let is_balanced = spec["type"] == "LoadBalancer";
-    if spec["sessionAffinity"] == "ClientIP" && spec.get("sessionAffinityConfig").is_none() {
-        spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
-    }
     let addresses = object.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
     for address in addresses.into_iter().flatten().filter(|_| is_balanced) {
         if address["ip"].as_str().is_some_and(|ip| !ip.is_empty()) && address.get("ipMode").is_none() {
@@ -37,11 +37,63 @@ pub(super) fn fill(object: &mut Value) {
     }
 }
 
+/// Sets the time for which a client stays with one endpoint, or removes it.
+fn affinity(spec: &mut Value) {
+    match spec["sessionAffinity"].as_str() {
+        Some("None") => {
+            if let Value::Object(fields) = spec {
+                fields.remove("sessionAffinityConfig");
+            }
+        }
+        Some("ClientIP") if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() => {
+            spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+        }
+        _ => {}
+    }
+}
+
+/// Removes what belonged to the former type of a service, unless the request changes it.
+fn drop_former(spec: &mut Value, old: &Value) {
+    let needs_ports = |spec: &Value| matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
+    let needs_check = |spec: &Value| spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
+    let is_balanced = |spec: &Value| spec["type"] == "LoadBalancer";
+    let mut dropped: Vec<&str> = Vec::new();
+    if needs_check(old) && !needs_check(spec) {
+        dropped.push("healthCheckNodePort");
+    }
+    if is_balanced(old) && !is_balanced(spec) {
+        dropped.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if is_reached_from_outside(old) && !is_reached_from_outside(spec) {
+        dropped.push("externalTrafficPolicy");
+    }
+    let ports = |spec: &Value| -> Vec<i64> {
+        let list = spec["ports"].as_array().into_iter().flatten();
+        list.map(|port| port["nodePort"].as_i64().unwrap_or_default()).collect()
+    };
+    if needs_ports(old) && !needs_ports(spec) && ports(old) == ports(spec) {
+        for port in spec["ports"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            port.remove("nodePort");
+        }
+    }
+    if let Value::Object(fields) = spec {
+        for name in dropped {
+            if fields.get(name) == old.get(name) {
+                fields.remove(name);
+            }
+        }
+    }
+}
+
 /// Allocates the address and ports of a service, or keeps those that it has.
 pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> Result<()> {
+    let name = metadata::text(object, "name").to_owned();
     let spec = &mut object["spec"];
     if !spec.is_object() {
         *spec = json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"});
+    }
+    if let Some(old) = old {
+        drop_former(spec, &old["spec"]);
     }
     if spec["type"] == "ExternalName" {
         if let Value::Object(fields) = spec {
@@ -52,30 +104,112 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
                 }
             }
         }
+        let address = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+        if let (Some(address), None) = (address, spec.get("clusterIPs")) {
+            spec["clusterIPs"] = json!([address]);
+        }
         return Ok(());
     }
+    normalise_addresses(spec, old.map(|old| &old["spec"]));
+    families(&name, spec, old)?;
     allocate_ports(core, spec, old)?;
-    let kept = old.map(|old| old["spec"]["clusterIP"].clone()).filter(Value::is_string);
-    let asked = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
-    let address = match (asked, kept) {
-        (Some(asked), _) => asked,
-        (None, Some(kept)) => kept.as_str().unwrap_or_default().to_owned(),
-        (None, None) => free_address(core)?,
-    };
-    spec["clusterIP"] = json!(address);
-    spec["clusterIPs"] = json!([address]);
-    // A headless service without selector can have endpoints of any family.
-    if address == "None" && spec.get("selector").is_none() && spec.get("ipFamilyPolicy").is_none() {
-        spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
-        spec["ipFamilyPolicy"] = json!("RequireDualStack");
-    }
-    if spec.get("ipFamilies").is_none() {
-        spec["ipFamilies"] = json!(["IPv4"]);
-    }
-    if spec.get("ipFamilyPolicy").is_none() {
-        spec["ipFamilyPolicy"] = json!("SingleStack");
+    if spec["clusterIP"].as_str().is_none_or(str::is_empty) {
+        let address = free_address(core)?;
+        spec["clusterIP"] = json!(address);
+        spec["clusterIPs"] = json!([address]);
     }
     Ok(())
+}
+
+/// Makes the address of a service the first of the list of addresses, and keeps those that the service has.
+fn normalise_addresses(spec: &mut Value, old: Option<&Value>) {
+    let text = |spec: &Value| spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let all = |spec: &Value| spec["clusterIPs"].as_array().cloned().unwrap_or_default();
+    let (mut first, mut list) = (text(spec), all(spec));
+    if let Some(old) = old.filter(|old| old["type"] != "ExternalName") {
+        let (before, known) = (text(old), all(old));
+        if first.is_empty() {
+            first = before;
+            if list.is_empty() {
+                list = known;
+            }
+        } else if first != before && list == known {
+            // Only the first address was changed.
+            list = if first.is_empty() { Vec::new() } else { vec![json!(first)] };
+        }
+    }
+    if !first.is_empty() && list.is_empty() {
+        list = vec![json!(first)];
+    }
+    if !first.is_empty() {
+        spec["clusterIP"] = json!(first);
+    }
+    if !list.is_empty() {
+        spec["clusterIPs"] = json!(list);
+    }
+}
+
+/// Sets the families of a service's addresses. The cluster has IPv4 only.
+///
+/// # Errors
+///
+/// Returns the problems of addresses and families. The real server reports no others with them.
+fn families(name: &str, spec: &mut Value, old: Option<&Value>) -> Result<()> {
+    let is_headless = spec["clusterIP"] == "None";
+    let has_selector = spec["selector"].as_object().is_some_and(|selector| !selector.is_empty());
+    if spec.get("ipFamilyPolicy").is_none() {
+        let before = old.map(|old| old["spec"]["ipFamilyPolicy"].clone()).filter(Value::is_string);
+        // A headless service without selector can have endpoints of any family.
+        let default = if is_headless && !has_selector { "RequireDualStack" } else { "SingleStack" };
+        spec["ipFamilyPolicy"] = before.unwrap_or_else(|| json!(default));
+    }
+    let mut causes = Vec::new();
+    rules::cluster_addresses(spec, old, &mut causes);
+    if causes.is_empty() {
+        family_count(spec, &mut causes);
+    }
+    if causes.is_empty() {
+        if spec["ipFamilies"].as_array().is_none_or(Vec::is_empty) {
+            spec["ipFamilies"] = json!(["IPv4"]);
+        }
+        let families = spec["ipFamilies"].as_array().cloned().unwrap_or_default();
+        if is_headless && !has_selector {
+            if let ([only], true) = (families.as_slice(), spec["ipFamilyPolicy"] != "SingleStack") {
+                spec["ipFamilies"] = json!([only, if only == "IPv4" { "IPv6" } else { "IPv4" }]);
+            }
+        } else {
+            unconfigured(spec, &families, &mut causes);
+        }
+    }
+    if causes.is_empty() { Ok(()) } else { Err(invalid(name, causes)) }
+}
+
+fn family_count(spec: &Value, causes: &mut Vec<StatusCause>) {
+    let count = |name: &str| spec[name].as_array().map_or(0, Vec::len);
+    if spec["ipFamilyPolicy"] != "SingleStack" {
+        return;
+    }
+    for (name, what) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
+        if count(name) == 2 {
+            let detail = format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
+            causes.push(StatusCause::invalid("spec.ipFamilyPolicy", "SingleStack", &detail));
+        }
+    }
+}
+
+fn unconfigured(spec: &Value, families: &[Value], causes: &mut Vec<StatusCause>) {
+    if spec["ipFamilyPolicy"] == "RequireDualStack" {
+        let detail = "this cluster is not configured for dual-stack services";
+        causes.push(StatusCause::invalid("spec.ipFamilyPolicy", "RequireDualStack", detail));
+    }
+    for (index, family) in families.iter().enumerate().filter(|(_, family)| **family != "IPv4") {
+        let field = format!("spec.ipFamilies[{index}]");
+        causes.push(StatusCause::invalid(field, family.clone(), "not configured on this cluster"));
+    }
+}
+
+fn invalid(name: &str, causes: Vec<StatusCause>) -> Box<Status> {
+    Box::new(Status::invalid(&GroupKind::new("", "Service"), name, causes))
 }
 
 /// Returns whether a service is reachable from outside of its cluster.
@@ -88,9 +222,6 @@ pub(super) fn is_reached_from_outside(spec: &Value) -> bool {
 pub(super) fn warnings(spec: &Value) -> Vec<String> {
     let mut told = Vec::new();
     let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
-    if has_addresses && spec["clusterIP"] != "None" {
-        told.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
-    }
     if spec["clusterIP"] == "None" {
         let ignored = [
             ("spec.loadBalancerIP", spec["loadBalancerIP"].as_str().is_some_and(|address| !address.is_empty())),
@@ -99,6 +230,20 @@ pub(super) fn warnings(spec: &Value) -> Vec<String> {
         ];
         let ignored = ignored.iter().filter(|(_, is_set)| *is_set);
         told.extend(ignored.map(|(field, _)| format!("{field} is ignored for headless services")));
+    }
+    if has_addresses && spec["clusterIP"] != "None" {
+        told.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+    }
+    if has_addresses && spec["type"] == "ExternalName" {
+        told.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    let has_name = spec["externalName"].as_str().is_some_and(|name| !name.is_empty());
+    if has_name && spec["type"] != "ExternalName" {
+        told.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    if spec["trafficDistribution"] == "PreferClose" {
+        let warning = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+        told.push(warning.to_owned());
     }
     told
 }

@@ -13,9 +13,16 @@ pub(super) fn protect(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Copies the source of a claim's data to the field that does not have it. Sources of other kinds are dropped from the older field.
-pub(super) fn unite_sources(object: &mut Value) {
+/// Copies the source of a claim's data to the field that does not have it. Sources of other kinds are dropped from the older field,
+/// unless the stored claim has one.
+pub(super) fn unite_sources(object: &mut Value, old: Option<&Value>) {
+    let had_source = old.is_some_and(|old| old["spec"].get("dataSource").is_some());
     let Value::Object(spec) = &mut object["spec"] else { return };
+    // Sources in other namespaces are a disabled feature.
+    let is_elsewhere = |source: &Value| source["namespace"].as_str().is_some_and(|namespace| !namespace.is_empty());
+    if spec.get("dataSourceRef").is_some_and(is_elsewhere) {
+        spec.remove("dataSourceRef");
+    }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => {
             let group = source["apiGroup"].as_str().unwrap_or_default();
@@ -23,7 +30,7 @@ pub(super) fn unite_sources(object: &mut Value) {
                 (group, source["kind"].as_str().unwrap_or_default()),
                 ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
             );
-            if is_known {
+            if is_known || had_source {
                 spec.insert("dataSourceRef".to_owned(), source);
             } else {
                 spec.remove("dataSource");

@@ -25,6 +25,13 @@ pub(super) fn update_template_generation(object: &mut Value, old: &Value) {
     object["metadata"]["annotations"][TEMPLATE_GENERATION] = json!((before + i64::from(is_changed)).to_string());
 }
 
+/// Keeps the annotation of an object whose status is written.
+pub(super) fn keep_template_generation(object: &mut Value, old: &Value) {
+    if let Some(generation) = old.pointer(&format!("/metadata/annotations/{TEMPLATE_GENERATION}")) {
+        object["metadata"]["annotations"][TEMPLATE_GENERATION] = generation.clone();
+    }
+}
+
 /// Removes the annotation, which the rows of the real server's tables do not have.
 pub(super) fn remove_template_generation(object: &mut Value) {
     if let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") {

@@ -25,6 +25,13 @@ pub(super) fn default_root(object: &mut Value, schema: &Value) {
     fill(object, schema);
 }
 
+/// Returns whether a value has fields that its schema does not have.
+pub(super) fn has_unknown_fields(value: &Value, schema: &Value) -> bool {
+    let mut unknown = Vec::new();
+    prune(&mut value.clone(), schema, "", &mut unknown);
+    !unknown.is_empty()
+}
+
 fn prune(value: &mut Value, schema: &Value, path: &str, unknown: &mut Vec<String>) {
     match value {
         Value::Object(fields) => prune_object(fields, schema, path, unknown),

@@ -25,6 +25,9 @@ pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
     invariants(schema, Level::Root, path, &mut structure);
     completeness(schema, Some(schema), path, path, &mut structure);
     structure.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
+    if structure.is_empty() {
+        super::defaults::check(schema, path, &mut structure);
+    }
     causes.extend(structure);
     keywords(schema, path, &mut causes);
     causes

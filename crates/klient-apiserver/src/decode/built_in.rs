@@ -102,7 +102,8 @@ impl Walk {
                 continue;
             }
             self.field(value, field, known, &location.below(Step::Name(name)))?;
-            if is_left_out(value, field, known) {
+            let is_kept = value.is_array() && KEPT_LISTS.contains(&(location.owner, name));
+            if !is_kept && is_left_out(value, field, known) {
                 absent.push(name.clone());
             }
         }
@@ -116,8 +117,14 @@ impl Walk {
                 Some(Shape::Bool) => Value::Bool(false),
                 _ => continue,
             };
-            if !object.contains_key(name) && find(fields, name).is_some_and(|field| !field.zero_is_absent) {
+            let is_nil = NILS.contains(&(location.owner, name));
+            if !object.contains_key(name) && !is_nil && find(fields, name).is_some_and(|field| !field.zero_is_absent) {
                 object.insert(name.clone(), zero);
+            }
+        }
+        for (owner, name) in NULL_LISTS {
+            if owner == location.owner && !object.contains_key(name) {
+                object.insert(name.to_owned(), Value::Null);
             }
         }
         for (name, known) in types.iter().flat_map(|types| types.always()) {
@@ -221,6 +228,23 @@ impl Walk {
     }
 }
 
+/// Lists that Go writes as null where they are absent.
+const NULL_LISTS: [(&str, &str); 4] = [
+    ("PodFailurePolicy", "rules"),
+    ("SuccessPolicy", "rules"),
+    ("PodFailurePolicyOnExitCodesRequirement", "values"),
+    ("ProjectedVolumeSource", "sources"),
+];
+/// Lists that are not the same as absent ones where they are empty.
+const KEPT_LISTS: [(&str, &str); 4] = [
+    ("SuccessPolicy", "rules"),
+    ("PodFailurePolicyOnExitCodesRequirement", "values"),
+    ("ProjectedVolumeSource", "sources"),
+    ("HPAScalingRules", "policies"),
+];
+/// Required fields that are pointers in Go, so that an absent one is not empty.
+const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];
+
 fn find(fields: &'static [Field], name: &str) -> Option<&'static Field> {
     fields.iter().find_map(|field| match field.ty {
         Type::Embedded(inner) => find(inner, name),
@@ -315,6 +339,13 @@ fn time(value: &mut Value, micro: bool, location: &Location<'_>) -> Result<(), S
     };
     *value = Value::String(formatted.map_err(|_| {
         let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+        // A time without the fraction that it must have is read up to its seconds.
+        if let Some((seconds, rest)) = text.split_at_checked("2006-01-02T15:04:05".len())
+            && micro
+            && klient_core::parse_time(&format!("{seconds}Z")).is_ok()
+        {
+            return format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{rest}\" as \".000000\"");
+        }
         format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{text}\" as \"2006\"")
     })?);
     Ok(())

@@ -3,6 +3,7 @@
 use klient_core::StatusCause;
 use serde_json::Value;
 
+use super::formats::{self, Problems};
 use crate::{builtin::NameRule, registry::Resource};
 
 /// Validates the metadata of an object. `old` is the stored object in an update.
@@ -10,13 +11,34 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, ui
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
     if old.is_none() {
+        prefix(resource.hooks.names, metadata, &mut causes);
         name(resource, metadata, &mut causes);
+    } else {
+        prefix(NameRule::PathSegment, metadata, &mut causes);
     }
     labels(&metadata["labels"], &mut causes);
     annotations(&metadata["annotations"], &mut causes);
     owners(&metadata["ownerReferences"], &mut causes);
     finalizers_and_uid(resource, metadata, old, uid, &mut causes);
+    if old.is_some() && resource.hooks.checks_prefix_again {
+        prefix(resource.hooks.names, metadata, &mut causes);
+    }
     causes
+}
+
+/// Validates the prefix of generated names.
+fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
+    let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else { return };
+    let problems = match rule {
+        // A segment of a path may end with anything.
+        NameRule::PathSegment => {
+            formats::segment_problems(prefix).into_iter().filter(|why| !why.starts_with("may not be")).collect()
+        }
+        _ => name_problems(rule, &formats::masked_prefix(prefix)),
+    };
+    for why in problems {
+        causes.push(StatusCause::invalid("metadata.generateName", prefix, &why));
+    }
 }
 
 /// Returns warnings about metadata that is valid.
@@ -41,43 +63,25 @@ fn name(resource: &Resource, metadata: &Value, causes: &mut Vec<StatusCause>) {
         causes.push(StatusCause::required("metadata.name", "name or generateName is required"));
         return;
     }
-    if let Err(why) = check_name(resource.hooks.names, name) {
+    for why in name_problems(resource.hooks.names, name) {
         causes.push(StatusCause::invalid("metadata.name", name, &why));
     }
 }
 
-fn check_name(rule: NameRule, name: &str) -> Result<(), String> {
-    let label = |text: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        text.bytes().all(inner) && edge(text.as_bytes().first()) && edge(text.as_bytes().last())
-    };
+fn name_problems(rule: NameRule, name: &str) -> Problems {
     match rule {
-        NameRule::Subdomain if name.len() > 253 => Err("must be no more than 253 bytes".to_owned()),
-        NameRule::Subdomain if name.split('.').all(label) => Ok(()),
-        NameRule::Subdomain => Err(SUBDOMAIN.to_owned()),
-        NameRule::Label if name.len() > 63 => Err("must be no more than 63 bytes".to_owned()),
-        NameRule::Label if label(name) => Ok(()),
-        NameRule::Label => Err(LABEL.to_owned()),
-        NameRule::PathSegment if matches!(name, "." | "..") => Err(format!("may not be '{name}'")),
-        NameRule::PathSegment => match name.find(['/', '%']) {
-            Some(at) => Err(format!("may not contain '{}'", &name[at..=at])),
-            None => Ok(()),
-        },
+        NameRule::Subdomain => formats::subdomain_problems(name),
+        NameRule::Label => formats::label_problems(name),
+        NameRule::PathSegment => formats::segment_problems(name),
     }
-}
-
-/// Checks that a text is a DNS label.
-pub(crate) fn check_label(text: &str) -> Result<(), String> {
-    check_name(NameRule::Label, text)
 }
 
 fn labels(labels: &Value, causes: &mut Vec<StatusCause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         qualified_name("metadata.labels", key, causes);
         let value = value.as_str().unwrap_or_default();
-        for why in label_value_problems(value) {
-            causes.push(StatusCause::invalid("metadata.labels", value, why));
+        for why in formats::label_value_problems(value) {
+            causes.push(StatusCause::invalid("metadata.labels", value, &why));
         }
     }
 }
@@ -86,7 +90,9 @@ fn annotations(annotations: &Value, causes: &mut Vec<StatusCause>) {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
-        qualified_name("metadata.annotations", &key.to_ascii_lowercase(), causes);
+        for why in formats::qualified_name_problems(&key.to_lowercase()) {
+            causes.push(StatusCause::invalid("metadata.annotations", key.as_str(), &why));
+        }
     }
     if size > MAX_ANNOTATIONS {
         causes.push(StatusCause::too_long("metadata.annotations", MAX_ANNOTATIONS));
@@ -165,7 +171,7 @@ fn finalizers_and_uid(
     }
     causes.extend(uid.map(|uid| StatusCause::invalid("metadata.uid", uid, "field is immutable")));
     for (index, name) in now.iter().enumerate() {
-        if !resource.is_custom() && !is_good_finalizer(name) {
+        if resource.hooks.checks_finalizers && !is_good_finalizer(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
         }
@@ -174,59 +180,9 @@ fn finalizers_and_uid(
 
 /// Checks that a text is a qualified name: a name with an optional domain, as labels, annotations and finalizers have.
 fn qualified_name(field: &str, name: &str, causes: &mut Vec<StatusCause>) {
-    for why in qualified_name_problems(name) {
+    for why in formats::qualified_name_problems(name) {
         causes.push(StatusCause::invalid(field, name, &why));
     }
-}
-
-/// Returns the reasons why a text is not a qualified name.
-pub(crate) fn qualified_name_problems(name: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let (prefix, last) = match name.split_once('/') {
-        Some((_, rest)) if rest.contains('/') => {
-            return vec![format!(
-                "a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-        Some((prefix, last)) => (Some(prefix), last),
-        None => (None, name),
-    };
-    match prefix {
-        Some("") => problems.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => {
-            if let Err(why) = check_name(NameRule::Subdomain, prefix) {
-                problems.push(format!("prefix part {why}"));
-            }
-        }
-        None => {}
-    }
-    if last.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if last.len() > MAX_LABEL {
-        problems.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !is_name_part(last) {
-        problems.push(format!("name part {NAME_PART}"));
-    }
-    problems
-}
-
-/// Returns the reasons why a text is not a label value.
-pub(crate) fn label_value_problems(value: &str) -> Vec<&'static str> {
-    let mut problems = Vec::new();
-    if value.len() > MAX_LABEL {
-        problems.push("must be no more than 63 bytes");
-    }
-    if !value.is_empty() && !is_name_part(value) {
-        problems.push(LABEL_VALUE);
-    }
-    problems
-}
-
-fn is_name_part(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    text.bytes().all(inner) && edge(text.as_bytes().first()) && edge(text.as_bytes().last())
 }
 
 fn owner_text(owner: &Value) -> String {
@@ -240,9 +196,4 @@ fn owner_text(owner: &Value) -> String {
     out + "}"
 }
 
-const MAX_LABEL: usize = 63;
-const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const MAX_ANNOTATIONS: usize = 256 << 10;
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";

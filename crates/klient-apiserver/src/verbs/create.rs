@@ -29,8 +29,9 @@ impl Core {
         let wanted = call.response_format(resource)?;
         let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("CreateOptions")?;
-        let decoded = decode::object(resource, encoding, &call.body)?;
+        let mut decoded = decode::object(resource, encoding, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        warnings.extend(metadata::unite_owners(&mut decoded.object));
         let others = [metadata::warnings(resource, &decoded.object, None), (resource.hooks.warnings)(&decoded.object)];
         let made = if let Posted::Review(review) = resource.hooks.posted {
             let mut object = decoded.object;
@@ -78,6 +79,7 @@ impl Core {
         if let Some(before_create) = resource.hooks.before_create {
             before_create(self, &mut object)?;
         }
+        (resource.hooks.drop_disabled)(&mut object);
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status
@@ -198,7 +200,14 @@ pub(super) fn validate(
     match &resource.schema {
         Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object, old)),
         Schema::Custom(schema) => causes.extend(schema.validate(object, old)),
-        Schema::BuiltIn(_) => causes.extend(builtin::validate(resource, object, old.filter(|_| part.is_none()))),
+        Schema::BuiltIn(_) if old.is_none() && resource.hooks.metadata_last => {
+            let of_metadata = std::mem::take(&mut causes);
+            builtin::validate(resource, object, old, part, &mut causes);
+            if causes.is_empty() {
+                causes = of_metadata;
+            }
+        }
+        Schema::BuiltIn(_) => builtin::validate(resource, object, old, part, &mut causes),
     }
     if causes.is_empty() {
         return Ok(());

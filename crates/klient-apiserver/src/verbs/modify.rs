@@ -58,6 +58,7 @@ impl Core {
         };
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let mut object = decoded.object;
+        warnings.extend(metadata::unite_owners(&mut object));
         // Warnings about values are sent only if the object is valid.
         let mut others = (resource.hooks.warnings)(&object);
         if resource.is_custom() && !is_status(target) {
@@ -314,7 +315,8 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
     let (resource, name) = (&target.resource, target.name());
     let version = metadata::text(asked, "resourceVersion");
     if version.is_empty() || version == "0" {
-        if is_patch || resource.hooks.unconditional_update || (target.subresource.is_some() && !resource.is_custom()) {
+        let is_other_part = target.subresource.as_deref().is_some_and(|part| part != "status") && !resource.is_custom();
+        if is_patch || resource.hooks.unconditional_update || is_other_part {
             return Ok(());
         }
         let cause = StatusCause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
@@ -371,6 +373,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
                 }
             }
             (resource.hooks.before_update)(core, &mut new, current)?;
+            (resource.hooks.drop_disabled)(&mut new);
             builtin::null_empty_lists(resource, &mut new);
             new
         }
@@ -398,7 +401,6 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
             None => drop(fields.remove("status")),
         }
     }
-    (resource.hooks.on_status)(&mut new, current);
     if matches!(resource.schema, Schema::BuiltIn(_)) {
         for name in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
             if name == "labels" && resource.hooks.status_keeps_labels {
@@ -411,6 +413,7 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
             }
         }
     }
+    (resource.hooks.on_status)(&mut new, current);
     new
 }
 

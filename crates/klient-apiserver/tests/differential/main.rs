@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod embedded;
+mod invalid;
 mod layout;
+mod mutations;
 mod objects;
 mod openapi;
 mod random;
@@ -114,6 +116,36 @@ async fn random_sequences_match_recorded_real_server() {
     }
     assert!(compared > 1000, "only {compared} responses");
     assert!(wrong.is_empty(), "{} of {compared} responses differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn mutated_objects_match_real_server() {
+    let Some(programs) = Programs::for_tests().unwrap() else {
+        return std::io::stderr().write_all(b"skipped: mutated objects, since there is no kube-apiserver\n").unwrap();
+    };
+    let server = Server::start(&programs).unwrap();
+    let files = KubeconfigFiles::explicit(server.kubeconfig());
+    let config = Config::load(&files, &Overrides::default().context("token")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let paused = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let real = runtime.block_on(Real::connect(&config)).unwrap();
+    let (mut wrong, mut refused) = (Vec::new(), 0);
+    for seed in invalid::FIXED {
+        let sequence = invalid::sequence(seed, None);
+        let theirs = runtime.block_on(real.responses_or_panics(&format!("i-{seed}"), &sequence.steps));
+        let ours = paused.block_on(responses(&[], &sequence.steps));
+        for difference in differences(&sequence.steps, &theirs, &ours) {
+            let only_warnings =
+                (difference.real.code, &difference.real.body) == (difference.ours.code, &difference.ours.body);
+            if difference.real.code != 0 && !only_warnings && !reasons::is_explained(difference.real, difference.ours) {
+                let at = sequence.steps.iter().position(|step| step.id == difference.step.id).unwrap();
+                wrong.push(format!("{}: {}: {difference}", sequence.kind, sequence.changed[at]));
+            }
+        }
+        refused += theirs.iter().filter(|response| response.code == 422).count();
+    }
+    assert!(refused > 100, "only {refused} requests were refused");
+    assert!(wrong.is_empty(), "{} responses differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Returns the seeds for both servers. They are fixed, so that runs are reproducible.

@@ -7,6 +7,7 @@
 //!   the schema does not have. Another response may name another field of the same map, and problems of fields that were visited before.
 //! - **The order of properties.** The real server validates the properties of a custom object in random order, and reports their problems
 //!   in that order.
+//! - **The order of entries.** The real server validates the entries of maps in random order, and reports their problems in that order.
 //! - **A stale object.** The real server patches the object of its cache first. If the object is deleted meanwhile, the response is that
 //!   there is none, with the warnings about the patch.
 
@@ -24,7 +25,10 @@ pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
     if real.warnings != ours.warnings {
         return is_of_stale_object(real, ours);
     }
-    is_one_version_more(real, ours) || names_sibling(real, ours) || has_other_order(real, ours)
+    is_one_version_more(real, ours)
+        || names_sibling(real, ours)
+        || has_other_order(real, ours)
+        || has_other_order_of_entries(real, ours)
 }
 
 /// Returns whether a deleted object was patched.
@@ -87,6 +91,24 @@ fn names_sibling(real: &Comparable, ours: &Comparable) -> bool {
     real.code == 500
         && (&real_problems.0, &real_problems.1) == (&our_problems.0, &our_problems.1)
         && (are_in(&real_problems.2, &our_problems.2) || are_in(&our_problems.2, &real_problems.2))
+}
+
+/// Returns whether both responses report the same problems, and only those of entries of maps are in another order.
+fn has_other_order_of_entries(real: &Comparable, ours: &Comparable) -> bool {
+    let is_entry = |field: &str| {
+        let last = field.rsplit(['.', ']']).next().unwrap_or_default();
+        let key = field.strip_suffix(']').and_then(|field| field.rsplit_once('[')).map_or("", |(_, key)| key);
+        let is_map = ["labels", "annotations", "matchLabels", "nodeSelector", "selector", "requests", "limits"];
+        is_map.contains(&last) || (!key.is_empty() && key.parse::<u64>().is_err())
+    };
+    let causes = |response: &Comparable| -> Option<(Vec<String>, Vec<String>)> {
+        let causes = response.body["details"]["causes"].as_array()?;
+        let others = causes.iter().filter(|cause| !cause["field"].as_str().is_some_and(is_entry));
+        let mut all: Vec<String> = causes.iter().map(ToString::to_string).collect();
+        all.sort();
+        Some((all, others.map(ToString::to_string).collect()))
+    };
+    real.code == 422 && causes(real).is_some_and(|real| causes(ours).as_ref() == Some(&real))
 }
 
 /// Returns whether both responses report the same problems of a custom object.

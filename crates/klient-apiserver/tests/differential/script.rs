@@ -297,6 +297,8 @@ impl Names {
         for (uid, at) in &self.uids {
             out = out.replace(uid.as_str(), &format!("UID-{at}"));
         }
+        // A refused object has an identifier that no response has, and labels come before the identifier.
+        out = without_uids(out, &self.sent);
         // The server's revision depends on unrelated writes.
         if let Some((before, _)) = out.split_once(", current: ") {
             out = format!("{before}, current: RV");
@@ -312,9 +314,28 @@ impl Names {
         if let Some((before, _)) = out.split_once(", ResourceVersion in object meta: ") {
             out = format!("{before}, ResourceVersion in object meta: RV");
         }
-        // The change is printed with Go's types.
-        if let Some((before, _)) = out.split_once(" (allow it to be set to 1 if it was previously negative)") {
-            out = before.to_owned();
+        // Changes are printed with Go's types.
+        for end in CHANGES {
+            if let Some((before, _)) = out.split_once(end) {
+                out = before.to_owned();
+            }
+        }
+        // So are the versions of definitions.
+        for end in ["]: must have exactly one version marked", "]: must contain unique version names"] {
+            if let Some((before, rest)) = out.split_once("Invalid value: [{")
+                && let Some((_, after)) = rest.split_once(end)
+            {
+                out = format!("{before}Invalid value: VERSIONS{end}{after}");
+            }
+        }
+        // So are templates of pods.
+        for (start, end) in [("Invalid value: {\"", "}: field is immutable")] {
+            if let Some((before, rest)) = out.split_once(start)
+                && let Some((shown, after)) = rest.rsplit_once(end)
+                && shown.to_lowercase().contains("\"dnspolicy\":")
+            {
+                out = format!("{before}Invalid value: PODS{end}{after}").replace("PODS}", "PODS");
+            }
         }
         // A version in a message: `(1369)`.
         for (at, version) in self.versions.iter().enumerate() {
@@ -329,6 +350,25 @@ impl Names {
         }
         out
     }
+}
+
+/// Replaces texts in the form of identifiers that no request has.
+fn without_uids(text: String, sent: &str) -> String {
+    let is_uid = |part: &str| {
+        part.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let mut at = 0;
+    let mut out = text;
+    while let Some(part) = out.get(at..at + 36) {
+        if is_uid(part) && !sent.contains(part) {
+            out.replace_range(at..at + 36, "UID");
+        }
+        at += 1;
+    }
+    out
 }
 
 /// Normalises the entries of managers: times differ in every run, and the order of entries depends on them.
@@ -359,6 +399,13 @@ fn cell(value: &Value, namespace: &str) -> Value {
     }
 }
 
+/// The ends of messages that print a change.
+const CHANGES: [&str; 4] = [
+    " (allow it to be set to 1 if it was previously negative)",
+    " for bound claims\n",
+    "spec.persistentvolumesource is immutable after creation\n",
+    " may not be changed\n",
+];
 const USUAL: &str = "application/json";
 /// The length of a time without fractions.
 const SECONDS: usize = "2026-01-02T03:04:05".len();

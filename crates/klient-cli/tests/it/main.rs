@@ -4,5 +4,6 @@
 
 mod demo;
 mod looking;
+mod pods;
 mod program;
 mod serve;

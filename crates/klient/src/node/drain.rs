@@ -117,6 +117,7 @@ impl Drain {
     }
 
     /// Removes only pods with these labels.
+    #[expect(clippy::needless_pass_by_value, reason = "selectors and texts are both given by value")]
     pub fn labels(mut self, selector: impl ToString) -> Self {
         self.labels = Some(selector.to_string());
         self

@@ -18,10 +18,14 @@ use tokio::sync::Notify;
 
 use crate::support::embedded::client;
 
+/// The lines of a log, with their times.
+type File = Vec<(Timestamp, String)>;
+
 /// The logs of a node, with the rules of a kubelet: times are compared by the second, and a stream starts at a line's beginning.
 #[derive(Clone, Default)]
 struct Kubelet {
-    files: Arc<Mutex<HashMap<(String, bool), Vec<(Timestamp, String)>>>>,
+    /// By pod, and whether it is the previous run.
+    files: Arc<Mutex<HashMap<(String, bool), File>>>,
     changed: Arc<Notify>,
     /// The number of lines after which a stream ends, for each stream in turn. Afterwards streams stay open.
     ends: Arc<Mutex<Vec<usize>>>,

@@ -1,163 +1,318 @@
 //! Validation of the specification of pods, in pods and in templates.
 
-use klient_core::{Quantity, StatusCause};
 use serde_json::Value;
 
-use crate::metadata::check_label;
+use super::{
+    containers::{self, Pod},
+    field::{Causes, Field, go_struct},
+    resources, scheduling, security, volumes,
+};
+use crate::metadata::formats;
 
-/// Validates the volumes, containers and policies of a pod or a template.
-pub(super) fn validate(spec: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let volumes = volumes(spec, path, causes);
-    let containers = list(spec, "containers");
-    if containers.is_empty() {
-        causes.push(StatusCause::required(format!("{path}.containers"), ""));
+/// Validates the specification of a pod or a template. `pod` is the pod, which templates do not have.
+pub(super) fn validate(spec: &Field<'_, '_>, pod: Option<&Value>, causes: &mut Causes) {
+    if !spec.field("terminationGracePeriodSeconds").is_set() {
+        spec.field("terminationGracePeriodSeconds").required("", causes);
     }
+    let name = pod.map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default()).filter(|name| !name.is_empty());
+    let volumes = volumes::validate(spec, name, pod.is_some(), causes);
+    let claims = spec.field("resourceClaims");
+    resource_claims(&claims, causes);
+    let names = claims.list().iter().filter_map(|claim| claim["name"].as_str().filter(|name| !name.is_empty()));
+    let containers = Pod { spec, volumes, claims: names.collect() };
+    containers::running(&containers, causes);
+    containers::initial(&containers, causes);
+    containers::ephemeral(&containers, causes);
+    resources::of_pod(spec, &containers.claims, causes);
+    host_network_ports(spec, pod.is_some(), causes);
+    spec.field("restartPolicy").one_of(&["Always", "OnFailure", "Never"], causes);
+    spec.field("dnsPolicy").one_of(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], causes);
+    spec.field("nodeSelector").labels(causes);
+    security::pod(spec, causes);
+    scheduling::affinity(&spec.field("affinity"), causes);
+    dns(spec, causes);
+    for gate in spec.field("readinessGates").items() {
+        gate.field("conditionType").qualified_name(causes);
+    }
+    scheduling_gates(&spec.field("schedulingGates"), causes);
+    scheduling::spread(&spec.field("topologySpreadConstraints"), causes);
+    security::host_processes(spec, causes);
+    host_users(spec, causes);
+    host_name(spec, causes);
+    names_and_numbers(spec, causes);
+    os(spec, causes);
+    file_keys(spec, causes);
+}
+
+/// Validates short fields, in the order of the real server.
+fn names_and_numbers(spec: &Field<'_, '_>, causes: &mut Causes) {
+    for name in ["serviceAccountName", "nodeName"] {
+        if !spec.field(name).text().is_empty() {
+            spec.field(name).subdomain(causes);
+        }
+    }
+    if let Some(deadline) = spec.set("activeDeadlineSeconds") {
+        deadline.problems(formats::range_problems(deadline.number(), 1, i32::MAX.into()), causes);
+    }
+    for name in ["hostname", "subdomain"] {
+        if !spec.field(name).text().is_empty() {
+            spec.field(name).label(causes);
+        }
+    }
+    scheduling::tolerations(&spec.field("tolerations"), causes);
+    for alias in spec.field("hostAliases").items() {
+        alias.field("ip").address(&[], causes);
+        alias.field("hostnames").items().for_each(|name| name.subdomain(causes));
+    }
+    if !spec.field("priorityClassName").text().is_empty() {
+        spec.field("priorityClassName").subdomain(causes);
+    }
+    if let Some(name) = spec.set("runtimeClassName") {
+        name.subdomain(causes);
+    }
+    if let Some(policy) = spec.set("preemptionPolicy") {
+        policy.one_of(&["PreemptLowerPriority", "Never"], causes);
+    }
+    resources::overhead(&spec.field("overhead"), causes);
+}
+
+fn resource_claims(claims: &Field<'_, '_>, causes: &mut Causes) {
     let mut names: Vec<&str> = Vec::new();
-    for (index, item) in containers.iter().enumerate() {
-        container(item, &volumes, &format!("{path}.containers[{index}]"), causes);
-        unique_name(item, &mut names, &format!("{path}.containers[{index}].name"), causes);
-    }
-    for (index, item) in list(spec, "initContainers").iter().enumerate() {
-        container(item, &volumes, &format!("{path}.initContainers[{index}]"), causes);
-        unique_name(item, &mut names, &format!("{path}.initContainers[{index}].name"), causes);
-    }
-    one_of(spec, "restartPolicy", &["Always", "OnFailure", "Never"], path, causes);
-    one_of(spec, "dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], path, causes);
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value[field].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
-fn one_of(value: &Value, field: &str, allowed: &[&str], path: &str, causes: &mut Vec<StatusCause>) {
-    if let Some(given) = value[field].as_str().filter(|given| !given.is_empty() && !allowed.contains(given)) {
-        causes.push(StatusCause::not_supported(format!("{path}.{field}"), given, allowed));
-    }
-}
-
-/// Validates the volumes, and returns the names of the valid ones.
-fn volumes<'a>(spec: &'a Value, path: &str, causes: &mut Vec<StatusCause>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for (index, volume) in list(spec, "volumes").iter().enumerate() {
-        let at = format!("{path}.volumes[{index}]");
-        let before = causes.len();
-        let sources = volume.as_object().into_iter().flat_map(serde_json::Map::keys).filter(|field| *field != "name");
-        for second in sources.skip(1) {
-            let detail = "may not specify more than 1 volume type";
-            causes.push(StatusCause::forbidden(format!("{at}.{second}"), detail));
+    for claim in claims.items() {
+        let name = claim.field("name");
+        if name.text().is_empty() {
+            name.required("", causes);
+        } else if names.contains(&name.text()) {
+            name.duplicate(causes);
+        } else {
+            name.label(causes);
+            names.push(name.text());
         }
-        let name = text(volume, "name");
-        if name.is_empty() {
-            causes.push(StatusCause::required(format!("{at}.name"), ""));
-        } else if let Err(why) = check_label(name) {
-            causes.push(StatusCause::invalid(format!("{at}.name"), name, &why));
+        let (of, template) = (claim.field("resourceClaimName"), claim.field("resourceClaimTemplateName"));
+        let shown = || {
+            go_struct(&[
+                ("Name", &Value::from(name.text())),
+                ("ResourceClaimName", of.value),
+                ("ResourceClaimTemplateName", template.value),
+            ])
+        };
+        if of.is_set() && template.is_set() {
+            let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+            claim.invalid_text(&shown(), detail, causes);
         }
-        if names.contains(&name) {
-            causes.push(StatusCause::duplicate(format!("{at}.name"), name));
+        if !of.is_set() && !template.is_set() {
+            let detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
+            claim.invalid_text(&shown(), detail, causes);
         }
-        if causes.len() == before {
-            names.push(name);
-        }
-    }
-    names
-}
-
-fn unique_name<'a>(container: &'a Value, names: &mut Vec<&'a str>, at: &str, causes: &mut Vec<StatusCause>) {
-    let name = text(container, "name");
-    if names.contains(&name) {
-        causes.push(StatusCause::duplicate(at, name));
-    } else {
-        names.push(name);
-    }
-}
-
-fn container(container: &Value, volumes: &[&str], path: &str, causes: &mut Vec<StatusCause>) {
-    let at = |field: &str| format!("{path}.{field}");
-    let name = text(container, "name");
-    if name.is_empty() {
-        causes.push(StatusCause::required(at("name"), ""));
-    } else if let Err(why) = check_label(name) {
-        causes.push(StatusCause::invalid(at("name"), name, &why));
-    }
-    if text(container, "image").is_empty() {
-        causes.push(StatusCause::required(at("image"), ""));
-    }
-    one_of(container, "terminationMessagePolicy", &["File", "FallbackToLogsOnError"], path, causes);
-    ports(container, path, causes);
-    for (index, variable) in list(container, "env").iter().enumerate() {
-        let name = text(variable, "name");
-        if name.is_empty() {
-            causes.push(StatusCause::required(format!("{path}.env[{index}].name"), ""));
-        } else if name.contains('=') || !name.chars().all(|c| (' '..='~').contains(&c)) {
-            let detail =
-                "a valid environment variable name must consist only of printable ASCII characters other than '='";
-            causes.push(StatusCause::invalid(format!("{path}.env[{index}].name"), name, detail));
-        }
-    }
-    mounts(container, volumes, path, causes);
-    one_of(container, "imagePullPolicy", &["Always", "IfNotPresent", "Never"], path, causes);
-    resources(&container["resources"], &at("resources"), causes);
-}
-
-fn ports(container: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let mut names: Vec<&str> = Vec::new();
-    for (index, port) in list(container, "ports").iter().enumerate() {
-        let at = |field: &str| format!("{path}.ports[{index}].{field}");
-        let name = text(port, "name");
-        if names.contains(&name) && !name.is_empty() {
-            causes.push(StatusCause::duplicate(at("name"), name));
-        }
-        names.push(name);
-        let number = port["containerPort"].as_i64().unwrap_or_default();
-        if number == 0 {
-            causes.push(StatusCause::required(at("containerPort"), ""));
-        }
-        for (field, number) in [("containerPort", number), ("hostPort", port["hostPort"].as_i64().unwrap_or_default())]
-        {
-            if number != 0 && !(1..=65_535).contains(&number) {
-                causes.push(StatusCause::invalid(at(field), number, "must be between 1 and 65535, inclusive"));
+        for name in [of, template] {
+            if name.is_set() {
+                name.subdomain(causes);
             }
         }
-        one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &format!("{path}.ports[{index}]"), causes);
     }
 }
 
-fn mounts(container: &Value, volumes: &[&str], path: &str, causes: &mut Vec<StatusCause>) {
-    let mut paths: Vec<&str> = Vec::new();
-    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
-        let at = |field: &str| format!("{path}.volumeMounts[{index}].{field}");
-        let (name, mount_path) = (text(mount, "name"), text(mount, "mountPath"));
-        if name.is_empty() {
-            causes.push(StatusCause::required(at("name"), ""));
+fn host_network_ports(spec: &Field<'_, '_>, is_pod: bool, causes: &mut Causes) {
+    if !spec.field("hostNetwork").is_true() {
+        return;
+    }
+    for container in spec.field("containers").items() {
+        for port in container.field("ports").items() {
+            let host = port.field("hostPort");
+            if (is_pod || host.number() != 0) && host.number() != port.field("containerPort").number() {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                host.invalid_as(host.number(), detail, causes);
+            }
         }
-        if !volumes.contains(&name) {
-            causes.push(StatusCause::not_found(at("name"), name));
-        }
-        if mount_path.is_empty() {
-            causes.push(StatusCause::required(at("mountPath"), ""));
-        }
-        if paths.contains(&mount_path) {
-            causes.push(StatusCause::invalid(at("mountPath"), mount_path, "must be unique"));
-        }
-        paths.push(mount_path);
     }
 }
 
-/// Validates that no request exceeds its limit.
-fn resources(resources: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let parsed = |value: &Value| value.as_str().and_then(|text| text.parse::<Quantity>().ok());
-    for (name, request) in resources["requests"].as_object().into_iter().flatten() {
-        let limit = &resources["limits"][name];
-        if let (Some(amount), Some(most)) = (parsed(request), parsed(limit))
-            && amount > most
-        {
-            let detail =
-                format!("must be less than or equal to {name} limit of {}", limit.as_str().unwrap_or_default());
-            causes.push(StatusCause::invalid(format!("{path}.requests"), request.clone(), &detail));
+fn dns(spec: &Field<'_, '_>, causes: &mut Causes) {
+    let config = spec.field("dnsConfig");
+    let servers = config.field("nameservers");
+    if spec.field("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            return config.required("must provide `dnsConfig` when `dnsPolicy` is None", causes);
+        }
+        if servers.is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            return servers.required(detail, causes);
+        }
+    }
+    if servers.list().len() > 3 {
+        servers.invalid("must not have more than 3 nameservers", causes);
+    }
+    servers.items().for_each(|server| server.address(&[], causes));
+    let searches = config.field("searches");
+    if searches.list().len() > 32 {
+        searches.invalid("must not have more than 32 search paths", causes);
+    }
+    let length: usize = searches.list().iter().map(|search| search.as_str().map_or(0, str::len) + 1).sum();
+    if length.saturating_sub(1) > 2048 {
+        let detail = "must not have more than 2048 characters (including spaces) in the search list";
+        searches.invalid(detail, causes);
+    }
+    for search in searches.items() {
+        let text = search.text();
+        if text != "." {
+            let text = text.strip_suffix('.').unwrap_or(text);
+            for problem in formats::underscored_subdomain_problems(text) {
+                search.invalid_as(text, &problem, causes);
+            }
+        }
+    }
+    for option in config.field("options").items() {
+        if option.field("name").text().is_empty() {
+            option.required("must not be empty", causes);
         }
     }
 }
+
+fn scheduling_gates(gates: &Field<'_, '_>, causes: &mut Causes) {
+    let mut names: Vec<&str> = Vec::new();
+    for gate in gates.items() {
+        let name = gate.field("name").text();
+        for problem in formats::qualified_name_problems(name) {
+            gate.invalid_as(name, &problem, causes);
+        }
+        if names.contains(&name) {
+            gate.duplicate_as(name, causes);
+        }
+        names.push(name);
+    }
+}
+
+fn host_users(spec: &Field<'_, '_>, causes: &mut Causes) {
+    if !spec.field("hostUsers").is_false() {
+        return;
+    }
+    for (name, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+        let field = spec.named(name, shown);
+        if field.is_true() {
+            field.forbidden("when `hostUsers` is false", causes);
+        }
+    }
+    for_each_container(spec, |container| {
+        if !container.field("volumeDevices").is_empty() {
+            container.field("volumeDevices").forbidden("when `hostUsers` is false", causes);
+        }
+    });
+}
+
+fn host_name(spec: &Field<'_, '_>, causes: &mut Causes) {
+    let Some(name) = spec.set("hostnameOverride") else { return };
+    if spec.field("setHostnameAsFQDN").is_true() {
+        name.forbidden("may not be specified when setHostnameAsFQDN is true", causes);
+    }
+    if spec.field("hostNetwork").is_true() {
+        name.forbidden("may not be specified when hostNetwork is true", causes);
+    }
+    if name.text().len() > 64 {
+        name.too_long(64, causes);
+    }
+    name.subdomain(causes);
+}
+
+fn os(spec: &Field<'_, '_>, causes: &mut Causes) {
+    let Some(os) = spec.set("os") else { return };
+    match os.field("name").text() {
+        "" => os.field("name").required("", causes),
+        "linux" => linux(spec, causes),
+        "windows" => windows(spec, causes),
+        other => os.with(&Value::from(other)).not_supported(&["linux", "windows"], causes),
+    }
+}
+
+fn linux(spec: &Field<'_, '_>, causes: &mut Causes) {
+    let detail = "windows options cannot be set for a linux pod";
+    if let Some(options) = spec.field("securityContext").set("windowsOptions") {
+        options.forbidden(detail, causes);
+    }
+    for_each_container(spec, |container| {
+        if let Some(options) = container.field("securityContext").set("windowsOptions") {
+            options.forbidden(detail, causes);
+        }
+    });
+}
+
+fn windows(spec: &Field<'_, '_>, causes: &mut Causes) {
+    let detail = "cannot be set for a windows pod";
+    let context = spec.field("securityContext");
+    for (name, is_of_spec) in OF_LINUX_PODS {
+        let field = if *is_of_spec { spec.field(name) } else { context.field(name) };
+        // Three of them are no pointers in Go, so that false is not set.
+        let is_set = if matches!(*name, "hostPID" | "hostIPC") { field.is_true() } else { field.is_set() };
+        if is_set {
+            field.forbidden(detail, causes);
+        }
+    }
+    for_each_container(spec, |container| {
+        let context = container.field("securityContext");
+        for name in OF_LINUX_CONTAINERS {
+            if let Some(field) = context.set(name) {
+                field.forbidden(detail, causes);
+            }
+        }
+    });
+}
+
+/// Validates that variables with keys of files refer to volumes that can have such files.
+fn file_keys(spec: &Field<'_, '_>, causes: &mut Causes) {
+    let volumes = spec.field("volumes").list();
+    for_each_container(spec, |container| {
+        for variable in container.field("env").items() {
+            let source = variable.field("valueFrom");
+            let Some(key) = source.set("fileKeyRef") else { continue };
+            let name = key.field("volumeName");
+            let own = |volume: &&Value| volume["name"].as_str().unwrap_or_default() == name.text();
+            match volumes.iter().rev().find(own) {
+                None => name.not_found(causes),
+                Some(volume) if volume.get("emptyDir").is_none() => {
+                    name.invalid("referenced volume must be of type emptyDir", causes);
+                }
+                Some(_) => {}
+            }
+        }
+    });
+}
+
+/// Calls a function with each container of a pod.
+pub(super) fn for_each_container<'v>(spec: &Field<'_, 'v>, mut each: impl FnMut(&Field<'_, 'v>)) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.field(list).items() {
+            each(&container);
+        }
+    }
+}
+
+/// The fields that a Windows pod cannot have, and whether they are fields of the specification.
+const OF_LINUX_PODS: &[(&str, bool)] = &[
+    ("appArmorProfile", false),
+    ("seLinuxOptions", false),
+    ("hostUsers", true),
+    ("hostPID", true),
+    ("hostIPC", true),
+    ("seccompProfile", false),
+    ("fsGroup", false),
+    ("fsGroupChangePolicy", false),
+    ("sysctls", false),
+    ("shareProcessNamespace", true),
+    ("runAsUser", false),
+    ("runAsGroup", false),
+    ("supplementalGroups", false),
+    ("supplementalGroupsPolicy", false),
+    ("seLinuxChangePolicy", false),
+];
+/// The fields that the containers of a Windows pod cannot have.
+const OF_LINUX_CONTAINERS: [&str; 10] = [
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+];

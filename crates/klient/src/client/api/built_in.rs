@@ -76,6 +76,7 @@ impl Api<Pod> {
     /// # Ok(())
     /// # }
     /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "selectors and texts are both given by value")]
     pub fn logs_of(&self, labels: impl ToString) -> SelectedLogs {
         SelectedLogs::new(self.clone(), labels.to_string())
     }
