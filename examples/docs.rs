@@ -17,9 +17,12 @@ pages! {
     Streams "../docs/guide/src/streams.md";
     Informers "../docs/guide/src/informers.md";
     Controllers "../docs/guide/src/controllers.md";
+    Webhooks "../docs/guide/src/webhooks.md";
     Testing "../docs/guide/src/testing.md";
     Authentication "../docs/guide/src/authentication.md";
     Production "../docs/guide/src/production.md";
+    Growing "../docs/guide/src/growing.md";
+    NotReconciled "../docs/guide/src/not-reconciled.md";
     FromKubeRs "../docs/guide/src/from-kube-rs.md";
     FromClientGo "../docs/guide/src/from-client-go.md";
     WhyItIsFast "../docs/guide/src/why-it-is-fast.md";

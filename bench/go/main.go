@@ -106,6 +106,13 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if work, found := streams[arguments.job]; found {
+		measured, answer, err := work(ctx, arguments, config, clientset)
+		if err != nil {
+			return err
+		}
+		return report(arguments, measured, answer)
+	}
 	if arguments.job != "cold" {
 		if err := makeConnections(ctx, arguments, clientset); err != nil {
 			return err

@@ -9,7 +9,16 @@ use public_api::Builder;
 
 use crate::run::run;
 
-const LIBRARIES: &[&str] = &["klient", "klient-core", "klient-proto", "klient-streams", "klient-apiserver"];
+const LIBRARIES: &[&str] = &[
+    "klient",
+    "klient-core",
+    "klient-proto",
+    "klient-streams",
+    "klient-cel",
+    "klient-telemetry",
+    "klient-apiserver",
+    "klient-replay",
+];
 
 /// Writes the lists, or fails if they differ from the code.
 pub(crate) fn run_api(root: &Path, check: bool) -> Result<()> {

@@ -12,6 +12,7 @@ mod replay;
 mod report;
 mod sample;
 mod server;
+mod streams;
 mod table;
 mod turns;
 mod wire;
@@ -24,6 +25,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use klient_harness::Kubelet;
 use serde_json::json;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -187,7 +189,8 @@ impl Bench<'_> {
         let mut plan = self.plan();
         let is_anywhere = |place| plan.iter().any(|measurement| measurement.job.place == place);
         let (is_real, is_replayed) = (is_anywhere(Place::Real), is_anywhere(Place::Replay));
-        let fleet = if is_real || is_replayed { self.build_fleet()? } else { PathBuf::new() };
+        let needs_fleet = is_real || is_replayed || is_anywhere(Place::Streams);
+        let fleet = if needs_fleet { self.build_fleet()? } else { PathBuf::new() };
         let replay = if is_replayed { Some(Replay::record(self.root, self.options.profile, &fleet)?) } else { None };
         for round in 0..self.options.repetitions {
             // Each server runs only during its own jobs.
@@ -195,6 +198,7 @@ impl Bench<'_> {
                 match part[0].job.place {
                     Place::Real => self.on_real_server(round, part, &fleet)?,
                     Place::Replay => self.on_replay_server(round, part, replay.as_ref().context("no recording")?)?,
+                    Place::Streams => self.with_kubelet(round, part, &fleet)?,
                     Place::Process => self.in_process(round, part)?,
                 }
             }
@@ -258,6 +262,21 @@ impl Bench<'_> {
             let (kubeconfig, address) = (&server.kubeconfig, &server.address);
             let call = Call { kubeconfig, object: self.object, count, size, replay: address, ..Call::default() };
             self.take_turns(round, &call, measurement, smaller)?;
+        }
+        Ok(())
+    }
+
+    fn with_kubelet(&self, round: usize, plan: &mut [Measurement], fleet: &Path) -> Result<()> {
+        let server = e2e::start()?;
+        let kubelet = Kubelet::start_for_tests()?.context("there is no kubelet: unset KLIENT_E2E")?;
+        let kubeconfig = server.kubeconfig();
+        let call = Call { kubeconfig: &kubeconfig, object: self.object, ..Call::default() };
+        let address = format!("127.0.0.1:{}", kubelet.port());
+        sample::run(fleet, &Call { job: "fill-streams", replay: &address, ..call }).context("cannot create the pod")?;
+        let address = streams::serve()?.to_string();
+        for measurement in plan {
+            let call = Call { replay: &address, count: measurement.count, ..call };
+            self.take_turns(round, &call, measurement, None)?;
         }
         Ok(())
     }

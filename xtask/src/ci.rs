@@ -185,11 +185,16 @@ fn examples(root: &Path) -> Result<()> {
 }
 
 /// The examples that bring their own server.
-const EXAMPLES: [&str; 10] = [
+const EXAMPLES: [&str; 15] = [
     "embedded",
     "informer",
+    "multi_cluster",
+    "multi_namespace",
     "pods",
     "process_item_loop",
+    "sharded",
+    "traces",
+    "webhook",
     "wire_objects",
     "ported_configmapgen_controller",
     "ported_secret_syncer",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use klient_harness::{Programs, Server};
+use klient_harness::{Folder, Programs, Server};
 
 use crate::{built::Built, run::run};
 
@@ -21,6 +21,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     built.test("e2e", &[], &required)?;
     built.test("custom_types_e2e", &[], &required)?;
     built.test("sample_controller", &[], &required)?;
+    built.test("replay_e2e", &[], &required)?;
     // These tests also start their own servers: they compare what is not recorded.
     built.test("differential", &["match_real_server"], &required)?;
     let server = Server::start(&programs)?;
@@ -52,7 +53,16 @@ pub(crate) fn registry(root: &Path) -> Result<()> {
 
 /// Records the real server's responses to the scripts. The tests compare the embedded server with these responses.
 pub(crate) fn record(root: &Path) -> Result<()> {
-    ask(root, &["record"])
+    let folder = Folder::new()?;
+    let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
+    std::fs::copy(root.join("crates/klient-apiserver/tests/differential/audit/policy.yaml"), &policy)?;
+    let (policy, log) = (policy.to_string_lossy(), log.to_string_lossy());
+    let flags = [("audit-policy-file", &*policy), ("audit-log-path", &*log)];
+    let server = Server::start_with(&Programs::find_or_build()?, &flags)?;
+    let kubeconfig = server.kubeconfig();
+    let kubeconfig = kubeconfig.to_string_lossy();
+    let variables = [("KUBECONFIG", &*kubeconfig), ("KLIENT_AUDIT_LOG", &*log)];
+    run(root, "cargo", &["run", "--locked", "-p", "klient-apiserver", "--example", "record"], &variables)
 }
 
 /// Sends random requests to both servers, and compares their responses.

@@ -15,6 +15,7 @@ mod guide;
 mod linked;
 mod publish;
 mod run;
+mod shards;
 mod supply;
 #[cfg(test)]
 mod tidy;
@@ -39,8 +40,14 @@ usage: cargo xtask <command>
   compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N;
                        --invalid N compares mutated objects, to find rules of validation that differ; --kind NAME limits their kinds
   field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
+  cel-tables           record what Kubernetes' CEL rules do in their tests, for those of klient-apiserver (needs Go)
+  rbac-tables          record what Kubernetes' RBAC does in its tests, for those of klient-apiserver (needs Go)
   chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
                        --seed N, --replay N, --threaded, --verbose and --log
+  shards [OPTIONS]     prove that replicas share keys without overlap: --worlds N simulated worlds (default 2000), then processes on the
+                       real server that are killed and stopped (needs Go, once), then the throughput of 1, 2 and 4 replicas and
+                       the cost of a reconcile; options are --seconds N, --objects N, --replicas N, --rate N, --seed N, and
+                       --simulation, --real, --throughput or --cost for one part
   guide                build the guide into target/guide
   publish              check the packages, their documents and README's program outside the workspace
   api [--check]        write the lists of public items in docs/api, or fail if they are out of date
@@ -88,7 +95,18 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
             let corpus = root.join("crates/klient-core/testdata/field-sets.jsonl.gz");
             run::run(&root.join("xtask/field-sets"), "go", &["run", ".", &corpus.to_string_lossy()], &[])
         }
+        ["rbac-tables"] => {
+            let corpus = root.join("crates/klient-apiserver/tests/rbac.jsonl.gz");
+            let arguments = ["run", ".", "rbac", "../apiserver", &corpus.to_string_lossy()];
+            run::run(&root.join("xtask/test-tables"), "go", &arguments, &[])
+        }
+        ["cel-tables"] => {
+            let corpus = root.join("crates/klient-apiserver/tests/cel.jsonl.gz");
+            let arguments = ["run", ".", "cel", "../apiserver", &corpus.to_string_lossy()];
+            run::run(&root.join("xtask/test-tables"), "go", &arguments, &[])
+        }
         ["chaos", options @ ..] => chaos::run(&root, options),
+        ["shards", options @ ..] => shards::run(&root, options),
         ["guide"] => guide::build(&root),
         ["publish"] => publish::check(&root),
         ["api"] => api::run_api(&root, false),

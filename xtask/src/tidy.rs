@@ -128,11 +128,13 @@ fn crates_depend_on_each_other_in_one_direction() {
         "klient-proto" => on == "klient-core",
         "klient-apply" => on == "klient-core" || (dev && on == "klient-apply"),
         "klient" => {
-            ["klient-core", "klient-derive", "klient-proto", "klient-streams"].contains(&on)
+            ["klient-cel", "klient-core", "klient-derive", "klient-proto", "klient-streams"].contains(&on)
                 || (dev && ["klient-apiserver", "klient-harness"].contains(&on))
         }
-        "klient-apiserver" => ["klient-core", "klient-proto", "klient-streams"].contains(&on) || dev,
-        "klient-cli" | "klient-examples" | "klient-chaos" | "klient-custom-types" => true,
+        "klient-apiserver" => ["klient-cel", "klient-core", "klient-proto", "klient-streams"].contains(&on) || dev,
+        "klient-telemetry" => on == "klient" || (dev && ["klient-apiserver", "klient-telemetry"].contains(&on)),
+        "klient-replay" => ["klient", "klient-apiserver"].contains(&on) || (dev && on == "klient-harness"),
+        "klient-cli" | "klient-browser" | "klient-examples" | "klient-chaos" | "klient-custom-types" => true,
         "xtask" => on == "klient-harness",
         _ => false,
     };

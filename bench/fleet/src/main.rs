@@ -6,6 +6,7 @@
 mod custom;
 mod pods;
 mod record;
+mod streams;
 
 use anyhow::{Result, bail};
 use bench_jobs::{Arguments, Job};
@@ -27,6 +28,7 @@ async fn main() -> Result<()> {
         Job::FillCustom => custom::fill(&arguments, &client).await,
         Job::Touch => pods::touch(&arguments, &client).await,
         Job::Record => record::record(&arguments, &client).await,
+        Job::FillStreams => streams::fill(&arguments, &client).await,
         other => bail!("{} is for the programs that are measured", other.name()),
     }
 }

@@ -61,7 +61,7 @@ pub(crate) async fn touch(arguments: &Arguments, client: &Client) -> Result<()> 
     Ok(())
 }
 
-async fn make_namespace(client: &Client, name: &str) -> Result<()> {
+pub(crate) async fn make_namespace(client: &Client, name: &str) -> Result<()> {
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.to_owned());
     Api::<Namespace>::cluster(client.clone()).create(&namespace).await?;

@@ -22,7 +22,7 @@ pub struct Arguments {
     pub concurrency: usize,
     /// The resource version after which a watch starts.
     pub since: String,
-    /// The address of the replay server, for the jobs that use it.
+    /// The address of the replay server, or of the other program that a job of streams needs.
     pub replay: String,
     /// The folder for the recording that the replay server reads.
     pub recording: PathBuf,
@@ -40,6 +40,8 @@ pub enum Job {
     Touch,
     /// Records responses for the replay server. Not measured; `bench-fleet` does it.
     Record,
+    /// Creates a node of a kubelet, and a pod on it. Not measured; `bench-fleet` does it.
+    FillStreams,
     Get,
     Create,
     List,
@@ -90,14 +92,29 @@ pub enum Job {
     QueueBurst,
     /// Keys through a delay and the rate limit after a failure. Needs no server.
     QueueDelayed,
+    /// The output of a process in a container.
+    ExecRead,
+    /// The input of a process in a container.
+    ExecWrite,
+    /// The first over SPDY.
+    ExecReadSpdy,
+    /// The second over SPDY.
+    ExecWriteSpdy,
+    /// Bytes from a forwarded port.
+    ForwardRead,
+    /// Bytes to a forwarded port.
+    ForwardWrite,
+    /// Short requests and responses, one after the other, through a forwarded port.
+    ForwardTurns,
 }
 
 impl Job {
-    const ALL: [Self; 31] = [
+    const ALL: [Self; 39] = [
         Self::Fill,
         Self::FillCustom,
         Self::Touch,
         Self::Record,
+        Self::FillStreams,
         Self::Get,
         Self::Create,
         Self::List,
@@ -125,6 +142,13 @@ impl Job {
         Self::Queue,
         Self::QueueBurst,
         Self::QueueDelayed,
+        Self::ExecRead,
+        Self::ExecWrite,
+        Self::ExecReadSpdy,
+        Self::ExecWriteSpdy,
+        Self::ForwardRead,
+        Self::ForwardWrite,
+        Self::ForwardTurns,
     ];
 
     pub fn name(self) -> &'static str {
@@ -133,6 +157,7 @@ impl Job {
             Self::FillCustom => "fill-custom",
             Self::Touch => "touch",
             Self::Record => "record",
+            Self::FillStreams => "fill-streams",
             Self::Get => "get",
             Self::Create => "create",
             Self::List => "list",
@@ -160,6 +185,13 @@ impl Job {
             Self::Queue => "queue",
             Self::QueueBurst => "queue-burst",
             Self::QueueDelayed => "queue-delayed",
+            Self::ExecRead => "exec-read",
+            Self::ExecWrite => "exec-write",
+            Self::ExecReadSpdy => "exec-read-spdy",
+            Self::ExecWriteSpdy => "exec-write-spdy",
+            Self::ForwardRead => "forward-read",
+            Self::ForwardWrite => "forward-write",
+            Self::ForwardTurns => "forward-turns",
         }
     }
 }

@@ -12,6 +12,7 @@ mod reads;
 mod reconciles;
 mod replay;
 mod spread;
+mod streams;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -26,6 +27,7 @@ pub use self::{
     reconciles::{Reconciles, TOLD_AT},
     replay::{replay_changes, replay_expiry},
     spread::spread,
+    streams::{MEGABYTE, TURN, forwarded_port, forwarded_request, moved},
 };
 
 /// The namespace of the objects that are read.

@@ -9,24 +9,27 @@ use klient::Api;
 use klient::SharedInformer;
 use klient::{
     Controller,
-    controller::{Outcome, Request},
+    controller::{HistoryLimits, Outcome, Request},
 };
 
 pub(crate) async fn run(arguments: &Arguments, fleet: Api<Pod>) -> Result<(Measured, Answer)> {
     let reconciles = Arc::new(Reconciles::new(arguments));
     let told = Arc::clone(&reconciles);
-    let controller = Controller::builder("fleet", SharedInformer::new(fleet)).workers(arguments.concurrency).reconcile(
-        move |request: Request<Pod>| {
-            let told = Arc::clone(&told);
-            async move {
-                // A deleted object needs no work. An object that cannot be decoded is missing from the result.
-                if let Some(pod) = request.object()? {
-                    told.add(&pod);
-                }
-                Ok::<_, klient::Error>(Outcome::Done)
+    let mut builder = Controller::builder("fleet", SharedInformer::new(fleet)).workers(arguments.concurrency);
+    // To compare: with a history of turns, as a manager with a debug page has it.
+    if std::env::var_os("KLIENT_BENCH_HISTORY").is_some() {
+        builder = builder.history(HistoryLimits::default());
+    }
+    let controller = builder.reconcile(move |request: Request<Pod>| {
+        let told = Arc::clone(&told);
+        async move {
+            // A deleted object needs no work. An object that cannot be decoded is missing from the result.
+            if let Some(pod) = request.object()? {
+                told.add(&pod);
             }
-        },
-    );
+            Ok::<_, klient::Error>(Outcome::Done)
+        }
+    });
     let running = tokio::spawn(async move { controller.run_until(std::future::pending()).await });
     reconciles.initial(arguments.count).await;
     let mark = Mark::now()?;

@@ -9,6 +9,7 @@ mod queue;
 mod read;
 mod reads;
 mod replay;
+mod streams;
 mod watch;
 mod write;
 
@@ -50,6 +51,10 @@ pub async fn run() -> Result<()> {
     if arguments.job == Job::Cold {
         let (measured, answer) =
             informer::sync(Mark::of_process(arguments.started)?, fleet, ObjectFormat::Wire, FirstRead::List).await?;
+        report(LIBRARY, &arguments, &measured, &answer);
+        return Ok(());
+    }
+    if let Some((measured, answer)) = streams::run(&arguments, &fleet).await? {
         report(LIBRARY, &arguments, &measured, &answer);
         return Ok(());
     }

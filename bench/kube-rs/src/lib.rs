@@ -4,6 +4,7 @@ mod controller;
 mod informer;
 mod read;
 mod reads;
+mod streams;
 mod watch;
 mod write;
 
@@ -42,6 +43,10 @@ pub async fn run() -> Result<()> {
         report(LIBRARY, &arguments, &measured, &answer);
         return Ok(());
     }
+    if let Some((measured, answer)) = streams::run(&arguments, &fleet).await? {
+        report(LIBRARY, &arguments, &measured, &answer);
+        return Ok(());
+    }
     make_connections(&arguments, || {
         let fleet = fleet.clone();
         async move { Ok(fleet.get(&name(0)).await?) }
@@ -60,8 +65,15 @@ pub async fn run() -> Result<()> {
         Job::Events | Job::EventsTyped => informer::events(&arguments, fleet).await?,
         Job::Expire => informer::expire(&arguments, fleet).await?,
         Job::Controller => controller::run(&arguments, fleet).await?,
-        // kube has no indices, and its watcher cannot start at a version.
-        Job::InformerEvents
+        // kube has no indices and no SPDY, and its watcher cannot start at a version.
+        Job::ExecRead
+        | Job::ExecWrite
+        | Job::ExecReadSpdy
+        | Job::ExecWriteSpdy
+        | Job::ForwardRead
+        | Job::ForwardWrite
+        | Job::ForwardTurns
+        | Job::InformerEvents
         | Job::Cold
         | Job::Index
         | Job::ReadKey
@@ -72,7 +84,7 @@ pub async fn run() -> Result<()> {
         | Job::Queue
         | Job::QueueBurst
         | Job::QueueDelayed => bail!("not offered"),
-        Job::Fill | Job::FillCustom | Job::Touch | Job::Record => bail!("bench-fleet does this"),
+        Job::Fill | Job::FillCustom | Job::Touch | Job::Record | Job::FillStreams => bail!("bench-fleet does this"),
     };
     report(LIBRARY, &arguments, &measured, &answer);
     Ok(())

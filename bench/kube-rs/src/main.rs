@@ -4,5 +4,6 @@ use anyhow::Result;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    bench_kube_rs::run().await
+    // In a task, as in a service: the main thread is outside of the runtime's workers, and each wake-up of it is a system call.
+    tokio::spawn(bench_kube_rs::run()).await?
 }

@@ -1,6 +1,7 @@
 //! A whole controller on the embedded server: the latency of reconciles after changes, and the cost of idling.
 //!
 //! `bench-reconcile [CHANGES_PER_SECOND] [SECONDS]`: one process with the server, the writer and the controller.
+//! `bench-reconcile history`: turns with and without a history, in turn.
 
 #![allow(clippy::print_stdout)]
 
@@ -13,9 +14,9 @@ use anyhow::{Context as _, Result, ensure};
 use bench_jobs::Mark;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Secret, Service, ServiceAccount};
 use klient::{
-    Api, Client, Controller, InformerFactory, Manager, WorkQueue,
-    controller::{Outcome, Request},
-    options::{CreateOptions, UpdateOptions},
+    Api, Client, Controller, InformerFactory, Manager, ObjectKey, WorkQueue,
+    controller::{HistoryLimits, Outcome, Request},
+    metrics::Registry,
     workqueue::QueueOptions,
 };
 use klient_apiserver::ApiServer;
@@ -30,6 +31,9 @@ const KEYS: u32 = 100_000;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("history") {
+        return history().await;
+    }
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().context("a number is needed"));
     let rate = arguments.next().transpose()?.unwrap_or(10_000);
     let seconds = arguments.next().transpose()?.unwrap_or(5);
@@ -111,6 +115,60 @@ async fn changes(rate: u64, time: Duration) -> Result<()> {
         latencies.last().copied().unwrap_or_default(),
     );
     println!("CPU of server, writer and controller together: {:.1} us per change", cpu / done as f64 * 1e6);
+    Ok(())
+}
+
+/// Reconciles all keys again and again, with and without a history in turn, and prints the CPU time of a turn.
+async fn history() -> Result<()> {
+    const ROUNDS: usize = 7;
+    let server = ApiServer::start().await?;
+    let maps: Api<ConfigMap> = Api::namespaced(client(&server), "default");
+    let mut keys = Vec::new();
+    for number in 0..10_000 {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(format!("map-{number}"));
+        maps.create(&map).await?;
+        keys.push(ObjectKey::namespaced("default", &format!("map-{number}")));
+    }
+    let mut costs = [Vec::new(), Vec::new()];
+    for round in 0..2 * ROUNDS {
+        let is_recorded = round % 2 == 1;
+        let informer = InformerFactory::new(client(&server)).core_v1().config_maps();
+        let mut builder = Controller::builder("bench", informer).workers(WORKERS).registry(Registry::new());
+        if is_recorded {
+            builder = builder.history(HistoryLimits::default());
+        }
+        let controller = builder.reconcile(|request: Request<ConfigMap>| async move {
+            request.object()?;
+            Ok::<_, klient::Error>(Outcome::Done)
+        });
+        let running = tokio::spawn({
+            let controller = controller.clone();
+            async move { controller.run_until(std::future::pending()).await }
+        });
+        let reached = async |turns: u64| {
+            while controller.status().succeeded < turns {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        reached(keys.len() as u64).await;
+        let mark = Mark::now()?;
+        for pass in 1..=20 {
+            keys.iter().for_each(|key| controller.request(key.clone()));
+            reached((pass + 1) * keys.len() as u64).await;
+        }
+        let turns = 20 * keys.len();
+        let cost = mark.measured()?.cpu_seconds / turns as f64 * 1e6;
+        println!("history {is_recorded}: {cost:.3} us of CPU per turn");
+        costs[usize::from(is_recorded)].push(cost);
+        if let Some(history) = controller.report().history {
+            println!("  {} bytes per key, {} turns", history.key_bytes / history.keys.max(1), history.turns);
+        }
+        running.abort();
+    }
+    costs.iter_mut().for_each(|costs| costs.sort_by(f64::total_cmp));
+    let [off, on] = costs.map(|costs| costs[ROUNDS / 2]);
+    println!("medians of {ROUNDS} rounds: {off:.3} us without a history, {on:.3} us with it");
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! Writes the objects that a new API server has: `cargo xtask registry` runs this.
 //!
-//! Left out are namespaces, RBAC, leases, and config maps, whose contents differ in every cluster.
+//! Left out are namespaces, leases, and config maps, whose contents differ in every cluster. Roles and bindings are written to a file of
+//! their own, compressed.
 
 #![allow(clippy::print_stdout)]
 
-use std::error::Error;
+use std::{error::Error, io::Write as _};
 
 use klient::{Client, request::media_type};
 use serde_json::Value;
@@ -14,6 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let output = std::env::args().nth(1).ok_or("usage: bootstrap <file>")?;
     let rest = Client::infer()?.rest();
     let mut lines = Vec::new();
+    let mut roles = Vec::new();
     let mut seen = Vec::new();
     for path in ["/api", "/apis"] {
         let found: Value = rest.get().path(path).accept(media_type::AGGREGATED_DISCOVERY).value().await?;
@@ -43,7 +45,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                         clean(&mut object);
                         // The addresses of the recorded server, and those of the embedded server.
                         let line = object.to_string().replace("10.0.0.1", "10.96.0.1");
-                        lines.push(line.replace("10.0.0.0/24", "10.96.0.0/16"));
+                        let list = if name == RBAC { &mut roles } else { &mut lines };
+                        list.push(line.replace("10.0.0.0/24", "10.96.0.0/16"));
                     }
                 }
             }
@@ -51,6 +54,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     std::fs::write(&output, format!("[\n{}\n]\n", lines.join(",\n")))?;
     println!("{output}: {} objects", lines.len());
+    let output = output.replace("objects.json", "rbac.json.gz");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(format!("[\n{}\n]\n", roles.join(",\n")).as_bytes())?;
+    std::fs::write(&output, encoder.finish()?)?;
+    println!("{output}: {} objects", roles.len());
     Ok(())
 }
 
@@ -89,16 +97,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+const RBAC: &str = "rbac.authorization.k8s.io";
+
 /// The resources that are not recorded.
-const SKIPPED: &[&str] = &[
-    "namespaces",
-    "configmaps",
-    "secrets",
-    "events",
-    "leases",
-    "componentstatuses",
-    "roles",
-    "rolebindings",
-    "clusterroles",
-    "clusterrolebindings",
-];
+const SKIPPED: &[&str] = &["namespaces", "configmaps", "secrets", "events", "leases", "componentstatuses"];

@@ -4,6 +4,10 @@
 
 #![allow(dead_code, clippy::print_stdout, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+#[path = "../tests/differential/audit.rs"]
+mod audit;
+#[path = "../tests/differential/cues.rs"]
+mod cues;
 #[path = "../tests/differential/embedded.rs"]
 mod embedded;
 #[path = "../tests/differential/invalid.rs"]

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, clippy::print_stdout, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+#[path = "../tests/differential/audit.rs"]
+mod audit;
+#[path = "../tests/differential/cues.rs"]
+mod cues;
 #[path = "../tests/differential/layout.rs"]
 mod layout;
 #[path = "../tests/differential/objects.rs"]
@@ -26,7 +30,10 @@ use self::{
 async fn main() -> Result<(), Failure> {
     let only = std::env::args().nth(1);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
-    let real = Arc::new(Real::connect(&Config::infer()?).await?);
+    let peer = cues::serve().await?;
+    let mut real = Real::connect(&Config::infer()?).await?;
+    real.peer = Some(peer);
+    let real = Arc::new(real);
     for entry in std::fs::read_dir(folder.join("scripts"))? {
         let path = entry?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -39,9 +46,34 @@ async fn main() -> Result<(), Failure> {
         std::fs::write(folder.join("recorded").join(format!("{name}.json")), format!("[\n{}\n]\n", lines.join(",\n")))?;
         println!("{name}: {} responses", responses.len());
     }
+    if let Some(log) = std::env::var_os("KLIENT_AUDIT_LOG").filter(|_| only.as_ref().is_none_or(|only| only == "audit"))
+    {
+        audit_events(&real, &folder, Path::new(&log)).await?;
+    }
     if only.is_none_or(|only| only == "random") {
         sequences(&real, &folder).await?;
     }
+    Ok(())
+}
+
+/// Records the events of the audit log.
+async fn audit_events(real: &Real, folder: &Path, log: &Path) -> Result<(), Failure> {
+    let namespace = format!("d-audit-{}", std::process::id());
+    let steps = audit::steps();
+    let mut run = script::Run::new(&namespace);
+    real.run(&mut run, &steps).await?;
+    let last = format!("\"{namespace}-{:02}\",\"stage\":\"ResponseComplete\"", steps.len() - 1);
+    let mut text = String::new();
+    while !text.contains(&last) {
+        // The server writes the last line after its response, and there is no event to wait for.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        text = std::fs::read_to_string(log)?;
+    }
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let events = audit::events(&mut run, &namespace, &lines);
+    let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
+    std::fs::write(folder.join("audit/recorded.json"), format!("[\n{}\n]\n", lines.join(",\n")))?;
+    println!("audit: {} events", events.len());
     Ok(())
 }
 

@@ -14,6 +14,8 @@ use tokio::{sync::mpsc, task::JoinHandle};
 pub struct ResponseBody {
     inner: Inner,
     damage: Option<Damage>,
+    /// A value that is dropped with the body.
+    guard: Option<Box<dyn Send>>,
 }
 
 enum Inner {
@@ -34,12 +36,18 @@ pub(crate) enum Damage {
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { inner: Inner::Whole(Some(bytes.into())), damage: None }
+        Self { inner: Inner::Whole(Some(bytes.into())), damage: None, guard: None }
     }
 
     /// Returns a body of the chunks that a task sends. Dropping the body ends the task.
     pub(crate) fn stream(chunks: mpsc::Receiver<Bytes>, task: JoinHandle<()>) -> Self {
-        Self { inner: Inner::Stream { chunks, task }, damage: None }
+        Self { inner: Inner::Stream { chunks, task }, damage: None, guard: None }
+    }
+
+    /// Keeps a value until the body is dropped.
+    pub(crate) fn guarded(mut self, guard: Box<dyn Send>) -> Self {
+        self.guard = Some(guard);
+        self
     }
 
     /// Damages the body.

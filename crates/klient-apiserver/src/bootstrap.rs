@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    builtin,
+    access, builtin,
     managed::Writer,
     metadata,
     server::Core,
@@ -47,6 +47,16 @@ pub(crate) async fn objects(core: &Arc<Core>) {
         }
     }
     writes.join_all().await;
+}
+
+/// Creates the roles and bindings that every API server has and that do not exist yet, if the server uses them.
+pub(crate) async fn roles(core: &Arc<Core>) {
+    let Some(rbac) = &core.access.rbac else { return };
+    for object in access::rbac::bootstrap::objects() {
+        put(core, object).await;
+    }
+    rbac.load(&core.store);
+    rbac.aggregate(core).await;
 }
 
 /// Stores an object, if there is none with its name. It was written by a real server and needs no validation.

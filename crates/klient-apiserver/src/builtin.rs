@@ -34,8 +34,13 @@ pub(crate) use self::{
     defaults::fill,
     hooks::{Hooks, NameRule, Posted},
     kinds::hooks,
+    nodes::taint,
+    pods::tolerate,
+    rules::{aggregate, qos_class, resource_names},
+    volumes::protect,
 };
 use crate::{
+    admission::plugins::quota,
     decode,
     managed::{self, Writer},
     registry::{self, Resource, Schema, Shape},
@@ -57,7 +62,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
 /// Sets the fields that Go writes as null to null where they are empty.
 pub(crate) fn null_empty_lists(resource: &Resource, object: &mut Value) {
     for pointer in resource.hooks.null_fields {
-        if let Some(list) = object.pointer_mut(pointer).filter(|list| **list == json!([])) {
+        if let Some(list) = crate::metadata::at_mut(object, pointer).filter(|list| **list == json!([])) {
             *list = Value::Null;
         }
     }
@@ -75,11 +80,11 @@ pub(crate) fn nulls(resource: &Resource, object: &mut Value) {
     (resource.hooks.set_nulls)(object);
     for pointer in resource.hooks.null_fields {
         let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
-        if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
+        if let Some(Value::Object(fields)) = crate::metadata::at_mut(object, parent) {
             fields.entry(name).or_insert(Value::Null);
         }
     }
-    if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+    if let Some(conditions) = crate::metadata::at_mut(object, "/status/conditions").and_then(Value::as_array_mut) {
         null_times(resource, conditions);
     }
 }
@@ -135,4 +140,5 @@ pub(crate) async fn after_change(core: &Arc<Core>, resource: &Resource, committe
         after_change(core, &committed.change).await;
     }
     core.collector.after_change(resource, committed);
+    quota::recount(core, resource, &committed.change.key).await;
 }

@@ -1,12 +1,16 @@
 //! A request with its query parameters parsed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use klient_core::{GroupKind, Status, StatusCause};
 
 use crate::{
     Result,
-    auth::Authenticated,
+    access::User,
+    admission::Notes,
+    conversion::Pending,
     decode::FieldValidation,
     managed::Writer,
     metadata,
@@ -20,8 +24,10 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Whether the credentials were verified when the request arrived on a socket.
-    pub(crate) is_authenticated: bool,
+    /// The user who sent the request.
+    pub(crate) user: Arc<User>,
+    /// The warnings and audit annotations of admission.
+    pub(crate) notes: Notes,
     query: Vec<(String, String)>,
 }
 
@@ -33,14 +39,14 @@ pub(crate) struct WriteOptions {
 }
 
 impl Call {
-    pub(crate) fn new(request: http::Request<Bytes>) -> Self {
-        let (parts, body) = request.into_parts();
+    pub(crate) fn new(parts: http::request::Parts, body: Bytes, user: Arc<User>) -> Self {
         let query = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         Self {
             method: parts.method,
             path: parts.uri.path().to_owned(),
-            is_authenticated: parts.extensions.get::<Authenticated>().is_some(),
+            user,
             headers: parts.headers,
+            notes: Notes::default(),
             body,
             query: query.into_owned().collect(),
         }
@@ -126,7 +132,12 @@ impl Call {
     pub(crate) fn writer(&self, subresource: &str, now: jiff::Timestamp) -> Writer {
         let manager = self.param("fieldManager").map_or_else(|| self.program(), str::to_owned);
         let manager = if manager.is_empty() { "unknown".to_owned() } else { manager };
-        Writer { manager, subresource: subresource.to_owned(), time: metadata::time(now) }
+        Writer {
+            manager,
+            subresource: subresource.to_owned(),
+            time: metadata::time(now),
+            conversions: Pending::default(),
+        }
     }
 
     /// Returns the name of the program that sent the request.

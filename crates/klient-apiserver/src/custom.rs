@@ -7,6 +7,8 @@ mod list_types;
 mod prune;
 mod ratchet;
 mod replicas;
+mod rule_check;
+mod rules;
 pub(crate) mod structural;
 mod unique;
 mod validate;
@@ -16,9 +18,11 @@ use std::sync::{Arc, OnceLock};
 use klient_core::{Status, StatusCause, Verb, compare_versions};
 use serde_json::Value;
 
+use self::rules::Rules;
 use crate::{
     Result,
     builtin::Hooks,
+    conversion::Conversion,
     managed::{self, SchemaOf},
     registry::{Resource, Schema, Subresource, table_name},
 };
@@ -39,8 +43,12 @@ pub(crate) struct CustomSchema {
     /// The fields that lists and watches can select by.
     pub(crate) selectable: Vec<String>,
     pub(crate) scale: Option<ScalePaths>,
+    /// The conversion webhook.
+    pub(crate) conversion: Option<Arc<Conversion>>,
     /// The schema by which server-side apply merges, which is built at the first write.
     merge_schema: OnceLock<SchemaOf>,
+    /// The CEL rules of the schema, which are compiled at the first write.
+    rules: OnceLock<Option<Rules>>,
 }
 
 /// A column of a table.
@@ -92,6 +100,13 @@ impl CustomSchema {
         Ok(problems)
     }
 
+    /// Removes the fields of a converted object that the version does not have.
+    pub(crate) fn prune(&self, object: &mut Value) {
+        if let Some(schema) = &self.schema {
+            prune::prune_root(object, schema, &mut Vec::new());
+        }
+    }
+
     /// Adds the defaults to a stored object, which may be older than they are.
     pub(crate) fn fill(&self, object: &mut Value) {
         if let Some(schema) = self.schema.as_ref().filter(|_| self.has_defaults) {
@@ -99,8 +114,8 @@ impl CustomSchema {
         }
     }
 
-    /// Validates an object. Invalid parts that are equal in `old` are accepted.
-    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+    /// Validates an object. Invalid parts that are equal in `old` are accepted, with warnings if a CEL rule forbids them.
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> Vec<StatusCause> {
         let mut causes = Vec::new();
         if let Some(schema) = &self.schema {
             causes.extend(below("", validate::validate(object, schema, old)));
@@ -113,11 +128,36 @@ impl CustomSchema {
             causes.extend(embedded::validate(object, schema));
         }
         causes.extend(self.duplicates(object, old));
+        self.evaluate_rules(object, old, &mut causes, warnings);
         causes
     }
 
-    /// Validates the status of an object by itself.
-    pub(crate) fn validate_status(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+    /// Evaluates the CEL rules of the schema, unless the object is invalid in a way that they cannot handle.
+    fn evaluate_rules(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        causes: &mut Vec<StatusCause>,
+        warnings: &mut Vec<String>,
+    ) {
+        let rules = self.rules.get_or_init(|| self.schema.as_ref().and_then(Rules::of));
+        let Some(rules) = rules else { return };
+        if causes.iter().any(rules::blocks) {
+            causes.push(rules::not_checked());
+            return;
+        }
+        let found = rules.evaluate(object, old);
+        causes.extend(found.causes);
+        warnings.extend(found.warnings);
+    }
+
+    /// Validates the status of an object by itself, and the rules of the whole object.
+    pub(crate) fn validate_status(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Vec<StatusCause> {
         let mut causes = Vec::new();
         let schema = self.schema.as_ref().and_then(|schema| schema["properties"].get("status"));
         if let (Some(schema), Some(status)) = (schema, object.get("status")) {
@@ -126,6 +166,7 @@ impl CustomSchema {
         }
         causes.extend(self.scale.iter().flat_map(|scale| replicas::check_status(object, scale)));
         causes.extend(self.duplicates(object, old));
+        self.evaluate_rules(object, old, &mut causes, warnings);
         causes
     }
 
@@ -176,6 +217,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     let group = text(&spec["group"]);
     let plural = text(&names["plural"]);
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let conversion = Conversion::of(definition);
     let served = versions.iter().filter(|version| version["served"] == true);
     let resource = |version: &Value| {
         let scale = version["subresources"].get("scale").map(|scale| ScalePaths {
@@ -196,7 +238,9 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
                 .as_array()
                 .map_or_else(Vec::new, |fields| fields.iter().map(|field| text(&field["jsonPath"])).collect()),
             scale,
+            conversion: conversion.clone(),
             merge_schema: OnceLock::new(),
+            rules: OnceLock::new(),
         };
         let name = text(&version["name"]);
         Arc::new(Resource {

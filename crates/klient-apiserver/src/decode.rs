@@ -74,7 +74,7 @@ pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<Strin
                 Box::new(Status::bad_request(message))
             };
             // An empty list of entries removes all, as one empty entry does, which normalisation keeps.
-            if let Some(entries) = object.pointer_mut("/metadata/managedFields")
+            if let Some(entries) = crate::metadata::at_mut(object, "/metadata/managedFields")
                 && entries.as_array().is_some_and(Vec::is_empty)
             {
                 *entries = serde_json::json!([{}]);
@@ -85,7 +85,7 @@ pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<Strin
             // The writer of an empty list owns it, although it is stored as null.
             for pointer in empty {
                 let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
-                if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
+                if let Some(Value::Object(fields)) = crate::metadata::at_mut(object, parent) {
                     fields.insert(name.to_owned(), serde_json::json!([]));
                 }
             }
@@ -144,6 +144,26 @@ pub(crate) fn parse_json(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>
     }
     Ok((value, twice.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect()))
 }
+
+/// Parses the body of a peer's response, which is JSON if it starts as an object does, and YAML otherwise.
+pub(crate) fn parse_response(body: &[u8]) -> std::result::Result<Value, String> {
+    let unreadable = |why: &str| format!("couldn't get version/kind; json parse error: {why}");
+    let value = if body.trim_ascii_start().starts_with(b"{") {
+        strict::parse(body).map_err(|error| unreadable(&go_json_error(body, &error)))?.0
+    } else {
+        let text = std::str::from_utf8(body).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
+        yaml::parse(text).map_err(|error| format!("yaml: {error}"))?.0
+    };
+    if value.is_object() || value.is_null() {
+        return Ok(value);
+    }
+    let what = type_word(&value);
+    Err(unreadable(&format!("json: cannot unmarshal {what} into Go value of type struct {HEAD}")))
+}
+
+/// The struct into which Go reads version and kind.
+const HEAD: &str =
+    "{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
 /// Parses YAML.
 pub(crate) fn parse_yaml(kind: &str, body: &Bytes) -> Result<Value> {

@@ -7,6 +7,7 @@ use http::{
 use serde_json::{Value, json};
 
 use crate::{
+    access::ALGORITHM,
     body::ResponseBody,
     call::Call,
     discovery, metrics,
@@ -20,10 +21,10 @@ pub(crate) fn respond(core: &Core, call: &Call, path: &[String]) -> Response<Res
     match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["metrics"] => metrics_text(metrics::all(core)),
         ["metrics", "slis"] => metrics_text(metrics::health()),
-        ["openid", "v1", "jwks"] => issuer(&json!({"keys": []}), "application/jwk-set+json"),
+        ["openid", "v1", "jwks"] => issuer(&core.access.issuer.keys(), "application/jwk-set+json"),
         ["statusz"] => response::text(StatusCode::OK, status(core)),
         ["flagz"] => response::text(StatusCode::OK, format!("\napiserver flagz\n{NOT_FOR_MACHINES}")),
-        [".well-known", "openid-configuration"] => issuer(&issuer_configuration(call), "application/json"),
+        [".well-known", "openid-configuration"] => issuer(&issuer_configuration(core, call), "application/json"),
         _ => discovery::page_not_found(),
     }
 }
@@ -130,15 +131,15 @@ fn status(core: &Core) -> String {
 
 const NOT_FOR_MACHINES: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n";
 
-/// Returns the configuration of the token issuer. The server issues no tokens, so that there are no keys.
-fn issuer_configuration(call: &Call) -> Value {
+/// Returns the configuration of the token issuer.
+fn issuer_configuration(core: &Core, call: &Call) -> Value {
     let host = call.headers.get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:6443");
     json!({
-        "issuer": "https://kubernetes.default.svc.cluster.local",
+        "issuer": core.access.issuer.url,
         "jwks_uri": format!("https://{host}/openid/v1/jwks"),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["RS256"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
     })
 }
 

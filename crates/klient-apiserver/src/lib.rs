@@ -11,14 +11,19 @@
 //! eviction with disruption budgets, binding and finalize; JSON, YAML, protobuf, tables and metadata-only; discovery in both
 //! forms; OpenAPI documents of version 2 and 3, custom kinds included; dry runs, field validation, preconditions; garbage
 //! collection and the deletion of namespaces; exec, attach, port-forward and logs of pods, from functions
-//! ([`pod_streams`]). Objects get the real server's defaults, and the kinds that controllers write most are
+//! ([`pod_streams`]); admission webhooks and conversion webhooks, by URL, by service or as functions in process
+//! ([`ApiServer::webhook_service`]); CEL rules of custom kinds, match conditions and admission policies; users by client certificate, token,
+//! service account token and impersonation, [role-based access control](ApiServerBuilder::rbac), access and token reviews, an [audit
+//! log](ApiServerBuilder::audit), and the smallest roles for [what a client did](ApiServer::used_permissions); the built-in admission plugins for
+//! service accounts, limit ranges, quotas, priorities, storage, ingress and runtime classes, tolerations, taints and owner references. Objects
+//! get the real server's defaults, and the kinds that controllers write most are
 //! validated by its rules, with its messages. kubectl,
 //! client-go, controller-runtime and kube-rs work with it unmodified.
 //!
 //! # Not supported
 //!
-//! No CEL rules, conversion between versions of custom kinds, RBAC, admission webhooks, service account tokens or
-//! proxies: such requests get an error that says so. No controllers besides the garbage collector: deployments get no pods.
+//! No pod security standards or proxies: such requests get an error that says so, or no check. No controllers besides the garbage collector:
+//! deployments get no pods.
 //! Of the built-in kinds, these are validated: pods, workloads, jobs, services, config maps, secrets, ingresses, network policies,
 //! autoscalers, disruption budgets, volumes and claims, service accounts, roles and bindings, leases, nodes, namespaces, events and
 //! definitions. Objects of other kinds are accepted if their metadata is valid. A list or map that is sent empty counts as absent.
@@ -62,17 +67,21 @@
 //! # }
 //! ```
 
-mod auth;
+mod access;
+mod admission;
+mod audit;
 mod body;
 mod bootstrap;
 mod builtin;
 mod call;
 mod clock;
+mod conversion;
 mod custom;
 mod decode;
 mod discovery;
 mod endpoints;
 mod faults;
+mod gate;
 mod managed;
 mod metadata;
 mod metrics;
@@ -80,9 +89,11 @@ mod negotiate;
 mod openapi;
 mod order;
 mod patch;
+mod peers;
 pub mod pod_streams;
 mod registry;
 mod response;
+mod restore;
 mod route;
 mod selection;
 mod serve;
@@ -91,9 +102,12 @@ mod store;
 mod verbs;
 
 pub use self::{
+    access::{UsedPermissions, User},
+    audit::{AuditPolicy, AuditPolicyError},
     body::ResponseBody,
     clock::{Clock, ManualClock, SystemClock},
     faults::Fault,
+    restore::RestoreError,
     serve::{Listen, Listening, ServeError},
     server::{ApiServer, ApiServerBuilder, ResponseFuture, StartError},
 };

@@ -19,8 +19,10 @@ mod zero;
 
 use serde_json::{Value, json};
 
+use crate::conversion::Pending;
+
 pub(crate) use self::{
-    apply::{Applied, Configuration, apply},
+    apply::{Applied, Configuration, apply, merged},
     entries::restore_times,
     scale::Replicas,
     schema::{SchemaOf, custom as custom_schema},
@@ -37,13 +39,20 @@ pub(crate) struct Writer {
     pub(crate) subresource: String,
     /// The time of the write, as entries show it.
     pub(crate) time: String,
+    /// The conversions that the owners of fields in other versions need.
+    pub(crate) conversions: Pending,
 }
 
 impl Writer {
     /// Returns the origin of what the server writes by itself.
     pub(crate) fn server(subresource: &str, now: jiff::Timestamp) -> Self {
         let time = crate::metadata::time(now);
-        Self { manager: "kube-apiserver".to_owned(), subresource: subresource.to_owned(), time }
+        Self {
+            manager: "kube-apiserver".to_owned(),
+            subresource: subresource.to_owned(),
+            time,
+            conversions: Pending::default(),
+        }
     }
 }
 
@@ -54,6 +63,12 @@ pub(crate) fn set_entries(object: &mut Value, entries: Option<Value>) {
         Some(entries) => drop(metadata.insert("managedFields".to_owned(), entries)),
         None => drop(metadata.remove("managedFields")),
     }
+}
+
+/// Returns whether the entries of an object can be read.
+pub(crate) fn is_valid(object: &Value) -> bool {
+    let entries = &object["metadata"]["managedFields"];
+    entries.is_null() || entries::Managed::decode(entries).is_ok()
 }
 
 /// Removes the entries of an object, and returns them.

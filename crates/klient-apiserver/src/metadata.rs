@@ -38,6 +38,14 @@ pub(crate) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
+/// Removes the identity that a request cannot give a new object.
+pub(crate) fn wipe_identity(object: &mut Value) {
+    let metadata = of(object);
+    for name in ["uid", "creationTimestamp", "selfLink"] {
+        metadata.remove(name);
+    }
+}
+
 /// Sets the metadata fields that the server gives a new object.
 pub(crate) fn fill_new(object: &mut Value, uid: &str, now: Timestamp, generation: bool) {
     let metadata = of(object);
@@ -65,9 +73,31 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
+/// Returns the value at a JSON pointer whose names need no escapes. `Value::pointer_mut` allocates each of them.
+pub(crate) fn at_mut<'a>(object: &'a mut Value, pointer: &str) -> Option<&'a mut Value> {
+    pointer.split('/').skip(1).try_fold(object, |value, name| value.get_mut(name))
+}
+
 /// Removes references to owners that are the same as another one. Returns a warning if there were any.
 pub(crate) fn unite_owners(object: &mut Value) -> Option<String> {
-    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    repeated_owners(object).map(|uids| owners_warning("", &uids))
+}
+
+/// Removes references to owners that admission repeated. Returns a warning if there were any.
+pub(crate) fn unite_owners_again(object: &mut Value) -> Option<String> {
+    repeated_owners(object).map(|uids| owners_warning(" after mutating admission happens", &uids))
+}
+
+fn owners_warning(when: &str, uids: &[String]) -> String {
+    format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+        uids.join(", ")
+    )
+}
+
+/// Removes references to owners that are the same as another one, and returns their UIDs.
+fn repeated_owners(object: &mut Value) -> Option<Vec<String>> {
+    let owners = at_mut(object, "/metadata/ownerReferences")?.as_array_mut()?;
     let mut seen: Vec<Value> = Vec::new();
     let mut repeated: Vec<String> = Vec::new();
     if owners.len() < 2 {
@@ -81,12 +111,7 @@ pub(crate) fn unite_owners(object: &mut Value) -> Option<String> {
         seen.push(owner.clone());
         is_new
     });
-    (!repeated.is_empty()).then(|| {
-        format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-            repeated.join(", ")
-        )
-    })
+    (!repeated.is_empty()).then_some(repeated)
 }
 
 /// Returns whether an object is being deleted.

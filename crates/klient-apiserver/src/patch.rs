@@ -64,6 +64,38 @@ impl Patch {
         }
     }
 
+    /// Parses the JSON patch in a webhook's response.
+    pub(crate) fn of_review(text: &[u8]) -> std::result::Result<Self, String> {
+        let (patch, _) =
+            crate::decode::parse_strictly(text).map_err(|error| crate::decode::go_json_error(text, &error))?;
+        let what = crate::decode::type_word(&patch);
+        let items = match &patch {
+            Value::Array(items) => items.as_slice(),
+            Value::Null => &[],
+            _ => return Err(format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Patch")),
+        };
+        if let Some(wrong) = items.iter().find(|item| !item.is_object()) {
+            let what = crate::decode::type_word(wrong);
+            return Err(format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Operation"));
+        }
+        let patch = Value::Array(items.to_vec());
+        let operations = json_patch::Operations::parse(&patch).map_err(|status| status.message.clone())?;
+        Ok(Self { form: Form::Json(operations), problems: Vec::new() })
+    }
+
+    /// Returns whether the patch has no operations.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.form, Form::Json(operations) if operations.is_empty())
+    }
+
+    /// Returns the object after the JSON patch of a webhook, or the reason why the patch fails.
+    pub(crate) fn apply_reviewed(&self, object: &Value) -> std::result::Result<Value, String> {
+        match &self.form {
+            Form::Json(operations) => operations.try_apply(text::unfolded(object)),
+            _ => Err("webhooks return JSON patches only".to_owned()),
+        }
+    }
+
     /// Returns whether a request has a strategic merge patch.
     pub(crate) fn is_strategic(call: &Call) -> bool {
         essence(call.content_type()) == media_type::STRATEGIC_MERGE_PATCH

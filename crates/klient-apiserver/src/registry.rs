@@ -31,7 +31,7 @@ pub(crate) struct Registry {
 pub(crate) struct Groups {
     /// The versions of groups, in the order of discovery.
     pub(crate) versions: Vec<Arc<GroupVersion>>,
-    index: HashMap<(String, String, String), Arc<Resource>>,
+    index: Index,
 }
 
 /// A version of a group.
@@ -165,7 +165,7 @@ impl Registry {
 impl Groups {
     /// Returns a resource, if it is served.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.index.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
+        self.index.get(&index_key(group, version, plural)).cloned()
     }
 
     /// Returns whether a group is served in a version.
@@ -337,6 +337,32 @@ fn version(found: &DocumentGroup) -> GroupVersion {
     GroupVersion { group: group.clone(), version: version.clone(), resources: resources.collect() }
 }
 
+/// Returns the resource by which the object of a subresource is encoded, such as a `Scale`.
+pub(crate) fn part(type_name: &str, group: &str, version: &str, kind: &str, plural: &str) -> Resource {
+    Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: String::new(),
+        plural: plural.to_owned(),
+        singular: String::new(),
+        namespaced: true,
+        verbs: Vec::new(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        subresources: Vec::new(),
+        storage_version_hash: None,
+        columns: Vec::new(),
+        table: Arc::from(""),
+        has_generation: false,
+        has_status: false,
+        hooks: &Hooks::NONE,
+        schema: Schema::BuiltIn(types().get(type_name).expect("the table has every type")),
+        codec: Codec::find(&api_version(group, version), kind),
+        zero: OnceLock::new(),
+    }
+}
+
 fn column((name, kind, format, description, priority): &(String, String, String, usize, i64)) -> TableColumn {
     TableColumn {
         name: name.clone(),
@@ -354,12 +380,20 @@ pub(crate) fn common_columns() -> &'static [TableColumn] {
     COLUMNS.get_or_init(|| accounts.map_or_else(Vec::new, |accounts| accounts.columns.clone()))
 }
 
-fn index(versions: &[Arc<GroupVersion>]) -> HashMap<(String, String, String), Arc<Resource>> {
+/// Resources by group, version and plural name, in one text.
+type Index = HashMap<String, Arc<Resource>, foldhash::fast::RandomState>;
+
+fn index(versions: &[Arc<GroupVersion>]) -> Index {
     let resources = versions.iter().flat_map(|version| &version.resources);
     let entry = |resource: &Arc<Resource>| {
-        ((resource.group.clone(), resource.version.clone(), resource.plural.clone()), Arc::clone(resource))
+        (index_key(&resource.group, &resource.version, &resource.plural), Arc::clone(resource))
     };
     resources.map(entry).collect()
+}
+
+fn index_key(group: &str, version: &str, plural: &str) -> String {
+    // No part contains a slash.
+    [group, version, plural].join("/")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Parsing of request paths.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode_str;
 
 /// The target of a request path.
@@ -48,13 +50,9 @@ pub(crate) struct ResourceRoute {
 impl Route {
     /// Parses a path.
     pub(crate) fn parse(path: &str) -> Self {
-        let parts: Option<Vec<String>> = path
-            .trim_matches('/')
-            .split('/')
-            .map(|part| percent_decode_str(part).decode_utf8().ok().map(std::borrow::Cow::into_owned))
-            .collect();
-        let Some(parts) = parts else { return Self::Unknown };
-        let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let parts = path.trim_matches('/').split('/').map(|part| percent_decode_str(part).decode_utf8());
+        let Ok(parts) = parts.collect::<Result<Vec<Cow<'_, str>>, _>>() else { return Self::Unknown };
+        let parts: Vec<&str> = parts.iter().map(|part| &**part).filter(|part| !part.is_empty()).collect();
         match parts.as_slice() {
             [] => Self::Root,
             ["api"] => Self::Core,

@@ -11,11 +11,12 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use self::certificates::Certificates;
+use self::certificates::{Certificates, Identity};
 pub use self::listen::Listen;
+use crate::access::User;
 
 /// A listening socket of a server. Dropping it stops listening and closes all connections.
 pub struct Listening {
@@ -56,18 +57,31 @@ impl Listening {
     /// klient, kubectl and client-go send no credentials of a kubeconfig over plain HTTP. Clients of such a socket send the token
     /// themselves, or the socket is [anonymous](Listen::anonymous).
     pub fn kubeconfig(&self, token: Option<&str>) -> String {
+        let identity = self.certificates.as_ref().map(Certificates::administrator);
+        self.config(&match (token, identity) {
+            (None, Some(identity)) => by_certificate(identity),
+            (token, _) => json!({"token": token.unwrap_or(&self.token)}),
+        })
+    }
+
+    /// Returns a kubeconfig for a user of this server, with a client certificate that is created for the user.
+    ///
+    /// The user's permissions depend on roles, if the server [has them](crate::ApiServerBuilder::rbac).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the socket has no TLS, or if the user has more than one group.
+    pub fn kubeconfig_of(&self, user: &User) -> Result<String, ServeError> {
+        let failed = |source| ServeError { message: format!("cannot create a client certificate for {user}"), source };
+        let no_tls = || failed(io::Error::other("the socket has no TLS"));
+        let identity = self.certificates.as_ref().ok_or_else(no_tls)?.identity(user).map_err(failed)?;
+        Ok(self.config(&by_certificate(&identity)))
+    }
+
+    fn config(&self, user: &Value) -> String {
         let mut cluster = json!({"server": self.url()});
-        let mut user = json!({});
         if let Some(certificates) = &self.certificates {
             cluster["certificate-authority-data"] = json!(certificates.authority_base64());
-            if token.is_none() {
-                user["client-certificate-data"] = json!(certificates.client_base64());
-                user["client-key-data"] = json!(certificates.client_key_base64());
-            }
-        }
-        let generated = self.certificates.is_none().then_some(&*self.token);
-        if let Some(token) = token.or(generated) {
-            user["token"] = json!(token);
         }
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "klient",
@@ -99,6 +113,11 @@ impl Listening {
         file.write_all(self.kubeconfig(token).as_bytes()).map_err(failed)?;
         Ok(path.as_ref().to_owned())
     }
+}
+
+/// Returns the credentials of a client certificate.
+fn by_certificate(identity: &Identity) -> Value {
+    json!({"client-certificate-data": identity.certificate_base64(), "client-key-data": identity.key_base64()})
 }
 
 impl Drop for Listening {

@@ -1,7 +1,7 @@
 //! The server: its parts, and the dispatch of requests to them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fmt,
     path::PathBuf,
     pin::Pin,
@@ -19,7 +19,9 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     Result,
-    auth::Authentication,
+    access::{Access, AccessSettings, UsedPermissions, User},
+    admission::{Admission, Policies, Stage, Webhooks},
+    audit::{Audit, AuditPolicy},
     body::ResponseBody,
     bootstrap,
     builtin::{Collector, namespaces::contents::Contents},
@@ -30,6 +32,7 @@ use crate::{
     metrics::RequestCounts,
     negotiate::ResponseFormat,
     openapi::OpenApi,
+    peers::{Backend, Peers},
     pod_streams::PodStreams,
     registry::Registry,
     response,
@@ -65,7 +68,7 @@ pub struct ApiServer {
 
 struct Running {
     core: Arc<Core>,
-    collector: JoinHandle<()>,
+    collector: Option<JoinHandle<()>>,
 }
 
 /// The state that request handlers share.
@@ -77,7 +80,12 @@ pub(crate) struct Core {
     pub(crate) started: jiff::Timestamp,
     pub(crate) collector: Arc<Collector>,
     pub(crate) bookmark_every: Duration,
-    pub(crate) authentication: Authentication,
+    pub(crate) access: Access,
+    pub(crate) audit: Option<Audit>,
+    pub(crate) admission: Admission,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) policies: Policies,
+    pub(crate) peers: Peers,
     /// The objects of each namespace, if there are any.
     pub(crate) namespace_contents: Option<Contents>,
     pub(crate) pod_streams: Option<PodStreams>,
@@ -98,9 +106,13 @@ pub struct ApiServerBuilder {
     revision: Option<u64>,
     history: usize,
     bookmark_every: Duration,
-    authentication: Authentication,
+    access: AccessSettings,
+    audit: Option<Audit>,
+    enabled_plugins: HashSet<String>,
+    disabled_plugins: HashSet<String>,
     is_empty: bool,
     namespace_objects: bool,
+    collects_garbage: bool,
     pod_streams: Option<PodStreams>,
 }
 
@@ -132,9 +144,13 @@ impl ApiServer {
             revision: None,
             history: 100_000,
             bookmark_every: Duration::from_secs(60),
-            authentication: Authentication { off: true, ..Authentication::default() },
+            access: AccessSettings::default(),
+            audit: None,
+            enabled_plugins: HashSet::new(),
+            disabled_plugins: HashSet::new(),
             is_empty: false,
             namespace_objects: false,
+            collects_garbage: true,
             pod_streams: None,
         }
     }
@@ -142,10 +158,15 @@ impl ApiServer {
     /// Handles a request. The body of a watch continues until it is dropped.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<ResponseBody> {
         let core = &self.inner.core;
-        let mut call = Call::new(request);
-        if let Err(status) = core.authentication.check(&call.headers, call.is_authenticated) {
-            return response::failure(&status, ResponseFormat::JSON);
-        }
+        let (mut parts, body) = request.into_parts();
+        let user = match parts.extensions.remove::<Arc<User>>() {
+            Some(user) => user,
+            None => match core.authenticate(&parts.headers) {
+                Ok(user) => user,
+                Err(status) => return response::failure(&status, ResponseFormat::JSON),
+            },
+        };
+        let mut call = Call::new(parts, body, user);
         let mut injured = None;
         match core.faults.meet(&call).await {
             None => {}
@@ -154,7 +175,10 @@ impl ApiServer {
             Some(Encounter::Damage(damage)) => injured = Some(damage),
             Some(Encounter::NoBookmarks) => call.without("allowWatchBookmarks"),
         }
-        let response = self.respond(&call).await;
+        let response = match core.audit.is_none() && core.access.is_open(&call.headers) {
+            true => self.respond(&call).await,
+            false => Box::pin(self.respond_checked(call)).await,
+        };
         match injured {
             Some(damage) => faults::damage(response, damage),
             None => response,
@@ -171,7 +195,31 @@ impl ApiServer {
         }
     }
 
-    async fn respond(&self, call: &Call) -> Response<ResponseBody> {
+    /// Returns a function as [`service`](Self::service) does, whose requests are those of a user.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use klient::Client;
+    /// use klient_apiserver::{ApiServer, User};
+    ///
+    /// let server = ApiServer::start().await?;
+    /// let bob = Client::from_service(server.service_as(User::new("bob").group("devs")));
+    /// # drop(bob);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn service_as(&self, user: User) -> impl Fn(Request<Bytes>) -> ResponseFuture + Send + Sync + Clone + use<> {
+        let server = self.clone();
+        let user = user.authenticated();
+        move |mut request| {
+            let server = server.clone();
+            request.extensions_mut().insert(Arc::clone(&user));
+            Box::pin(async move { server.handle(request).await })
+        }
+    }
+
+    pub(crate) async fn respond(&self, call: &Call) -> Response<ResponseBody> {
         let core = &self.inner.core;
         if call.body.len() > MAX_BODY {
             let status = Status::request_entity_too_large(format!("limit is {MAX_BODY}"));
@@ -186,6 +234,8 @@ impl ApiServer {
             }
             Err(status) => response::failure(&status, call.error_format()),
         };
+        let response = response::with_warnings(response, &call.notes.take_warnings(Stage::Mutating));
+        let response = response::with_warnings(response, &call.notes.take_warnings(Stage::Validating));
         let Route::Resource(route) = &route else { return response };
         let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural) else { return response };
         // Methods are checked before versions, and whether a kind can be watched afterwards.
@@ -196,7 +246,6 @@ impl ApiServer {
         response::with_warnings(response, warning.as_slice())
     }
 
-    #[cfg(test)]
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.inner.core
     }
@@ -208,9 +257,62 @@ impl ApiServer {
         }
     }
 
-    /// Returns whether a token is one of the server's.
-    pub(crate) fn knows_token(&self, token: &str) -> bool {
-        self.inner.core.authentication.user_of(token).is_some()
+    /// Returns whether roles and bindings decide what a user may do.
+    pub(crate) fn has_rbac(&self) -> bool {
+        self.inner.core.access.rbac.is_some()
+    }
+
+    /// Returns the user of a token.
+    pub(crate) fn user_of_token(&self, token: &str) -> Option<Arc<User>> {
+        self.inner.core.user_of_token(token)
+    }
+
+    /// Returns what each user did, as the smallest roles that would have allowed it. The server must
+    /// [record](ApiServerBuilder::record_permissions) it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use klient::{Api, Client};
+    /// use klient_apiserver::{ApiServer, User};
+    ///
+    /// let server = ApiServer::builder().record_permissions().start().await?;
+    /// let user = User::service_account("default", "controller");
+    /// let pods: Api<Pod> = Api::namespaced(Client::from_service(server.service_as(user)), "default");
+    /// pods.list().await?;
+    /// let roles = server.used_permissions().objects();
+    /// assert_eq!(roles[0]["rules"][0]["verbs"], serde_json::json!(["list"]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn used_permissions(&self) -> UsedPermissions {
+        self.inner.core.access.used()
+    }
+
+    /// Serves the webhooks of a service by a function in this process, without a socket. The service is named as `namespace/name`, and
+    /// need not exist. A URL such as `https://127.0.0.1:9443` names the webhooks that are registered by it.
+    ///
+    /// The function receives what the service would receive: a `POST` of an `AdmissionReview` or a `ConversionReview` to the path of the
+    /// registration.
+    pub fn webhook_service<F, R, B>(&self, service: &str, handler: F)
+    where
+        F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,
+        R: Future<Output = Response<B>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        let handler = Arc::new(move |request| {
+            let response = handler(request);
+            Box::pin(async move { response.await.map(Into::into) })
+                as Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>
+        });
+        self.inner.core.peers.set_service(service, Backend::Handler(handler));
+    }
+
+    /// Sets the address of a service, which is named as `namespace/name`. Its webhooks are called by TLS, and must have a certificate for
+    /// `name.namespace.svc`.
+    pub fn webhook_address(&self, service: &str, address: std::net::SocketAddr) {
+        self.inner.core.peers.set_service(service, Backend::Address(address));
     }
 
     /// Injects a fault.
@@ -288,9 +390,75 @@ impl ApiServerBuilder {
 
     /// Adds a token and its user. Once a token is set, requests without known credentials are refused.
     #[must_use]
-    pub fn token(mut self, token: impl Into<String>, user: impl Into<String>) -> Self {
-        self.authentication.off = false;
-        self.authentication.tokens.insert(token.into(), user.into());
+    pub fn token(mut self, token: impl Into<String>, user: impl Into<User>) -> Self {
+        self.access.tokens.add(token.into(), user.into());
+        self
+    }
+
+    /// Enables role-based access control. A user may do only what roles and bindings allow, and the roles and bindings that every
+    /// cluster has are there. The rules of aggregated roles are filled in, as the controller manager of a cluster does.
+    ///
+    /// Requests in this process without credentials are still the administrator's. Requests of others come from
+    /// [`ApiServer::service_as`], with a token, or from a socket.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use klient::{Api, Client};
+    /// use klient_apiserver::{ApiServer, User};
+    ///
+    /// let server = ApiServer::builder().rbac().start().await?;
+    /// let bob = Client::from_service(server.service_as(User::new("bob")));
+    /// let pods: Api<Pod> = Api::namespaced(bob, "default");
+    /// assert!(pods.list().await.unwrap_err().is_forbidden());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    #[doc(alias = "authorization-mode")]
+    pub fn rbac(mut self) -> Self {
+        self.access.rbac = true;
+        self
+    }
+
+    /// Records what each user does, for [`ApiServer::used_permissions`].
+    #[must_use]
+    pub fn record_permissions(mut self) -> Self {
+        self.access.records = true;
+        self
+    }
+
+    /// Sends an audit log to a function: one line of JSON for each stage of each request that the policy selects.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use bytes::Bytes;
+    /// use klient_apiserver::{ApiServer, AuditPolicy};
+    ///
+    /// let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    /// let sink = Arc::clone(&lines);
+    /// let audit = move |line: &str| sink.lock().unwrap().push(line.to_owned());
+    /// let server = ApiServer::builder().audit(AuditPolicy::metadata(), audit).start().await?;
+    /// server.handle(http::Request::get("/api/v1/namespaces").body(Bytes::new())?).await;
+    /// assert!(lines.lock().unwrap()[1].contains(r#""stage":"ResponseComplete""#));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn audit(mut self, policy: AuditPolicy, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.audit = Some(Audit::new(policy, Arc::new(sink)));
+        self
+    }
+
+    /// Sets the URL that names the server in the tokens of service accounts, which is the audience of tokens for the server, too.
+    #[must_use]
+    #[doc(alias = "service-account-issuer")]
+    pub fn token_issuer(mut self, url: impl Into<String>) -> Self {
+        self.access.issuer = Some(url.into());
         self
     }
 
@@ -319,10 +487,32 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Enables an admission plugin that is off by default, by the real server's name for it: `OwnerReferencesPermissionEnforcement`.
+    #[must_use]
+    #[doc(alias = "enable-admission-plugins")]
+    pub fn enable_admission_plugin(mut self, name: impl Into<String>) -> Self {
+        self.enabled_plugins.insert(name.into());
+        self
+    }
+
+    /// Disables an admission plugin by the real server's name for it, such as `MutatingAdmissionWebhook` or `LimitRanger`.
+    #[must_use]
+    pub fn disable_admission_plugin(mut self, name: impl Into<String>) -> Self {
+        self.disabled_plugins.insert(name.into());
+        self
+    }
+
     /// Sets the functions that serve exec, attach, port-forward and logs of pods. Without them, such requests get an error.
     #[must_use]
     pub fn pod_streams(mut self, streams: PodStreams) -> Self {
         self.pod_streams = Some(streams);
+        self
+    }
+
+    /// Leaves out the garbage collector: dependents of deleted owners stay, and so do deleted namespaces with their contents.
+    #[must_use]
+    pub fn without_garbage_collector(mut self) -> Self {
+        self.collects_garbage = false;
         self
     }
 
@@ -349,7 +539,12 @@ impl ApiServerBuilder {
             openapi: OpenApi::default(),
             requests: RequestCounts::default(),
             faults: Faults::default(),
-            authentication: self.authentication,
+            access: self.access.build(self.folder.as_deref()),
+            audit: self.audit,
+            admission: Admission::new(&self.enabled_plugins, &self.disabled_plugins),
+            webhooks: Webhooks::default(),
+            policies: Policies::default(),
+            peers: Peers::default(),
             pod_streams: self.pod_streams,
             namespace_contents: self.namespace_objects.then(Contents::default),
             uids: self.uids.unwrap_or_else(random_uids),
@@ -360,7 +555,8 @@ impl ApiServerBuilder {
         if !self.is_empty {
             bootstrap::objects(&core).await;
         }
-        let collector = tokio::spawn(Collector::run(Arc::downgrade(&core)));
+        bootstrap::roles(&core).await;
+        let collector = self.collects_garbage.then(|| tokio::spawn(Collector::run(Arc::downgrade(&core))));
         Ok(ApiServer { inner: Arc::new(Running { core, collector }) })
     }
 }
@@ -405,6 +601,8 @@ impl Core {
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
             self.registry.replace_custom(group, plural, crate::builtin::definitions::served(&definition));
         }
+        self.reload_webhooks();
+        self.reload_policies();
         for resource in self.registry.groups().preferred() {
             for stored in self.store.list(&resource.table, "").objects {
                 self.collector.restore(&resource, &stored);
@@ -453,7 +651,9 @@ fn random_uids() -> Box<dyn Fn() -> String + Send + Sync> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.collector.abort();
+        if let Some(collector) = &self.collector {
+            collector.abort();
+        }
         // Open watches end when the store is closed.
         self.core.store.close();
     }

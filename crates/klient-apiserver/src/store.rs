@@ -16,6 +16,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use foldhash::fast::RandomState;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -41,7 +42,7 @@ struct Contents {
     revision: u64,
     /// The revision at which the history begins.
     origin: u64,
-    tables: HashMap<Arc<str>, Table>,
+    tables: HashMap<Arc<str>, Table, RandomState>,
     /// The revisions at which removed tables ended.
     ended: HashMap<Arc<str>, u64>,
     history: usize,
@@ -194,6 +195,12 @@ impl Store {
         }
     }
 
+    /// Skips the revisions up to this one.
+    pub(crate) fn raise(&self, revision: u64) {
+        let mut contents = self.write();
+        contents.revision = contents.revision.max(revision);
+    }
+
     /// Returns a cursor on the changes of a table after a revision.
     pub(crate) fn follow(&self, table: &Arc<str>, after: u64) -> Result<Cursor, Compacted> {
         let mut contents = self.write();
@@ -256,7 +263,7 @@ impl Store {
 
 impl Contents {
     fn new(revision: u64, history: usize) -> Self {
-        Self { revision, origin: revision, tables: HashMap::new(), ended: HashMap::new(), history }
+        Self { revision, origin: revision, tables: HashMap::default(), ended: HashMap::new(), history }
     }
 
     /// Returns a table, which is created if it does not exist.

@@ -1,5 +1,6 @@
 //! Request handlers: one file for each verb, all of them generic over kinds.
 
+mod admitted;
 mod apply;
 mod create;
 mod delete;
@@ -8,6 +9,7 @@ mod list;
 mod modify;
 mod pods;
 mod scale;
+mod token;
 mod watch;
 
 pub(crate) use self::delete::DeleteOptions;
@@ -16,10 +18,11 @@ use std::sync::Arc;
 
 use http::{Method, Response};
 use klient_core::{GroupResource, Status, Verb};
+use serde_json::Value;
 
 use crate::{
-    Result, body::ResponseBody, call::Call, managed::Writer, patch::Patch, registry::Resource, route::ResourceRoute,
-    server::Core,
+    Result, admission::Origin, body::ResponseBody, call::Call, managed::Writer, patch::Patch, registry::Resource,
+    route::ResourceRoute, server::Core,
 };
 
 /// How the owners of an object's fields are found.
@@ -29,6 +32,8 @@ pub(crate) enum Ownership<'a> {
     Written(&'a Writer),
     /// They are in the object already.
     Known,
+    /// They are in the object already, as the result of an apply.
+    Applied(&'a Writer),
 }
 
 /// The resource, object or subresource of a request.
@@ -38,6 +43,16 @@ pub(crate) struct Target {
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+}
+
+impl<'a> Ownership<'a> {
+    /// Returns the origin of the write, if it is known.
+    pub(crate) fn writer(self) -> Option<&'a Writer> {
+        match self {
+            Self::Written(writer) | Self::Applied(writer) => Some(writer),
+            Self::Known => None,
+        }
+    }
 }
 
 impl Target {
@@ -145,6 +160,14 @@ impl Core {
         }
     }
 
+    /// Refuses a write that would grant permissions that the user does not have. `old` is the stored object.
+    fn check_grant(&self, call: &Call, target: &Target, object: &Value, old: Option<&Value>) -> Result<()> {
+        match &self.access.rbac {
+            Some(rbac) => rbac.check_write(&call.user, target, object, old),
+            None => Ok(()),
+        }
+    }
+
     async fn on_subresource(
         self: &Arc<Self>,
         call: &Call,
@@ -174,10 +197,19 @@ impl Core {
             }
             ("binding", Verb::Create) => self.bind(call, target).await,
             ("eviction", Verb::Create) => self.evict(call, target).await,
+            ("token", Verb::Create) => self.issue_token(call, target),
             ("exec" | "attach" | "portforward" | "log", _) if self.pod_streams.is_some() => {
                 let streams = self.pod_streams.as_ref().ok_or_else(not_served)?;
                 let pod = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+                if name != "log" {
+                    self.admit_connect(call, target).await?;
+                }
                 streams.respond(call, target, &pod.value())
+            }
+            ("exec" | "attach" | "portforward" | "log" | "proxy", _)
+                if self.store.get(&target.resource.table, &target.key()).is_none() =>
+            {
+                Err(target.not_found())
             }
             _ => {
                 let message =
@@ -225,11 +257,6 @@ pub(crate) fn not_served() -> Box<Status> {
 }
 
 /// Creates an object on behalf of the server or of a controller.
-pub(crate) async fn create_object(
-    core: &Arc<Core>,
-    target: &Target,
-    object: serde_json::Value,
-    writer: &Writer,
-) -> Result<()> {
-    core.create_object(target, object, Ownership::Written(writer), false).await.map(drop)
+pub(crate) async fn create_object(core: &Arc<Core>, target: &Target, object: Value, writer: &Writer) -> Result<()> {
+    core.create_object(target, object, Ownership::Written(writer), Origin::Server, false).await.map(drop)
 }

@@ -7,10 +7,13 @@ mod demo;
 mod exec;
 mod explain;
 mod get;
+mod inside;
 mod logs;
 mod node;
 mod output;
+mod plain_http;
 mod port_forward;
+mod replay;
 mod serve;
 mod watch;
 mod write;
@@ -66,6 +69,14 @@ enum Command {
     Uncordon(node::Cordon),
     /// Remove the pods of a node, within their disruption budgets
     Drain(node::Arguments),
+    /// Explain why a key is not reconciled, from the debug page of a manager
+    Why(inside::Why),
+    /// Show the controllers of a manager, and the keys that are slow, fail or loop
+    Top(inside::Look),
+    /// Show the informers of a manager
+    Informers(inside::Look),
+    /// Show what a controller saw and did, from its recording, and run a program that replays it
+    Replay(replay::Arguments),
     /// Print the completions for a shell
     Completion {
         /// The shell
@@ -95,6 +106,13 @@ async fn main() -> ExitCode {
         Command::Cordon(arguments) => node::mark(&arguments, true).await,
         Command::Uncordon(arguments) => node::mark(&arguments, false).await,
         Command::Drain(arguments) => node::drain(&arguments).await,
+        Command::Why(arguments) => inside::why(&arguments).await,
+        Command::Top(arguments) => inside::top(&arguments).await,
+        Command::Informers(arguments) => inside::informers(&arguments).await,
+        Command::Replay(arguments) => match replay::run(&arguments).await {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "klient", &mut io::stdout());
             Ok(())

@@ -31,7 +31,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut listeners = Vec::new();
     for text in &arguments.ports {
         let (local, remote) = parse(text)?;
-        let forward = request(arguments, remote)?.await?;
+        let forward = request(&arguments.place, &arguments.target, remote)?.await?;
         let listener = forward.listen((arguments.address.as_str(), local)).await?;
         output::line(format_args!("Forwarding from {} -> {remote}", listener.local_addr()))?;
         listeners.push(listener);
@@ -40,9 +40,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn request(arguments: &Arguments, port: u16) -> Result<PortForwardRequest, Box<dyn Error>> {
-    let place = &arguments.place;
-    let (kind, name) = arguments.target.split_once('/').unwrap_or(("pod", &arguments.target));
+/// Returns a request to forward to a port of a pod, a service or a workload.
+pub(crate) fn request(place: &Namespaced, target: &str, port: u16) -> Result<PortForwardRequest, Box<dyn Error>> {
+    let (kind, name) = target.split_once('/').unwrap_or(("pod", target));
     Ok(match kind {
         "pod" | "pods" | "po" => place.api::<Pod>()?.port_forward(name, port),
         "service" | "services" | "svc" => place.api::<Service>()?.port_forward(name, port),

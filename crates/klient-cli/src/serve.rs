@@ -3,12 +3,13 @@
 use std::{
     error::Error,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::pin,
+    sync::{Mutex, PoisonError},
 };
 
 use clap::Args;
-use klient_apiserver::ApiServer;
+use klient_apiserver::{ApiServer, AuditPolicy};
 
 /// The options of `klient serve`.
 #[derive(Args)]
@@ -25,6 +26,21 @@ pub(crate) struct Arguments {
     /// Create no service account and no config map kube-root-ca.crt in namespaces, like an API server without controller manager
     #[arg(long)]
     bare: bool,
+    /// Allow every user everything; by default roles and bindings decide, as in a cluster
+    #[arg(long)]
+    no_rbac: bool,
+    /// The file to append the audit log to, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// The file with the policy of the audit log [default: the metadata of all requests]
+    #[arg(long, value_name = "FILE", requires = "audit_log")]
+    audit_policy: Option<PathBuf>,
+    /// The file to write the smallest roles to that allow what clients did, when the server stops
+    #[arg(long, value_name = "FILE")]
+    record_rbac: Option<PathBuf>,
+    /// The admission plugins to disable, by the real server's names
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
     /// The folder to store objects in [default: in memory]
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
@@ -41,6 +57,18 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     if let Some(folder) = &arguments.data {
         builder = builder.folder(folder);
+    }
+    if !arguments.no_rbac {
+        builder = builder.rbac();
+    }
+    if arguments.record_rbac.is_some() {
+        builder = builder.record_permissions();
+    }
+    if let Some(file) = &arguments.audit_log {
+        builder = builder.audit(audit_policy(arguments.audit_policy.as_deref())?, audit_log(file)?);
+    }
+    for name in &arguments.disable_admission_plugins {
+        builder = builder.disable_admission_plugin(name);
     }
     let server = builder.start().await?;
     let mut listen = server.listen(arguments.port);
@@ -67,6 +95,35 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     if !is_interrupted {
         interrupted.await;
     }
+    if let Some(file) = &arguments.record_rbac {
+        std::fs::write(file, server.used_permissions().to_yaml())
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
     let _ = io::stdout().write_all(b"stopped\n");
     Ok(())
+}
+
+fn audit_policy(file: Option<&Path>) -> Result<AuditPolicy, Box<dyn Error>> {
+    let Some(file) = file else { return Ok(AuditPolicy::metadata()) };
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    Ok(AuditPolicy::from_yaml(&text).map_err(|error| format!("{}: {error}", file.display()))?)
+}
+
+/// Returns a function that appends lines to a file.
+fn audit_log(path: &Path) -> Result<impl Fn(&str) + Send + Sync + 'static, Box<dyn Error>> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    // The log may contain secrets.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+    let file = Mutex::new(file);
+    let path = path.to_owned();
+    Ok(move |line: &str| {
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        // One write, so that lines of several processes do not mix.
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+            tracing::warn!(%error, path = %path.display(), "cannot write audit log");
+        }
+    })
 }

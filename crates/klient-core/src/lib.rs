@@ -27,6 +27,7 @@ mod request;
 mod resource;
 mod resource_ext;
 mod resource_version;
+pub mod rule_cost;
 mod selector;
 mod status;
 mod time;

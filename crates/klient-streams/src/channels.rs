@@ -172,7 +172,9 @@ struct Driver<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        match self.drive(context) {
+        let driven = self.drive(context);
+        self.mux.wake_readers();
+        match driven {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(End { error: None }),
             // The peer has nothing more to send after the status or our close, so that it need not close.
@@ -203,7 +205,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
             }
             // After a flush, there is room for the commands that had to wait.
             let mut has_more = is_stuck && is_flushed;
-            match self.receive(context)? {
+            let received = self.receive(context)?;
+            self.mux.wake_readers();
+            match received {
                 Step::Closed => return Poll::Ready(Ok(())),
                 Step::More => has_more = true,
                 Step::Waiting => {}

@@ -3,6 +3,9 @@
 //! A stream holds at most [`INCOMING`] bytes and one message that its user has not read, and [`OUTGOING`] bytes that the
 //! driver has not taken. While one stream is full the driver does not read, because neither SPDY nor the channels of
 //! Kubernetes have windows. No waker is called while the lock is held.
+//!
+//! A wake-up of another thread costs more than a message. Readers are therefore woken once for all data of a turn of the driver, and
+//! a side that waits for room is woken when half of the buffer is free.
 
 mod stream;
 
@@ -21,6 +24,8 @@ use crate::spdy::header::Headers;
 /// The driver's side of the streams of a connection.
 pub(crate) struct Mux {
     shared: Arc<Shared>,
+    /// The readers that have data since the last call of [`wake_readers`](Self::wake_readers).
+    readers: Vec<Waker>,
 }
 
 /// The properties of a protocol.
@@ -135,7 +140,7 @@ impl Mux {
     pub(crate) fn new(framing: Framing, first: u32) -> (Self, Handle) {
         let state = State { next_id: first, handles: 1, ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), framing });
-        (Self { shared: Arc::clone(&shared) }, Handle { shared })
+        (Self { shared: Arc::clone(&shared), readers: Vec::new() }, Handle { shared })
     }
 
     /// Takes the next command, or registers the driver's waker.
@@ -150,7 +155,9 @@ impl Mux {
             && let Some(slot) = state.slots.get_mut(id)
         {
             slot.outgoing_bytes -= (buffer.len() - self.shared.framing.headroom).min(slot.outgoing_bytes);
-            woken = slot.writer.take();
+            if slot.outgoing_bytes <= OUTGOING / 2 {
+                woken = slot.writer.take();
+            }
         }
         drop(state);
         wake(woken);
@@ -163,7 +170,8 @@ impl Mux {
     }
 
     /// Gives data to the reader of a stream, or returns it if the stream is full. The driver is woken when it has room.
-    pub(crate) fn deliver(&self, id: u32, data: Bytes, context: &Context<'_>) -> Result<(), Bytes> {
+    /// [`wake_readers`](Self::wake_readers) wakes the reader.
+    pub(crate) fn deliver(&mut self, id: u32, data: Bytes, context: &Context<'_>) -> Result<(), Bytes> {
         let mut state = self.shared.lock();
         let Some(slot) = state.slots.get_mut(&id) else { return Ok(()) };
         if slot.is_read != Side::Used || data.is_empty() || slot.peer_finished || slot.is_reset {
@@ -176,10 +184,13 @@ impl Mux {
         }
         slot.incoming_bytes += data.len();
         slot.incoming.push_back(data);
-        let woken = slot.reader.take();
-        drop(state);
-        wake(woken);
+        self.readers.extend(slot.reader.take());
         Ok(())
+    }
+
+    /// Wakes the readers that data was delivered to. The driver calls it before it waits.
+    pub(crate) fn wake_readers(&mut self) {
+        self.readers.drain(..).for_each(Waker::wake);
     }
 
     /// Records that the peer sends no more data on a stream.
@@ -241,6 +252,7 @@ impl Mux {
 
 impl Drop for Mux {
     fn drop(&mut self) {
+        self.wake_readers();
         // The driver may be dropped with its runtime.
         self.end(End::because(io::ErrorKind::ConnectionAborted, "the task of the connection was stopped"));
     }
@@ -373,7 +385,7 @@ fn wake(waker: Option<Waker>) {
 /// The number of unread bytes after which a stream is full.
 pub(crate) const INCOMING: usize = 128 << 10;
 /// The number of bytes after which a writer waits for the driver.
-pub(crate) const OUTGOING: usize = 64 << 10;
+pub(crate) const OUTGOING: usize = 128 << 10;
 /// The number of bytes in one message or frame, as in Go's implementation.
 pub(crate) const MAX_DATA: usize = 32 << 10;
 /// The number of streams that a peer can have open at a time.

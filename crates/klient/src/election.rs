@@ -12,7 +12,7 @@ mod lease_lock;
 mod lock;
 mod options;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     fmt,
@@ -25,11 +25,8 @@ use std::{
 
 use tokio::{sync::watch, time::sleep};
 
-use self::{
-    candidate::Candidate,
-    clock::{Clock, Moment},
-    leadership::Term,
-};
+use self::{candidate::Candidate, clock::Moment};
+pub(crate) use self::{clock::Clock, leadership::Term};
 pub use self::{
     leader_changes::LeaderChanges,
     leadership::{FencingToken, Leadership},

@@ -15,9 +15,15 @@ mod handler;
 mod index;
 mod list_watch;
 pub(crate) mod lister;
+#[cfg(feature = "client")]
+mod merged;
 mod metrics;
+#[cfg(feature = "client")]
+mod namespaces;
 mod object;
 mod processor;
+#[cfg(feature = "client")]
+mod references;
 mod reflector;
 mod registration;
 mod run;
@@ -46,5 +52,7 @@ pub use self::{
     store::{Keyed, Objects, ObjectsIter, Snapshot, StoreWriter, ThreadSafeStore},
 };
 pub(crate) use self::{lister::Lister, shared_informer::SharedInformer};
+#[cfg(feature = "client")]
+pub use self::{namespaces::NamespaceSet, references::References};
 /// The name of the index by namespace. A [`NamespaceLister`] adds this index when it first needs it.
 pub const NAMESPACE_INDEX: &str = "namespace";

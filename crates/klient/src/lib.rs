@@ -46,8 +46,11 @@
 //! | reconcile objects | [`Controller`], module [`controller`], [`finalizer`], [`wait`], [`condition`], [`owner`] |
 //! | queue keys by hand | [`WorkQueue`], module [`workqueue`] |
 //! | run in production | [`Manager`], [`election`], [`events`], [`metrics`], [`shutdown`] |
+//! | see why a key is not reconciled | [`Controller::explain`], module [`introspection`] |
+//! | share keys among replicas, reconcile several clusters | [`shard`], [`cluster`] |
 //! | find a cluster and authenticate | [`client::config`], [`client::auth`] |
 //! | learn which kinds a server has | [`client::discovery`] |
+//! | record a run and replay it as a test | [`recording`] |
 //! | drain a node | [`node`] |
 //! | retry | [`retry`] |
 //! | name kinds, objects and requests | [`resource`], [`object`], [`selector`], [`options`], [`patch`], [`status`], [`request`] |
@@ -71,6 +74,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "client")]
+pub mod cluster;
 pub mod condition;
 pub mod controller;
 #[cfg(feature = "derive")]
@@ -84,17 +89,23 @@ pub mod events;
 #[cfg(feature = "client")]
 pub mod finalizer;
 pub mod informer;
+pub mod introspection;
 #[cfg(feature = "client")]
 pub mod manager;
 pub mod metrics;
 #[cfg(feature = "client")]
 pub mod node;
+pub mod recording;
 pub mod retry;
+#[cfg(feature = "client")]
+pub mod shard;
 pub mod shutdown;
 mod sync;
 mod vocabulary;
 #[cfg(feature = "client")]
 pub mod wait;
+#[cfg(feature = "webhook")]
+pub mod webhook;
 pub mod workqueue;
 mod writes;
 

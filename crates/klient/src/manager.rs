@@ -5,11 +5,20 @@
 //! until the end. In controller-runtime: `pkg/manager`.
 
 mod builder;
+mod debug;
 mod health;
+mod inspect;
 mod part;
 mod route;
 pub(crate) mod run;
 mod serve;
+mod sharding;
+#[cfg(feature = "webhook")]
+mod webhooks;
 
-pub(crate) use self::run::Manager;
-pub use self::{builder::ManagerBuilder, part::Stop};
+pub use self::{builder::ManagerBuilder, debug::DebugPage, part::Stop};
+pub(crate) use self::{
+    inspect::Inspect,
+    part::{AnyController, BoxFuture, Part},
+    run::Manager,
+};

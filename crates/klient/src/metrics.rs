@@ -3,8 +3,10 @@
 //! Names and labels are client-go's where it has the same metric, so that existing dashboards work. A metric is a
 //! handle to an atomic: look it up once, and updates are cheap.
 
+mod exemplar;
 mod histogram;
 mod text;
+mod visit;
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +17,13 @@ use std::{
     },
 };
 
-pub use self::histogram::Histogram;
+#[cfg(feature = "client")]
+pub(crate) use self::exemplar::has_exemplars;
+pub use self::{
+    exemplar::{Exemplar, set_exemplars},
+    histogram::Histogram,
+    visit::{MetricValue, MetricView},
+};
 
 /// A set of metrics. Clones refer to the same metrics.
 ///
@@ -134,6 +142,28 @@ impl Registry {
         for (name, family) in families.iter() {
             text::family(&mut out, name, family);
         }
+        out
+    }
+
+    /// Returns all metrics in the OpenMetrics text format, with exemplars.
+    ///
+    /// ```
+    /// use klient::metrics::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// registry.counter("cats_fed_total", "Cats that were fed.", &[]).add(2);
+    /// assert_eq!(
+    ///     registry.render_open_metrics(),
+    ///     "# HELP cats_fed Cats that were fed.\n# TYPE cats_fed counter\ncats_fed_total 2\n# EOF\n",
+    /// );
+    /// ```
+    pub fn render_open_metrics(&self) -> String {
+        let families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = String::new();
+        for (name, family) in families.iter() {
+            text::open_metrics_family(&mut out, name, family);
+        }
+        out.push_str("# EOF\n");
         out
     }
 

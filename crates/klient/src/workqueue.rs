@@ -38,5 +38,5 @@ pub use self::{
     item::WorkItem,
     options::{AddOptions, QueueOptions},
     rate_limit::{ExponentialBackoff, FastSlow, MaxOf, MaxWait, RateLimiter, TokenBucket},
-    state::QueueStats,
+    state::{KeyStatus, QueueStats},
 };

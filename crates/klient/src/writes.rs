@@ -11,6 +11,8 @@ use std::{
 
 use klient_core::{GroupResource, ObjectKey, Resource, ResourceVersion};
 
+use crate::recording::TurnMark;
+
 tokio::task_local! {
     static LOG: WriteLog;
 }
@@ -19,6 +21,8 @@ tokio::task_local! {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteLog {
     writes: Arc<Mutex<Vec<Write>>>,
+    /// The mark of the reconcile that the task runs, if it is recorded or replayed.
+    turn: Option<TurnMark>,
 }
 
 /// A successful write, as far as a cache can show it.
@@ -58,6 +62,11 @@ impl StoredState {
 }
 
 impl WriteLog {
+    /// Creates a log of a reconcile that is recorded or replayed.
+    pub(crate) fn of_turn(turn: Option<TurnMark>) -> Self {
+        Self { writes: Arc::default(), turn }
+    }
+
     /// Runs `work`, and logs its writes.
     pub(crate) async fn scope<F: Future>(&self, work: F) -> F::Output {
         LOG.scope(self.clone(), work).await
@@ -70,10 +79,20 @@ impl WriteLog {
         writes.push(write);
     }
 
+    /// Returns a copy of the logged writes.
+    pub(crate) fn copy(&self) -> Vec<Write> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Removes and returns the logged writes.
     pub(crate) fn take(&self) -> Vec<Write> {
         std::mem::take(&mut self.writes.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Returns the mark of the reconcile that this task runs, if it is recorded or replayed.
+pub(crate) fn turn_mark() -> Option<TurnMark> {
+    LOG.try_with(|log| log.turn.clone()).ok().flatten()
 }
 
 /// Logs a write, if this task runs inside [`WriteLog::scope`].

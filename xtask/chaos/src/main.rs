@@ -17,6 +17,7 @@ mod proxy;
 mod real;
 mod report;
 mod rng;
+mod shards;
 mod site;
 mod truth;
 mod weather;
@@ -73,7 +74,13 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match run() {
+    let mut arguments = std::env::args().skip(1);
+    let outcome = match arguments.next().as_deref() {
+        Some("shards") => shards::run(arguments),
+        Some("replica") => shards::replica(arguments),
+        _ => run(),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -30,6 +30,8 @@ pub(super) enum Place {
     Real,
     /// Recorded responses, over plain HTTP.
     Replay,
+    /// kube-apiserver and etcd, with a kubelet.
+    Streams,
     /// No server.
     Process,
 }
@@ -83,6 +85,13 @@ impl Job {
             pace: Some(10_000),
             ..Self::replay("controller-latency", "controller", "the same, 10000 changes in a second", EVENTS)
         },
+        Self::stream("exec-read", "MiB read from a process, WebSocket", 400),
+        Self::stream("exec-write", "MiB written to a process, WebSocket", 400),
+        Self::stream("exec-read-spdy", "MiB read from a process, SPDY", 400),
+        Self::stream("exec-write-spdy", "MiB written to a process, SPDY", 400),
+        Self::stream("forward-read", "MiB read from a forwarded port", 400),
+        Self::stream("forward-write", "MiB written to a forwarded port", 400),
+        Self::stream("forward-turns", "100 bytes to a forwarded port and back", 2000),
         Self::process("read-key", "object by its key, 1 reader", 2_000_000, 1),
         Self::process("read-key", "object by its key, 2 readers", 2_000_000, 2),
         Self::process("read-key", "object by its key, 4 readers", 2_000_000, 4),
@@ -117,13 +126,21 @@ impl Job {
         Self { name, task, place: Place::Replay, operation, count, concurrency: 1, pace: None }
     }
 
+    const fn stream(task: &'static str, operation: &'static str, count: usize) -> Self {
+        Self { name: "streams", task, place: Place::Streams, operation, count, concurrency: 1, pace: None }
+    }
+
     const fn process(name: &'static str, operation: &'static str, count: usize, concurrency: usize) -> Self {
         Self { name, task: name, place: Place::Process, operation, count, concurrency, pace: None }
     }
 
-    /// Returns the name of the job, with its pace if it has one.
+    /// Returns the name of the job, with its pace if it has one, or its task if it is one of streams.
     pub(super) fn full_name(self) -> String {
-        self.pace.map_or_else(|| self.name.to_owned(), |pace| format!("{}, {pace} in a second", self.name))
+        match (self.place, self.pace) {
+            (Place::Streams, _) => format!("{}, {}", self.name, self.task),
+            (_, Some(pace)) => format!("{}, {pace} in a second", self.name),
+            (_, None) => self.name.to_owned(),
+        }
     }
 
     /// Returns the number of objects if no option sets it.
@@ -133,6 +150,7 @@ impl Job {
             // Replayed objects need not be created.
             Place::Replay => EVENTS,
             Place::Process => 10_000,
+            Place::Streams => 1,
         }
     }
 
@@ -166,10 +184,11 @@ impl Job {
 
     /// Returns whether a library offers the feature that the job measures.
     ///
-    /// kube-rs has no separate queue and no indices, and its watcher cannot start from a given resource version.
+    /// kube-rs has no separate queue, no indices and no SPDY, and its watcher cannot start from a given resource version.
     pub(super) fn is_offered_by(self, library: Library) -> bool {
         let lacking = ["informer-events", "index", "read-index", "read-index-writes"];
-        library != Library::KubeRs || !(lacking.contains(&self.name) || self.name.starts_with("queue"))
+        let is_lacking = lacking.contains(&self.name) || self.name.starts_with("queue") || self.task.ends_with("-spdy");
+        library != Library::KubeRs || !is_lacking
     }
 
     /// Returns the number of objects that a correct result contains.

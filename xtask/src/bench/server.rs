@@ -29,6 +29,10 @@ pub(crate) fn compare(root: &Path) -> Result<()> {
 
 fn measure(load: &Path, klient: &Path, folder: &Path) -> Result<()> {
     starts(load, klient, folder)?;
+    let (done, seconds) = ask(load, &["decide", "20000"], Path::new(""))?;
+    println!("access control of a request, with 1,000 bindings: {:.2} us", seconds / done * 1e6);
+    let (done, seconds) = ask(load, &["review", "2000"], Path::new(""))?;
+    println!("admission by a webhook in process: {:.1} us", seconds / done * 1e6);
     let begin = Instant::now();
     let real = Server::start(&Programs::find_or_build()?)?;
     println!("start of kube-apiserver and etcd, until ready: {:.0} ms", begin.elapsed().as_secs_f64() * 1000.0);

@@ -316,22 +316,6 @@ fn job_spec(spec: &mut Value) {
     }
 }
 
-/// Sets the default limits and requests of containers to the maximum.
-pub(super) fn limit_range(object: &mut Value) {
-    for limit in object["spec"]["limits"].as_array_mut().into_iter().flatten() {
-        if limit["type"] != "Container" {
-            continue;
-        }
-        for (name, amount) in limit["max"].as_object().cloned().into_iter().flatten() {
-            for field in ["default", "defaultRequest"] {
-                if limit[field].get(&name).is_none() {
-                    limit[field][&name] = amount.clone();
-                }
-            }
-        }
-    }
-}
-
 /// Sets the CPU target of an autoscaler in version v1.
 pub(super) fn autoscaler_v1(object: &mut Value) {
     let Value::Object(fields) = &mut object["spec"] else { return };
@@ -368,6 +352,23 @@ pub(super) fn network_policy(object: &mut Value) {
     if spec.is_object() && spec.get("policyTypes").is_none() {
         let both = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
         spec["policyTypes"] = if both { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+    }
+}
+
+/// Completes the limits of containers: the default limit is the maximum, and the default request the default limit or the minimum.
+pub(super) fn limit_range(object: &mut Value) {
+    let limits = object["spec"].get_mut("limits").and_then(Value::as_array_mut);
+    for limit in limits.into_iter().flatten().filter(|limit| limit["type"] == "Container") {
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            let Some(given) = limit[from].as_object().cloned().filter(|given| !given.is_empty()) else { continue };
+            if !limit[to].is_object() {
+                limit[to] = json!({});
+            }
+            let Value::Object(own) = &mut limit[to] else { continue };
+            for (name, amount) in given {
+                own.entry(name).or_insert(amount);
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::{collections::HashSet, sync::Arc};
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
+pub(super) use self::conversion::validate_url;
 use self::versions::Common;
 use crate::{
     custom, metadata,

@@ -119,8 +119,8 @@ pub(crate) enum NameRule {
 pub(crate) enum Posted {
     /// The object is stored.
     Stored,
-    /// The object is a review. The function returns its status, and nothing is stored.
-    Review(fn(&Core, &Call, &Value) -> Value),
+    /// The object is a review. The function sets its status, and nothing is stored.
+    Review(fn(&Core, &Call, &mut Value) -> Result<()>),
     /// The object binds a pod to a node.
     Binding,
 }

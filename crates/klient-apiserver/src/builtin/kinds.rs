@@ -13,7 +13,12 @@ use super::{
     tables::{cells, rare},
     versions, volumes, workloads,
 };
-use crate::{call::Call, server::Core};
+use crate::{
+    Result,
+    access::rbac::{Kind, after_role_change},
+    call::Call,
+    server::Core,
+};
 
 /// Returns the hooks of a built-in kind.
 pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks {
@@ -45,7 +50,9 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("authentication.k8s.io", "selfsubjectreviews") => &SELF_REVIEWS,
         ("authentication.k8s.io", "tokenreviews") => &TOKEN_REVIEWS,
         ("authorization.k8s.io", "selfsubjectrulesreviews") => &RULES_REVIEWS,
-        ("authentication.k8s.io" | "authorization.k8s.io", _) => &ACCESS_REVIEWS,
+        ("authorization.k8s.io", "selfsubjectaccessreviews") => &OWN_ACCESS_REVIEWS,
+        ("authorization.k8s.io", "localsubjectaccessreviews") => &LOCAL_ACCESS_REVIEWS,
+        ("authorization.k8s.io", _) => &ACCESS_REVIEWS,
         ("resource.k8s.io", "resourceclaims") => &RESOURCE_CLAIMS,
         ("resource.k8s.io", "resourceclaimtemplates") => &RESOURCE_CLAIM_TEMPLATES,
         ("resource.k8s.io", _) => &DEVICES,
@@ -102,11 +109,11 @@ static PODS: Hooks = Hooks {
         pods::list_address(object);
     }),
     before_create: Some(|_, object| {
-        pods::admit(object);
+        pods::copy_account(object);
         Ok(())
     }),
-    before_update: |_, object, old| {
-        pods::keep_admitted(object, old);
+    before_update: |_, object, _| {
+        pods::keep_links(object);
         Ok(())
     },
     new_status: Some(pods::new_status),
@@ -145,10 +152,6 @@ static NODES: Hooks = Hooks {
     defaults: Some(nodes::list_range),
     drop_disabled: disabled::node,
     checks_prefix_again: true,
-    before_create: Some(|_, object| {
-        nodes::before_create(object);
-        Ok(())
-    }),
     new_status: None,
     validate: rules::node,
     validate_status: rules::node_status,
@@ -269,10 +272,6 @@ static RESOURCE_QUOTAS: Hooks =
 static PERSISTENT_VOLUMES: Hooks = Hooks {
     checks_prefix_again: true,
     defaults: Some(defaults::pending),
-    before_create: Some(|_, object| {
-        volumes::protect(object, "kubernetes.io/pv-protection");
-        Ok(())
-    }),
     new_status: Some(|_, now| json!({"phase": "Pending", "lastPhaseTransitionTime": now})),
     validate: rules::volume,
     cell: rare::volume,
@@ -285,7 +284,6 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
     checks_prefix_again: true,
     defaults: Some(defaults::pending),
     before_create: Some(|_, object| {
-        volumes::protect(object, "kubernetes.io/pvc-protection");
         volumes::unite_sources(object, None);
         Ok(())
     }),
@@ -466,10 +464,22 @@ const ROLE_BINDING: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static ROLES: Hooks = ROLE;
-static CLUSTER_ROLES: Hooks = Hooks { validate: rules::cluster_role, ..ROLE };
-static ROLE_BINDINGS: Hooks = ROLE_BINDING;
-static CLUSTER_ROLE_BINDINGS: Hooks = Hooks { validate: rules::cluster_role_binding, ..ROLE_BINDING };
+static ROLES: Hooks =
+    Hooks { after_change: Some(|core, change| Box::pin(after_role_change(core, Kind::Role, &change.key))), ..ROLE };
+static CLUSTER_ROLES: Hooks = Hooks {
+    validate: rules::cluster_role,
+    after_change: Some(|core, change| Box::pin(after_role_change(core, Kind::ClusterRole, &change.key))),
+    ..ROLE
+};
+static ROLE_BINDINGS: Hooks = Hooks {
+    after_change: Some(|core, change| Box::pin(after_role_change(core, Kind::RoleBinding, &change.key))),
+    ..ROLE_BINDING
+};
+static CLUSTER_ROLE_BINDINGS: Hooks = Hooks {
+    validate: rules::cluster_role_binding,
+    after_change: Some(|core, change| Box::pin(after_role_change(core, Kind::ClusterRoleBinding, &change.key))),
+    ..ROLE_BINDING
+};
 
 static LEASES: Hooks = Hooks {
     drop_disabled: disabled::lease,
@@ -517,9 +527,11 @@ static SELF_REVIEWS: Hooks = review(reviews::who_am_i);
 static TOKEN_REVIEWS: Hooks = review(reviews::token);
 static RULES_REVIEWS: Hooks = review(reviews::rules);
 static ACCESS_REVIEWS: Hooks = review(reviews::access);
+static OWN_ACCESS_REVIEWS: Hooks = review(reviews::own_access);
+static LOCAL_ACCESS_REVIEWS: Hooks = review(reviews::local_access);
 
 /// Returns the hooks of a kind that is posted to be reviewed.
-const fn review(status: fn(&Core, &Call, &Value) -> Value) -> Hooks {
+const fn review(status: fn(&Core, &Call, &mut Value) -> Result<()>) -> Hooks {
     Hooks { posted: Posted::Review(status), has_generation: Some(false), ..Hooks::NONE }
 }
 
@@ -538,11 +550,22 @@ static DEVICES: Hooks = Hooks { delete_returns_object: true, status_reset_fields
 
 static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
 
-static WEBHOOKS: Hooks =
-    Hooks { cell: rare::webhooks, unconditional_update: false, has_generation: Some(true), ..Hooks::NONE };
+static WEBHOOKS: Hooks = Hooks {
+    cell: rare::webhooks,
+    validate: rules::webhooks,
+    unconditional_update: false,
+    has_generation: Some(true),
+    after_change: Some(|core, _| Box::pin(async move { core.reload_webhooks() })),
+    ..Hooks::NONE
+};
 
-static ADMISSION_POLICIES: Hooks =
-    Hooks { unconditional_update: false, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+static ADMISSION_POLICIES: Hooks = Hooks {
+    validate: rules::admission_policy,
+    unconditional_update: false,
+    status_reset_fields: SPEC_AND_METADATA,
+    after_change: Some(|core, _| Box::pin(async move { core.reload_policies() })),
+    ..Hooks::NONE
+};
 
 static API_SERVICES: Hooks = Hooks {
     unconditional_update: false,

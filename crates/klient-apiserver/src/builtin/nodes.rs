@@ -23,7 +23,7 @@ pub(super) fn drop_config(object: &mut Value, _: &Value) {
 }
 
 /// Adds the taint of a node that is not ready yet.
-pub(super) fn before_create(object: &mut Value) {
+pub(crate) fn taint(object: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
     if !taints.iter().any(|known| known["key"] == taint["key"]) {

@@ -1,35 +1,27 @@
-//! Pods: what admission adds to them, their status, and how long they take to end.
+//! Pods: their tolerations, their status, and how long they take to end.
 
 use serde_json::{Value, json};
 
 use super::rules;
 use crate::metadata;
 
-/// Adds the fields that the real server's admission gives every new pod.
-pub(super) fn admit(object: &mut Value) {
+/// Copies the name of the service account to the field that had it in the past.
+pub(super) fn copy_account(object: &mut Value) {
     let Value::Object(spec) = &mut object["spec"] else { return };
-    let account = spec.entry("serviceAccountName").or_insert_with(|| json!("default")).clone();
-    spec.insert("serviceAccount".to_owned(), account);
-    spec.entry("priority").or_insert_with(|| json!(0));
-    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
-    tolerate(object);
+    if let Some(account) = spec.get("serviceAccountName").cloned() {
+        spec.insert("serviceAccount".to_owned(), account);
+    }
 }
 
-/// Adds the fields that admission gave a pod to an update without them. The service account is not one of them.
-pub(super) fn keep_admitted(object: &mut Value, old: &Value) {
+/// Adds the links to services to an update without them.
+pub(super) fn keep_links(object: &mut Value) {
     if let Value::Object(spec) = &mut object["spec"] {
         spec.entry("enableServiceLinks").or_insert_with(|| json!(true));
-        for name in ["priority", "preemptionPolicy"] {
-            if let (None, Some(value)) = (spec.get(name), old["spec"].get(name)) {
-                spec.insert(name.to_owned(), value.clone());
-            }
-        }
     }
-    tolerate(object);
 }
 
 /// Adds the tolerations of a node that is not ready or unreachable, for five minutes each.
-pub(super) fn tolerate(object: &mut Value) {
+pub(crate) fn tolerate(object: &mut Value) {
     let Value::Object(spec) = &mut object["spec"] else { return };
     let mut tolerations = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

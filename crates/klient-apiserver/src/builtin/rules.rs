@@ -4,6 +4,7 @@
 
 mod access;
 mod addresses;
+mod admission_policies;
 mod autoscalers;
 mod batch;
 mod budgets;
@@ -37,6 +38,7 @@ mod services;
 mod template;
 mod volume_sources;
 mod volumes;
+mod webhooks;
 mod workloads;
 
 use klient_core::StatusCause;
@@ -44,6 +46,7 @@ use serde_json::Value;
 
 pub(super) use self::{
     access::{cluster_role, cluster_role_binding, role, role_binding},
+    admission_policies::policy as admission_policy,
     autoscalers::{autoscaler, autoscaler_status},
     batch::{cron_job, job},
     budgets::{budget, budget_status},
@@ -55,13 +58,17 @@ pub(super) use self::{
     network_policies::network_policy,
     nodes::{node, node_status},
     persistent_volumes::volume,
-    pods::{pod, pod_part, pod_status, qos_class},
-    resources::aggregate,
+    pods::{pod, pod_part, pod_status},
     services::{cluster_addresses, service, service_status},
+    webhooks::configuration as webhooks,
     workloads::{
         daemon_set, daemon_set_status, deployment, deployment_status, replica_set, replica_set_status, stateful_set,
         stateful_set_status,
     },
+};
+pub(crate) use self::{
+    pods::qos_class,
+    resources::{aggregate, resource_names},
 };
 
 /// Validates a namespace.

@@ -1,6 +1,7 @@
 //! Conversion of objects to another version than the one that wrote them.
 //!
-//! Only events and autoscalers have more than one version. Custom kinds change nothing but their `apiVersion`.
+//! Of the built-in kinds, only events and autoscalers have more than one version. Custom kinds change nothing but their `apiVersion`,
+//! unless they have a webhook: see `conversion`.
 
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,10 @@ pub(crate) fn present(resource: &Resource, mut object: Value) -> Value {
     }
     if let Some(convert) = resource.hooks.convert {
         convert(&mut object);
+    }
+    if let Schema::Custom(schema) = &resource.schema {
+        // What the other version does not have is not shown in it.
+        schema.prune(&mut object);
     }
     object["apiVersion"] = json!(version);
     object

@@ -30,6 +30,8 @@ pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
     }
     causes.extend(structure);
     keywords(schema, path, &mut causes);
+    let is_valid = causes.is_empty();
+    super::rule_check::check_rules(schema, path, is_valid, &mut causes);
     causes
 }
 

@@ -135,6 +135,21 @@ pub(crate) fn apply(
     Ok(object)
 }
 
+/// Returns an object with the fields of a configuration merged into it. The owners of fields stay as they are.
+///
+/// # Errors
+///
+/// Returns the real server's message if the configuration does not fit the schema.
+pub(crate) fn merged(resource: &Resource, object: &Value, configuration: Value) -> std::result::Result<Value, String> {
+    let schema = schema::of(resource).ok_or_else(|| "the kind has no schema".to_owned())?;
+    let configuration = Typed::new(&schema.schema, schema.root, configuration, Duplicates::Refused)
+        .map_err(|why| format!("failed to convert patch object to typed object: {why}"))?;
+    let object = Typed::new(&schema.schema, schema.root, object.clone(), Duplicates::Allowed)
+        .map_err(|why| format!("failed to convert original object to typed object: {why}"))?;
+    let merged = object.merge(&configuration).map_err(|why| format!("failed to merge patch: {why}"))?;
+    Ok(merged.into_value())
+}
+
 /// Returns the managers of an object that has none: one that owns all fields.
 fn first_managers(
     groups: &Groups,
@@ -172,7 +187,12 @@ impl<'a> Merge<'a> {
         let name = describe(live);
         let live = Typed::new(&schema.schema, schema.root, without_entries(live), Duplicates::Allowed)
             .map_err(|why| internal(format!("failed to create typed live object ({name}): {why}")))?;
-        Ok(Self { versions: Versions { groups, resource }, live, configuration, writer })
+        Ok(Self {
+            versions: Versions { groups, resource, conversions: &writer.conversions },
+            live,
+            configuration,
+            writer,
+        })
     }
 
     /// Returns the new object, or nothing if it did not change, and its managers.

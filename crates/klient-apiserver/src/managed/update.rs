@@ -102,7 +102,7 @@ pub(super) fn update_managed(
     writer: &Writer,
 ) -> Option<Managed> {
     let version = resource.api_version();
-    let versions = Versions { groups, resource };
+    let versions = Versions { groups, resource, conversions: &writer.conversions };
     let ignored = versions.ignored(&writer.subresource, &managed.sets);
     let identifier = Identity::update(&writer.manager, &version, &writer.subresource).identifier();
     if is_of_one_version(resource, &managed, &identifier) {

@@ -7,6 +7,7 @@ use klient_core::fields::{ConvertError, Converter, FieldSet, Managers, Typed};
 use super::{reset, schema};
 use crate::{
     builtin,
+    conversion::{self, Pending},
     registry::{Groups, Resource},
 };
 
@@ -14,6 +15,7 @@ use crate::{
 pub(super) struct Versions<'a> {
     pub(super) groups: &'a Groups,
     pub(super) resource: &'a Resource,
+    pub(super) conversions: &'a Pending,
 }
 
 impl Versions<'_> {
@@ -50,7 +52,13 @@ impl Converter for Versions<'_> {
         }
         let found = self.find(version).ok_or(ConvertError::MissingVersion)?;
         let schema = schema::of(&found).ok_or(ConvertError::MissingVersion)?;
-        let value = builtin::versions::present(&found, object.value().clone());
+        let value = match conversion::webhook_of(&found) {
+            None => builtin::versions::present(&found, object.value().clone()),
+            Some(_) => {
+                let missing = || ConvertError::Failed("the object was not converted yet".to_owned());
+                self.conversions.find(object.value(), &found).ok_or_else(missing)?
+            }
+        };
         Ok(Typed::unchecked(&schema.schema, schema.root, value))
     }
 }

@@ -38,6 +38,7 @@ fn add_nulls(object: &mut Map<String, Value>, types: &TypeDef) {
         if matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::Ref(_) | Shape::Bytes)
             && !field.always
             && !object.contains_key(name)
+            && !OMITTED.contains(&name.as_str())
         {
             object.insert(name.clone(), Value::Null);
         }
@@ -51,6 +52,9 @@ fn add_nulls(object: &mut Map<String, Value>, types: &TypeDef) {
         }
     }
 }
+
+/// Required fields that Go omits if they are empty.
+const OMITTED: &[&str] = &["validationActions"];
 
 #[cfg(test)]
 mod tests {

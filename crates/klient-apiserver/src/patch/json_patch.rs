@@ -61,19 +61,28 @@ impl Operations {
 
     /// Returns the object after all operations.
     pub(super) fn apply(&self, object: &Value) -> Result<Value> {
-        let mut object = object.clone();
+        self.try_apply(object.clone()).map_err(|why| {
+            // The real server does not include the reason in the response either.
+            tracing::debug!(why, "JSON patch failed");
+            let message = "the server rejected our request due to an error in our request";
+            let mut status = Status::failure(StatusReason::Invalid, 422, message);
+            status.details = Some(Box::default());
+            Box::new(status)
+        })
+    }
+
+    /// Returns the object after all operations, or the reason why one of them fails.
+    pub(super) fn try_apply(&self, mut object: Value) -> std::result::Result<Value, String> {
         let mut copied = 0;
         for operation in &self.operations {
-            operation.apply(&mut object, &mut copied).map_err(|why| {
-                // The real server does not include the reason in the response either.
-                tracing::debug!(why, "JSON patch failed");
-                let message = "the server rejected our request due to an error in our request";
-                let mut status = Status::failure(StatusReason::Invalid, 422, message);
-                status.details = Some(Box::default());
-                Box::new(status)
-            })?;
+            operation.apply(&mut object, &mut copied)?;
         }
         Ok(object)
+    }
+
+    /// Returns whether there are no operations.
+    pub(super) fn is_empty(&self) -> bool {
+        self.operations.is_empty()
     }
 }
 
@@ -85,20 +94,22 @@ impl Operation {
                 "json: cannot unmarshal {what} into Go value of type handlers.jsonPatchOp"
             )));
         }
-        let wrong = |why: &str| Action::Wrong(why.to_owned());
+        let kind = item["op"].as_str().unwrap_or("unknown");
         let Some(path) = item["path"].as_str().map(str::to_owned) else {
-            return Ok(Self { action: wrong("it has no path"), path: String::new() });
+            let why = format!("{kind} operation failed to decode path: missing value");
+            return Ok(Self { action: Action::Wrong(why), path: String::new() });
         };
         let (value, from) = (item.get("value").cloned(), item["from"].as_str().map(str::to_owned));
-        let (no_value, no_from) = (|| wrong("it has no value"), || wrong("it does not say from where"));
+        let no_from = || Action::Wrong(format!("{kind} operation failed to decode from: missing value"));
         let action = match item["op"].as_str() {
-            Some("add") => value.map_or_else(no_value, Action::Add),
+            // The real server's library treats a missing value as null.
+            Some("add") => Action::Add(value.unwrap_or_default()),
             Some("remove") => Action::Remove,
-            Some("replace") => value.map_or_else(no_value, Action::Replace),
+            Some("replace") => Action::Replace(value.unwrap_or_default()),
             Some("move") => from.map_or_else(no_from, Action::Move),
             Some("copy") => from.map_or_else(no_from, Action::Copy),
             Some("test") => Action::Test(value.unwrap_or_default()),
-            _ => wrong("there is no such operation"),
+            _ => Action::Wrong(format!("Unexpected kind: {kind}")),
         };
         Ok(Self { action, path })
     }
@@ -119,7 +130,9 @@ impl Operation {
                     return Ok(());
                 }
                 let found = object.pointer_mut(&self.path);
-                *found.ok_or_else(|| missing("replace", &self.path))? = value.clone();
+                let missing =
+                    || format!("replace operation does not apply: doc is missing path: {}: missing value", self.path);
+                *found.ok_or_else(missing)? = value.clone();
                 Ok(())
             }
             Action::Move(from) => {
@@ -128,18 +141,23 @@ impl Operation {
                 add(object, &self.path, value)
             }
             Action::Copy(from) => {
-                let value = object.pointer(from).ok_or_else(|| missing("copy", from))?;
-                is_shallow(value)?;
-                *copied += serde_json::to_vec(value).map_or(usize::MAX, |text| text.len());
+                let missing =
+                    || format!("copy operation does not apply: doc is missing from path: {from}: missing value");
+                let value = match parent(object, from) {
+                    // The real server's library copies a missing key as null.
+                    Some((Value::Object(fields), key)) => fields.get(&key).cloned().unwrap_or_default(),
+                    _ => object.pointer(from).cloned().ok_or_else(missing)?,
+                };
+                is_shallow(&value)?;
+                *copied += serde_json::to_vec(&value).map_or(usize::MAX, |text| text.len());
                 if *copied > MAX_COPIED {
                     return Err(format!("more than {MAX_COPIED} bytes would be copied"));
                 }
-                let value = value.clone();
                 add(object, &self.path, value)
             }
             Action::Test(expected) => {
                 let found = object.pointer(&self.path).unwrap_or(&Value::Null);
-                if found == expected { Ok(()) } else { Err(format!("testing value {} failed", self.path)) }
+                if found == expected { Ok(()) } else { Err(format!("testing value {} failed: test failed", self.path)) }
             }
         }
     }
@@ -162,28 +180,40 @@ fn add(object: &mut Value, path: &str, value: Value) -> std::result::Result<(), 
             Ok(())
         }
         Some((Value::Array(items), key)) => {
-            let at = if key == "-" { Some(items.len()) } else { key.parse().ok() };
-            match at.filter(|at| *at <= items.len()) {
-                Some(at) => {
-                    items.insert(at, value);
-                    Ok(())
-                }
-                None => Err(missing("add", path)),
+            let at = if key == "-" { items.len() } else { index("add", path, &key)? };
+            if at > items.len() {
+                return Err(beyond("add", path, at));
             }
+            items.insert(at, value);
+            Ok(())
         }
         _ => Err(missing("add", path)),
     }
 }
 
 fn remove(object: &mut Value, path: &str) -> std::result::Result<Value, String> {
-    let found = match parent(object, path) {
-        Some((Value::Object(fields), key)) => fields.remove(&key),
+    match parent(object, path) {
+        Some((Value::Object(fields), key)) => fields.remove(&key).ok_or_else(|| {
+            format!("error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value")
+        }),
         Some((Value::Array(items), key)) => {
-            key.parse().ok().filter(|at| *at < items.len()).map(|at: usize| items.remove(at))
+            let at = index("remove", path, &key)?;
+            if at < items.len() { Ok(items.remove(at)) } else { Err(beyond("remove", path, at)) }
         }
-        _ => None,
-    };
-    found.ok_or_else(|| missing("remove", path))
+        _ => Err(missing("remove", path)),
+    }
+}
+
+/// Returns the index that a part of a path names.
+fn index(action: &str, path: &str, key: &str) -> std::result::Result<usize, String> {
+    key.parse().map_err(|_| {
+        let why = format!("strconv.Atoi: parsing {key:?}: invalid syntax");
+        format!("error in {action} for path: '{path}': value was not a proper array index: '{key}': {why}")
+    })
+}
+
+fn beyond(action: &str, path: &str, at: usize) -> String {
+    format!("error in {action} for path: '{path}': Unable to access invalid index: {at}: invalid index referenced")
 }
 
 /// Refuses values that would be nested too deeply for JSON parsers after the operation.
@@ -206,7 +236,7 @@ fn is_shallow(value: &Value) -> std::result::Result<(), String> {
 }
 
 fn missing(action: &str, path: &str) -> String {
-    format!("{action} operation does not apply: doc is missing path: {path:?}")
+    format!("{action} operation does not apply: doc is missing path: {path:?}: missing value")
 }
 
 fn malformed(why: &str) -> Box<Status> {

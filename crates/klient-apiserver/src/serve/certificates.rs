@@ -3,7 +3,10 @@
 use std::{io, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair,
+};
 use rustls::{
     RootCertStore, ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
@@ -11,14 +14,20 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use crate::access::{AUTHENTICATED, User};
+
 /// The certificates of one server.
 pub(super) struct Certificates {
-    authority: CertificateDer<'static>,
-    authority_pem: String,
+    authority: CertifiedIssuer<'static, KeyPair>,
     server: CertificateDer<'static>,
     server_key: Vec<u8>,
-    client_pem: String,
-    client_key_pem: String,
+    administrator: Identity,
+}
+
+/// The client certificate of a user, and its key, as PEM.
+pub(super) struct Identity {
+    certificate: String,
+    key: String,
 }
 
 impl Certificates {
@@ -34,32 +43,30 @@ impl Certificates {
         let params = CertificateParams::new(names).map_err(io::Error::other)?;
         let server = params.signed_by(&server_key, &authority).map_err(io::Error::other)?;
 
-        let client_key = KeyPair::generate().map_err(io::Error::other)?;
-        let mut params = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
-        params.distinguished_name.push(DnType::CommonName, crate::auth::ADMINISTRATOR);
-        params.distinguished_name.push(DnType::OrganizationName, "system:masters");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let client = params.signed_by(&client_key, &authority).map_err(io::Error::other)?;
-        Ok(Self {
-            authority: authority.der().clone(),
-            authority_pem: authority.pem(),
-            server: server.der().clone(),
-            server_key: server_key.serialize_der(),
-            client_pem: client.pem(),
-            client_key_pem: client_key.serialize_pem(),
-        })
+        let administrator = identity(&authority, &User::administrator())?;
+        Ok(Self { authority, server: server.der().clone(), server_key: server_key.serialize_der(), administrator })
+    }
+
+    /// Creates a client certificate of a user, whose groups are its organizations.
+    pub(super) fn identity(&self, user: &User) -> io::Result<Identity> {
+        identity(&self.authority, user)
+    }
+
+    /// Returns the client certificate of the administrator.
+    pub(super) fn administrator(&self) -> &Identity {
+        &self.administrator
     }
 
     /// Returns the certificate of the authority, as PEM.
-    pub(super) fn authority(&self) -> &str {
-        &self.authority_pem
+    pub(super) fn authority(&self) -> String {
+        self.authority.pem()
     }
 
     /// Returns a TLS configuration that accepts clients without a certificate, and verifies those that have one.
     pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(self.authority.clone()).map_err(io::Error::other)?;
+        roots.add(self.authority.der().clone()).map_err(io::Error::other)?;
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
             .build()
@@ -76,14 +83,34 @@ impl Certificates {
     }
 
     pub(super) fn authority_base64(&self) -> String {
-        STANDARD.encode(&self.authority_pem)
+        STANDARD.encode(self.authority.pem())
+    }
+}
+
+impl Identity {
+    pub(super) fn certificate_base64(&self) -> String {
+        STANDARD.encode(&self.certificate)
     }
 
-    pub(super) fn client_base64(&self) -> String {
-        STANDARD.encode(&self.client_pem)
+    pub(super) fn key_base64(&self) -> String {
+        STANDARD.encode(&self.key)
     }
+}
 
-    pub(super) fn client_key_base64(&self) -> String {
-        STANDARD.encode(&self.client_key_pem)
+fn identity(authority: &CertifiedIssuer<'static, KeyPair>, user: &User) -> io::Result<Identity> {
+    let key = KeyPair::generate().map_err(io::Error::other)?;
+    let mut params = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, user.name());
+    // Every authenticated user is in this group. An identity has one organization at most.
+    let mut groups = user.groups().filter(|group| *group != AUTHENTICATED);
+    if let Some(group) = groups.next() {
+        params.distinguished_name.push(DnType::OrganizationName, group);
     }
+    if groups.next().is_some() {
+        return Err(io::Error::other("a client certificate can have one group only"));
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.signed_by(&key, authority).map_err(io::Error::other)?;
+    Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
 }

@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{
     ApiServer,
-    auth::{Authenticated, bearer, is_same_token},
+    access::{self, User, bearer, is_same_token},
     body::ResponseBody,
     negotiate::ResponseFormat,
     response,
@@ -61,13 +61,14 @@ async fn connection(socket: Arc<Socket>, stream: TcpStream, acceptor: Option<Tls
     // Watch events are small and must not wait for more data.
     let _ = stream.set_nodelay(true);
     match acceptor {
-        None => http(socket, stream, false).await,
+        None => http(socket, stream, None).await,
         Some(acceptor) => {
             let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
             match handshake {
                 Ok(Ok(stream)) => {
-                    let certified = stream.get_ref().1.peer_certificates().is_some_and(|shown| !shown.is_empty());
-                    http(socket, stream, certified).await;
+                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                    let user = shown.and_then(|shown| access::subject(shown)).map(User::authenticated);
+                    http(socket, stream, user).await;
                 }
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake timed out"),
@@ -76,16 +77,20 @@ async fn connection(socket: Arc<Socket>, stream: TcpStream, acceptor: Option<Tls
     }
 }
 
-async fn http(socket: Arc<Socket>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, certified: bool) {
+async fn http(
+    socket: Arc<Socket>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    user: Option<Arc<User>>,
+) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000).adaptive_window(true);
     let (sender, mut switched) = mpsc::unbounded_channel();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let (socket, sender) = (Arc::clone(&socket), sender.clone());
+        let (socket, sender, user) = (Arc::clone(&socket), sender.clone(), user.clone());
         let upgrade = hyper::upgrade::on(&mut request);
         async move {
-            let mut response = socket.respond(request, certified).await;
+            let mut response = socket.respond(request, user).await;
             if let Some(upgraded) = response.extensions_mut().remove::<Upgraded>() {
                 // The receiver lives as long as the connection.
                 let _ = sender.send((upgrade, upgraded));
@@ -105,7 +110,21 @@ async fn http(socket: Arc<Socket>, stream: impl AsyncRead + AsyncWrite + Unpin +
 }
 
 impl Socket {
-    async fn respond(&self, request: Request<Incoming>, certified: bool) -> Response<ResponseBody> {
+    /// Returns the user of a request with or without a token.
+    fn user_of(&self, token: Option<&str>) -> Option<Arc<User>> {
+        let known = token.and_then(|token| match is_same_token(token, &self.token) {
+            true => Some(User::administrator()),
+            false => self.server.user_of_token(token),
+        });
+        match token {
+            _ if known.is_some() => known,
+            _ if self.anonymous => Some(User::administrator()),
+            None => self.server.has_rbac().then(User::anonymous),
+            Some(_) => None,
+        }
+    }
+
+    async fn respond(&self, request: Request<Incoming>, certified: Option<Arc<User>>) -> Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         if self.is_plain && !is_this_machine(&parts) {
             let status = Status::failure(
@@ -116,12 +135,10 @@ impl Socket {
             return response::failure(&status, ResponseFormat::JSON);
         }
         // Before the body is read: an unauthenticated client may not send bodies.
-        let bearer = bearer(&parts.headers);
-        let is_known = |token| is_same_token(token, &self.token) || self.server.knows_token(token);
-        if !(self.anonymous || certified || bearer.is_some_and(is_known)) {
+        let Some(user) = certified.or_else(|| self.user_of(bearer(&parts.headers).as_deref())) else {
             return response::failure(&Status::unauthorized("Unauthorized"), ResponseFormat::JSON);
-        }
-        parts.extensions.insert(Authenticated);
+        };
+        parts.extensions.insert(user);
         let gzip = parts.headers.get(http::header::ACCEPT_ENCODING).is_some_and(|value| {
             value.to_str().is_ok_and(|value| value.split(',').any(|encoding| encoding.trim() == "gzip"))
         });

@@ -77,7 +77,7 @@ impl Listen {
         let acceptor = certificates.as_ref().map(Certificates::acceptor).transpose();
         let acceptor = acceptor.map_err(failed("cannot use the certificates"))?;
         if let Some(certificates) = &certificates {
-            server.publish_authority(certificates.authority()).await;
+            server.publish_authority(&certificates.authority()).await;
         }
         let token: Arc<str> = random_token().map_err(failed("cannot generate a token"))?.into();
         let socket = connection::Socket { server, token: Arc::clone(&token), anonymous, is_plain: http };

@@ -1,12 +1,16 @@
 //! Stored objects, and changes of them.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+};
 
 use bytes::Bytes;
 use klient_proto::{Codec, DecodeError, ManagedFields, RawObject};
 use serde_json::Value;
 
 use super::{CommitError, Expected, Write};
+use crate::conversion::Conversion;
 
 /// A stored object: its JSON, and the revision that wrote it.
 #[derive(Debug)]
@@ -15,7 +19,12 @@ pub(crate) struct Stored {
     raw: RawObject,
     /// The object in protobuf, encoded at the first request for it.
     protobuf: OnceLock<Bytes>,
+    /// The object in other versions, as webhooks converted it.
+    versions: Mutex<Vec<InVersion>>,
 }
+
+/// A stored object in another version, and the webhook that converted it.
+type InVersion = (String, Weak<Conversion>, Arc<Stored>);
 
 /// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +69,40 @@ impl Stored {
         Self::from_json(&crate::order::to_vec(object), 0).ok()
     }
 
+    /// Returns a stored object in another version.
+    pub(crate) fn converted(object: &Value, revision: u64) -> Option<Self> {
+        Self::from_json(&crate::order::to_vec(object), revision).ok()
+    }
+
+    /// Returns the object's version.
+    pub(crate) fn api_version(&self) -> Cow<'_, str> {
+        #[derive(serde::Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow, rename = "apiVersion")]
+            api_version: Cow<'a, str>,
+        }
+        serde_json::from_slice(self.json()).map_or(Cow::Borrowed(""), |head: Head<'_>| head.api_version)
+    }
+
+    /// Returns the object in another version, if a webhook converted it before.
+    pub(crate) fn known_in(&self, version: &str, by: &Arc<Conversion>) -> Option<Arc<Self>> {
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = versions.iter().find(|(known, webhook, _)| known == version && is_same(webhook, by));
+        known.map(|(_, _, stored)| Arc::clone(stored))
+    }
+
+    /// Caches the object in another version, as long as the webhook does not change.
+    pub(crate) fn keep_in(&self, version: &str, by: &Arc<Conversion>, stored: &Arc<Self>) {
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.retain(|(known, webhook, _)| known != version && is_same(webhook, by));
+        versions.push((version.to_owned(), Arc::downgrade(by), Arc::clone(stored)));
+    }
+
     /// Returns an object from JSON that contains its revision.
     pub(super) fn from_json(text: &[u8], revision: u64) -> Result<Self, CommitError> {
         let raw =
             RawObject::from_json(text, ManagedFields::Keep).map_err(|error| CommitError::Invalid(error.to_string()))?;
-        Ok(Self { revision, raw, protobuf: OnceLock::new() })
+        Ok(Self { revision, raw, protobuf: OnceLock::new(), versions: Mutex::default() })
     }
 
     /// Returns the object's JSON.
@@ -92,6 +130,10 @@ impl Stored {
     }
 }
 
+fn is_same(webhook: &Weak<Conversion>, other: &Arc<Conversion>) -> bool {
+    webhook.upgrade().is_some_and(|webhook| Arc::ptr_eq(&webhook, other))
+}
+
 impl Change {
     /// Checks a write and returns its change.
     pub(super) fn make(
@@ -117,6 +159,18 @@ impl Change {
         let (key, previous) = (key.to_owned(), previous.cloned());
         let change = Self { revision, key, kind, object: stored, previous, json_event: OnceLock::new() };
         Ok(Committed { change: Arc::new(change), object })
+    }
+
+    /// Returns the change with its objects in another version.
+    pub(crate) fn with_objects(&self, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
+        Self {
+            revision: self.revision,
+            key: self.key.clone(),
+            kind: self.kind,
+            object,
+            previous,
+            json_event: OnceLock::new(),
+        }
     }
 
     /// Returns the change as a JSON watch event, which is encoded once for all watches.

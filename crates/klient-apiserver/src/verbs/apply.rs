@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use super::{
     Ownership, Target,
+    admitted::Admitted,
     modify::{Modified, check_names, check_number, is_status},
 };
 use crate::{
     Result,
+    admission::Origin,
     body::ResponseBody,
     call::{Call, WriteOptions},
     managed::{self, Applied, Configuration, Writer},
@@ -37,7 +39,7 @@ impl Core {
         let told = Mutex::new(Vec::new());
         let modified = loop {
             let modified = self
-                .modify(target, options, Ownership::Known, false, |current| {
+                .modify(target, options, Ownership::Applied(&writer), Some(Admitted::Object(call)), |current| {
                     let groups = self.registry.groups();
                     let mut object = managed::apply(&groups, resource, current, applied, &writer)?;
                     let duplicates = configuration.enforce(options.field_validation)?;
@@ -55,7 +57,7 @@ impl Core {
                 Err(status) if status.is_not_found() && target.subresource.is_none() => {}
                 modified => break modified,
             }
-            match self.create_applied(target, options, &configuration, applied, &writer).await {
+            match self.create_applied(call, target, options, &configuration, applied, &writer).await {
                 // Another client created it meanwhile.
                 Err(status) if status.is_already_exists() => {}
                 created => break created.map(|object| Modified { object, created: true }),
@@ -92,6 +94,7 @@ impl Core {
 
     async fn create_applied(
         self: &Arc<Self>,
+        call: &Call,
         target: &Target,
         options: WriteOptions,
         configuration: &Configuration,
@@ -121,6 +124,6 @@ impl Core {
         if !options.dry_run {
             metadata::of(&mut object).remove("resourceVersion");
         }
-        self.create_object(target, object, Ownership::Known, options.dry_run).await
+        self.create_object(target, object, Ownership::Known, Origin::Client(call), options.dry_run).await
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Ownership, Target};
 use crate::{
     Result,
+    admission::{Attributes, Operation, Origin, Stage},
     body::ResponseBody,
     builtin::{self, Posted},
     call::Call,
@@ -35,15 +36,29 @@ impl Core {
         let others = [metadata::warnings(resource, &decoded.object, None), (resource.hooks.warnings)(&decoded.object)];
         let made = if let Posted::Review(review) = resource.hooks.posted {
             let mut object = decoded.object;
-            object["status"] = review(self, call, &object);
+            let writer = call.writer("", self.clock.now());
+            let entries = managed::update(&self.registry.groups(), resource, None, &mut object, &writer);
+            managed::set_entries(&mut object, entries);
+            let mut object = self.admit_posted(call, target, object, options.dry_run).await?;
+            review(self, call, &mut object)?;
             object
         } else {
             let writer = call.writer("", self.clock.now());
-            match self.create_object(target, decoded.object, Ownership::Written(&writer), options.dry_run).await {
+            match self
+                .create_object(
+                    target,
+                    decoded.object,
+                    Ownership::Written(&writer),
+                    Origin::Client(call),
+                    options.dry_run,
+                )
+                .await
+            {
                 Ok(made) => made,
                 // Warnings about fields are sent with all errors, and those about values if the object is valid: it exists already, or
                 // cannot be stored.
                 Err(status) => {
+                    warnings.extend(call.notes.take_warnings(Stage::Mutating));
                     if status.is_already_exists() || status.code == 500 {
                         warnings.extend(others.concat());
                     }
@@ -52,6 +67,7 @@ impl Core {
                 }
             }
         };
+        warnings.extend(call.notes.take_warnings(Stage::Mutating));
         warnings.extend(others.concat());
         let response = response::object(StatusCode::CREATED, resource, &made, wanted)?;
         Ok(response::with_warnings(response, &warnings))
@@ -63,6 +79,7 @@ impl Core {
         target: &Target,
         mut object: Value,
         ownership: Ownership<'_>,
+        origin: Origin<'_>,
         dry_run: bool,
     ) -> Result<Value> {
         let resource = &target.resource;
@@ -76,6 +93,11 @@ impl Core {
             managed::set_entries(&mut object, entries);
         }
         self.check_namespace_is_alive(target)?;
+        let admitted = origin.call().filter(|_| !self.is_admission_idle(&target.resource));
+        if let Some(call) = admitted {
+            object = self.admit_new(call, target, object, dry_run).await?;
+        }
+        origin.call().map_or(Ok(()), |call| self.check_grant(call, target, &object, None))?;
         if let Some(before_create) = resource.hooks.before_create {
             before_create(self, &mut object)?;
         }
@@ -105,6 +127,9 @@ impl Core {
                 metadata::of(&mut object).insert("name".to_owned(), Value::from(name));
             }
             validate(resource, &object, None, None, None)?;
+            if let Some(call) = admitted {
+                object = self.check_new(call, target, object, dry_run).await?;
+            }
             if version.is_some() && !dry_run {
                 let message = "resourceVersion should not be set on objects to be created";
                 return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
@@ -122,10 +147,11 @@ impl Core {
             } else {
                 // Another name may have to be generated.
                 let put = if generates { object.clone() } else { std::mem::take(&mut object) };
+                let put = self.to_storage(resource, put).await?;
                 match self.store.commit(&resource.table, &key, Expected::Absent, Write::Put(put)).await {
                     Ok(committed) => {
                         self.after_change(resource, &committed).await;
-                        return Ok(builtin::versions::present(resource, committed.object));
+                        return self.present(resource, committed.object).await;
                     }
                     Err(CommitError::Changed(_)) => {}
                     Err(error) => return Err(commit_failed(&error)),
@@ -139,9 +165,50 @@ impl Core {
         Err(Box::new(Status::generate_name_conflict(&resource.group_resource(), name, 1)))
     }
 
+    /// Runs the mutating stage of admission for a new object.
+    async fn admit_new(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+        mut object: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
+        metadata::wipe_identity(&mut object);
+        let mut request = Attributes::new(call, Operation::Create, target).object(object).dry_run(dry_run);
+        self.admit(&mut request).await?;
+        let mut object = request.object.take().unwrap_or_default();
+        check_namespace(target, &mut object)?;
+        if let Some(warning) = metadata::unite_owners_again(&mut object) {
+            call.notes.warn(Stage::Mutating, warning);
+        }
+        Ok(object)
+    }
+
+    /// Runs the validating stage of admission for a new object, and returns the object.
+    async fn check_new(self: &Arc<Self>, call: &Call, target: &Target, object: Value, dry_run: bool) -> Result<Value> {
+        let request = Attributes::new(call, Operation::Create, target).object(object).dry_run(dry_run);
+        self.check_admission(&request).await?;
+        Ok(request.object.unwrap_or_default())
+    }
+
+    /// Runs admission for a posted object that is not stored, and returns the object.
+    pub(super) async fn admit_posted(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+        object: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
+        if self.is_admission_idle(&target.resource) {
+            return Ok(object);
+        }
+        let request = Attributes::new(call, Operation::Create, target).object(object).dry_run(dry_run);
+        Ok(self.admit_wholly(request).await?.unwrap_or_default())
+    }
+
     /// Refuses to create objects in a missing or terminating namespace.
     fn check_namespace_is_alive(&self, target: &Target) -> Result<()> {
-        if !target.resource.namespaced || target.namespace.is_empty() {
+        if !target.resource.namespaced || target.namespace.is_empty() || !self.admission.checks_namespaces {
             return Ok(());
         }
         let namespaces = klient_core::GroupResource::new("", "namespaces");
@@ -188,18 +255,22 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()>
     Ok(())
 }
 
-/// Returns an error for an invalid object. `uid` is another UID that the request has.
+/// Returns an error for an invalid object, or warnings about rules that it violates and may violate. `uid` is another UID that the request
+/// has.
 pub(super) fn validate(
     resource: &Resource,
     object: &Value,
     old: Option<&Value>,
     part: Option<&str>,
     uid: Option<&str>,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let mut causes = metadata::check(resource, object, old, uid);
+    let mut warnings = Vec::new();
     match &resource.schema {
-        Schema::Custom(schema) if part == Some("status") => causes.extend(schema.validate_status(object, old)),
-        Schema::Custom(schema) => causes.extend(schema.validate(object, old)),
+        Schema::Custom(schema) if part == Some("status") => {
+            causes.extend(schema.validate_status(object, old, &mut warnings));
+        }
+        Schema::Custom(schema) => causes.extend(schema.validate(object, old, &mut warnings)),
         Schema::BuiltIn(_) if old.is_none() && resource.hooks.metadata_last => {
             let of_metadata = std::mem::take(&mut causes);
             builtin::validate(resource, object, old, part, &mut causes);
@@ -210,7 +281,7 @@ pub(super) fn validate(
         Schema::BuiltIn(_) => builtin::validate(resource, object, old, part, &mut causes),
     }
     if causes.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     let group = resource.hooks.validation_group.unwrap_or(&resource.group);
     let kind = GroupKind::new(group.to_owned(), resource.kind.clone());

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
+use jiff::Timestamp;
 use klient_core::{GroupKind, Status, StatusCause, StatusDetails};
 use serde_json::{Value, json};
 
 use super::{Target, create::commit_failed};
 use crate::{
     Result,
+    admission::Origin,
     body::ResponseBody,
-    builtin,
     call::Call,
     decode, metadata,
     negotiate::Encoding,
@@ -55,7 +56,7 @@ impl Core {
         let wanted = call.response_format(resource)?;
         let options = DeleteOptions::of_call(call)?;
         let accepted = options.orphan_dependents == Some(false);
-        match self.delete_object(target, &options).await? {
+        match self.delete_object(target, &options, Origin::Client(call)).await? {
             Deleted::Waiting(object) => {
                 let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
                 response::object(code, resource, &object, wanted)
@@ -98,24 +99,35 @@ impl Core {
                 name: Some(stored.raw().name().into_owned()),
                 subresource: None,
             };
-            match self.delete_object(&one, &options).await {
+            match self.delete_object(&one, &options, Origin::Collection(call)).await {
                 Err(status) if !status.is_not_found() => return Err(status),
                 _ => {}
             }
         }
         let head = response::ListHead { revision: snapshot.revision, ..response::ListHead::default() };
+        let found = self.all_stored_in(resource, &found).await?;
         response::list(resource, &head, &found, wanted)
     }
 
     /// Deletes an object, or marks it as being deleted.
-    pub(crate) async fn delete_object(self: &Arc<Self>, target: &Target, options: &DeleteOptions) -> Result<Deleted> {
+    pub(crate) async fn delete_object(
+        self: &Arc<Self>,
+        target: &Target,
+        options: &DeleteOptions,
+        origin: Origin<'_>,
+    ) -> Result<Deleted> {
         let resource = &target.resource;
         let mut options = options.clone();
+        let admitted = origin.call().filter(|_| !self.is_admission_idle(&target.resource));
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-            let current = builtin::versions::present(resource, stored.value());
+            let current = self.present(resource, stored.value()).await?;
             options.check(target, &current)?;
             (resource.hooks.before_delete)(resource, &current)?;
+            if let Some(call) = admitted {
+                let is_named = matches!(origin, Origin::Client(_));
+                self.admit_delete(call, target, &current, is_named, options.dry_run).await?;
+            }
             let mut new = current.clone();
             options.propagation_of(&current).mark(&mut new);
             let grace = (resource.hooks.grace_period)(&current, options.grace);
@@ -124,7 +136,7 @@ impl Core {
             // Watchers of pods always see the deletion begin, even if it ends at once.
             let marks = resource.hooks.marks_before_delete && !waits && !is_marked(&current);
             let write = if marks {
-                set_deletion(self, &mut new, 0);
+                set_deletion(&mut new, self.clock.now(), 0);
                 if !metadata::is_deleting(&current) {
                     count_up(&mut new);
                 }
@@ -141,6 +153,10 @@ impl Core {
             if options.dry_run {
                 return Ok(if waits { Deleted::Waiting(new) } else { Deleted::Gone(new) });
             }
+            let write = match write {
+                Write::Put(object) => Write::Put(self.to_storage(resource, object).await?),
+                delete => delete,
+            };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(committed) => {
                     self.after_change(resource, &committed).await;
@@ -149,7 +165,7 @@ impl Core {
                         options.version = None;
                         continue;
                     }
-                    let object = builtin::versions::present(resource, committed.object);
+                    let object = self.present(resource, committed.object).await?;
                     return Ok(if waits { Deleted::Waiting(object) } else { Deleted::Gone(object) });
                 }
                 Err(CommitError::Changed(_)) => {}
@@ -168,10 +184,10 @@ fn mark_deleting(core: &Core, resource: &Resource, new: &mut Value, current: &Va
             return false;
         }
         if grace < before {
-            set_deletion(core, new, grace);
+            shorten_deletion(core.clock.now(), new, before, grace);
         }
     } else {
-        set_deletion(core, new, grace);
+        set_deletion(new, after(core.clock.now(), grace), grace);
         count_up(new);
         (resource.hooks.on_deletion)(new);
     }
@@ -189,9 +205,23 @@ fn count_up(object: &mut Value) {
     }
 }
 
-fn set_deletion(core: &Core, object: &mut Value, grace: i64) {
-    let at =
-        core.clock.now().saturating_add(jiff::SignedDuration::from_secs(grace)).unwrap_or_else(|_| core.clock.now());
+/// Shortens the grace period of a deletion, counted from when the deletion began. It never ends in the past: if it would, a second is left
+/// for those that wait for the change.
+fn shorten_deletion(now: Timestamp, object: &mut Value, before: i64, grace: i64) {
+    let old = metadata::text(object, "deletionTimestamp").parse::<Timestamp>();
+    let at = old.map_or(now, |old| after(old, grace - before));
+    if at < now {
+        set_deletion(object, now, grace.min(1));
+    } else {
+        set_deletion(object, at, grace);
+    }
+}
+
+fn after(time: Timestamp, seconds: i64) -> Timestamp {
+    time.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(time)
+}
+
+fn set_deletion(object: &mut Value, at: Timestamp, grace: i64) {
     let fields = metadata::of(object);
     fields.insert("deletionTimestamp".to_owned(), json!(metadata::time(at)));
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
@@ -216,6 +246,30 @@ impl DeleteOptions {
 
     fn of_call(call: &Call) -> Result<Self> {
         Self::read(&body_options(call)?, call)
+    }
+
+    /// Returns the options of a request as an object, for admission.
+    pub(crate) fn shown(call: &Call) -> Value {
+        let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let Ok(body) = body_options(call) else { return shown };
+        for name in ["gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy", "dryRun"] {
+            if let Some(value) = body.get(name).filter(|value| !value.is_null()) {
+                shown[name] = value.clone();
+            }
+        }
+        if let Ok(Some(grace)) = call.number("gracePeriodSeconds")
+            && body.is_null()
+        {
+            shown["gracePeriodSeconds"] = json!(grace);
+        }
+        if let Some(policy) = call.param("propagationPolicy").filter(|_| body.is_null()) {
+            shown["propagationPolicy"] = json!(policy);
+        }
+        let dry_run: Vec<&str> = call.params("dryRun").collect();
+        if !dry_run.is_empty() && body.is_null() {
+            shown["dryRun"] = json!(dry_run);
+        }
+        shown
     }
 
     /// Parses options from a body, or else from parameters.

@@ -20,6 +20,7 @@ impl Core {
             return response::object(StatusCode::OK, &target.resource, &object, wanted);
         }
         let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+        let stored = self.stored_in(&target.resource, stored).await?;
         response::stored(StatusCode::OK, &target.resource, &stored, wanted)
     }
 

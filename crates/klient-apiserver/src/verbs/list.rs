@@ -43,6 +43,7 @@ impl Core {
         let limit = if at_any_version { None } else { limit };
         let mut head = ListHead { revision: snapshot.revision, ..ListHead::default() };
         let objects = page(&snapshot, after.as_deref(), target, &selection, limit, &mut head);
+        let objects = self.all_stored_in(&target.resource, &objects).await?;
         response::list(&target.resource, &head, &objects, wanted)
     }
 

@@ -10,14 +10,17 @@ use serde_json::{Value, json};
 
 use super::{
     Ownership, Target,
+    admitted::Admitted,
     create::{check_namespace, commit_failed, validate},
 };
 use crate::{
     Result,
+    admission::{Origin, Stage},
     body::ResponseBody,
     builtin,
     call::{Call, WriteOptions},
-    decode, managed, metadata,
+    decode::{self, Decoded},
+    managed, metadata,
     negotiate::Encoding,
     patch::Patch,
     registry::{Resource, Schema},
@@ -38,24 +41,7 @@ impl Core {
         let wanted = call.response_format(resource)?;
         let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("UpdateOptions")?;
-        let mut is_of_other_kind = false;
-        let decoded = match decode::object(resource, encoding, &call.body) {
-            // A missing object is reported before a wrong kind.
-            Err(status) if status.code == 422 => {
-                let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-                let Ok(mut asked) = serde_json::from_slice::<Value>(&call.body) else { return Err(status) };
-                // So is a wrong version.
-                check_version(target, &asked, &stored, false)?;
-                if !is_status(target) {
-                    return Err(status);
-                }
-                // Only the status of the request is used, and the real server does not look at the kind.
-                is_of_other_kind = true;
-                asked["kind"] = json!(resource.kind);
-                decode::object(resource, Encoding::Json, &asked.to_string().into())?
-            }
-            decoded => decoded?,
-        };
+        let (decoded, is_of_other_kind) = self.decode_update(call, target, encoding)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let mut object = decoded.object;
         warnings.extend(metadata::unite_owners(&mut object));
@@ -94,10 +80,10 @@ impl Core {
                 Ok(object)
             }
         };
-        let modified = self.modify(target, options, ownership, false, |_| object()).await;
+        let modified = self.modify(target, options, ownership, Some(Admitted::Object(call)), |_| object()).await;
         let modified = match modified {
             Err(status) if status.is_not_found() && resource.hooks.create_on_update && target.subresource.is_none() => {
-                self.create_missing(target, object()?, ownership, options.dry_run).await
+                self.create_missing(target, object()?, ownership, Origin::Client(call), options.dry_run).await
             }
             modified => modified,
         };
@@ -109,9 +95,31 @@ impl Core {
                 return Ok(response::with_warnings(failure, &warnings));
             }
         };
+        warnings.extend(call.notes.take_warnings(Stage::Mutating));
         warnings.extend(others);
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
+    }
+
+    /// Decodes the object of an update. Returns whether it is of another kind, too.
+    fn decode_update(&self, call: &Call, target: &Target, encoding: Encoding) -> Result<(Decoded, bool)> {
+        let resource = &target.resource;
+        match decode::object(resource, encoding, &call.body) {
+            // A missing object is reported before a wrong kind.
+            Err(status) if status.code == 422 => {
+                let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
+                let Ok(mut asked) = serde_json::from_slice::<Value>(&call.body) else { return Err(status) };
+                // So is a wrong version.
+                check_version(target, &asked, &stored, false)?;
+                if !is_status(target) {
+                    return Err(status);
+                }
+                // Only the status of the request is used, and the real server does not look at the kind.
+                asked["kind"] = json!(resource.kind);
+                Ok((decode::object(resource, Encoding::Json, &asked.to_string().into())?, true))
+            }
+            decoded => Ok((decoded?, false)),
+        }
     }
 
     /// Creates the object of an update that does not exist.
@@ -120,6 +128,7 @@ impl Core {
         target: &Target,
         mut object: Value,
         ownership: Ownership<'_>,
+        origin: Origin<'_>,
         dry_run: bool,
     ) -> Result<Modified> {
         // A new object can have neither a UID nor a resource version.
@@ -132,7 +141,7 @@ impl Core {
         if !dry_run {
             metadata::of(&mut object).remove("resourceVersion");
         }
-        let object = self.create_object(target, object, ownership, dry_run).await?;
+        let object = self.create_object(target, object, ownership, origin, dry_run).await?;
         Ok(Modified { object, created: true })
     }
 
@@ -159,7 +168,7 @@ impl Core {
         let problems = std::sync::Mutex::new(Vec::new());
         let told = std::sync::Mutex::new(Vec::new());
         let modified = self
-            .modify(target, options, Ownership::Written(&writer), false, |current| {
+            .modify(target, options, Ownership::Written(&writer), Some(Admitted::Object(call)), |current| {
                 let mut patched = patch.apply(resource, current)?;
                 let is_strict = options.field_validation == decode::FieldValidation::Strict;
                 let shown = is_strict.then(|| patch.shown(&patched));
@@ -191,7 +200,9 @@ impl Core {
                 return Ok(response::with_warnings(failure, &warnings));
             }
         };
-        let warnings = [warnings, told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)].concat();
+        let admitted = call.notes.take_warnings(Stage::Mutating);
+        let warnings =
+            [warnings, admitted, told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)].concat();
         Ok(response::with_warnings(response::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
     }
 
@@ -201,28 +212,60 @@ impl Core {
         target: &Target,
         options: WriteOptions,
         ownership: Ownership<'_>,
-        is_patch: bool,
+        admitted: Option<Admitted<'_>>,
         mut change: impl FnMut(&Value) -> Result<Value>,
     ) -> Result<Modified> {
         let resource = &target.resource;
+        let is_patch = matches!(admitted, Some(Admitted::Scale(..)));
+        let written_by = admitted.and_then(Admitted::call);
+        let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-            let mut current = builtin::versions::present(resource, stored.value());
-            let mut asked = change(&current)?;
+            let mut current = self.present(resource, stored.value()).await?;
+            let changed = change(&current);
+            if let Some(writer) = ownership.writer()
+                && self.convert_pending(&writer.conversions).await?
+            {
+                continue;
+            }
+            let mut asked = changed?;
             if let Ownership::Written(_) = ownership {
                 check_uid(target, &asked, &current, options.dry_run)?;
             }
-            check_version(target, &asked, &stored, is_patch)?;
+            if admitted.is_none() {
+                check_version(target, &asked, &stored, is_patch)?;
+            }
             builtin::complete(resource, &mut asked);
-            let entries = match ownership {
+            let mut entries = match ownership {
                 Ownership::Written(writer) => {
                     managed::update(&self.registry.groups(), resource, Some(&mut current), &mut asked, writer)
                 }
-                Ownership::Known => asked["metadata"].get("managedFields").cloned(),
+                Ownership::Known | Ownership::Applied(_) => asked["metadata"].get("managedFields").cloned(),
             };
-            let mut new = prepare(self, target, &current, asked)?;
+            if let Ownership::Written(writer) = ownership
+                && self.convert_pending(&writer.conversions).await?
+            {
+                continue;
+            }
+            if let Some(admitted) = admitted {
+                managed::set_entries(&mut asked, entries);
+                [asked, current] = self.admit_update(admitted, target, [asked, current], options.dry_run).await?;
+                entries = Some(managed::take_entries(&mut asked)).filter(|entries| !entries.is_null());
+                // The real server compares versions after the mutating stage.
+                check_version(target, &asked, &stored, is_patch)?;
+            }
+            if let Some(call) = written_by {
+                self.check_grant(call, target, &asked, Some(&current))?;
+            }
+            let (mut new, warnings) = prepare(self, target, &current, asked)?;
+            if let Some(call) = written_by {
+                warnings.into_iter().for_each(|warning| call.notes.warn(Stage::Mutating, warning));
+            }
             managed::set_entries(&mut new, entries);
             managed::restore_times(&mut new, &current);
+            if let Some(admitted) = admitted {
+                [new, current] = self.check_update(admitted, target, [new, current], options.dry_run).await?;
+            }
             if new == current || options.dry_run {
                 return Ok(Modified { object: new, created: false });
             }
@@ -232,12 +275,16 @@ impl Core {
                 && (resource.hooks.is_removable)(&new);
             let last = is_done.then(|| new.clone());
             // Watches see the object as it was stored last.
-            let write = if is_done { Write::Delete(stored.value()) } else { Write::Put(new) };
+            let write =
+                if is_done { Write::Delete(stored.value()) } else { Write::Put(self.to_storage(resource, new).await?) };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(committed) => {
                     self.after_change(resource, &committed).await;
                     // A deleted object is returned in its last state, with that state's revision.
-                    let object = last.unwrap_or_else(|| builtin::versions::present(resource, committed.object));
+                    let object = match last {
+                        Some(last) => last,
+                        None => self.present(resource, committed.object).await?,
+                    };
                     return Ok(Modified { object, created: false });
                 }
                 Err(CommitError::Changed(_)) => {}
@@ -332,8 +379,8 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
     Ok(())
 }
 
-/// Returns the object to store: the requested object with its immutable fields as stored.
-fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Result<Value> {
+/// Returns the object to store, which is the requested object with its immutable fields as stored, and warnings about it.
+fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Result<(Value, Vec<String>)> {
     let resource = &target.resource;
     // Only an applied configuration can have another UID here.
     let uid = metadata::text(&asked, "uid").to_owned();
@@ -388,8 +435,8 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     // The status of a custom kind changes no metadata.
     let is_ignored = resource.is_custom() && part == Some("status");
     let uid = (!uid.is_empty() && uid != metadata::text(current, "uid") && !is_ignored).then_some(uid.as_str());
-    validate(resource, &new, Some(current), part, uid)?;
-    Ok(new)
+    let warnings = validate(resource, &new, Some(current), part, uid)?;
+    Ok((new, warnings))
 }
 
 /// Returns the stored object with another status. A status update of a built-in kind can change metadata, too.

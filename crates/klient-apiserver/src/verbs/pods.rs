@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Target, create::commit_failed, delete::DeleteOptions};
 use crate::{
     Result,
+    admission::Origin,
     body::ResponseBody,
     builtin,
     call::Call,
@@ -29,6 +30,7 @@ impl Core {
         if !named.is_empty() && named != target.name() {
             return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
         }
+        let binding = self.admit_posted(call, target, binding, options.dry_run).await?;
         check_binding(&binding)?;
         let refused =
             |why: String| Box::new(Status::conflict(&GroupResource::new("", "pods/binding"), target.name(), why));
@@ -75,8 +77,8 @@ impl Core {
     /// Evicts a pod, if its disruption budget allows it.
     pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let pod = target.whole();
-        call.write_options("CreateOptions")?;
-        let eviction = eviction(call)?;
+        let asked = call.write_options("CreateOptions")?;
+        let eviction = self.admit_posted(call, target, eviction(call)?, asked.dry_run).await?;
         let mut options = DeleteOptions::read(&eviction["deleteOptions"], call)?;
         let stored = self.store.get(&pod.resource.table, &pod.key()).ok_or_else(|| target.not_found())?;
         let named = metadata::text(&eviction, "name");
@@ -107,7 +109,8 @@ impl Core {
                 options.version = Some(metadata::text(&marked, "resourceVersion").to_owned());
             }
         }
-        self.delete_object(&pod, &options).await?;
+        // The eviction was admitted, and the real server admits no delete for it.
+        self.delete_object(&pod, &options, Origin::Server).await?;
         done(call, target)
     }
 

@@ -1,16 +1,15 @@
 //! The subresource `scale`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use http::{Method, Response, StatusCode, header::CONTENT_TYPE};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
-use super::{Ownership, Target};
+use super::{Ownership, Target, admitted::Admitted};
 use crate::{
     Result,
     body::ResponseBody,
-    builtin::Hooks,
     call::Call,
     custom::ScalePaths,
     decode::{self, FieldValidation},
@@ -18,7 +17,7 @@ use crate::{
     metadata,
     negotiate::Encoding,
     patch::Patch,
-    registry::{Groups, Resource, Schema},
+    registry::{self, Groups, Resource, Schema},
     response,
     server::Core,
 };
@@ -34,7 +33,7 @@ impl Core {
         let wanted = call.response_format(&kind)?;
         if call.method == Method::GET {
             let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
-            let object = stored.value();
+            let object = self.present(&target.resource, stored.value()).await?;
             let spec = paths.spec.trim_start_matches('.').split('.').try_fold(&object, |value, name| value.get(name));
             if paths.of_custom && spec.is_none() {
                 let why = format!("the spec replicas field {:?} does not exist", paths.spec);
@@ -47,30 +46,36 @@ impl Core {
         let change = self.scale_change(call, &groups, target.resource.is_custom(), options.field_validation)?;
         let owners = Replicas::of(&groups, &target.resource);
         let modified = self
-            .modify(&target.whole(), options, Ownership::Known, true, |current| {
-                let mut scale = scale_of(&paths, current);
-                let entries = &current["metadata"]["managedFields"];
-                managed::set_entries(&mut scale, owners.to_scale(entries));
-                let mut asked = change(&scale)?;
-                let scale_entries = managed::take_entries(&mut asked);
-                let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
-                // Custom kinds validate their own field.
-                if replicas < 0 && !paths.of_custom {
-                    let detail = "must be greater than or equal to 0";
-                    let cause = StatusCause::invalid("spec.replicas", replicas, detail);
-                    return Err(Box::new(Status::invalid(
-                        &GroupKind::new("autoscaling", "Scale"),
-                        target.name(),
-                        vec![cause],
-                    )));
-                }
-                let mut new = current.clone();
-                set_at(&mut new, &paths.spec, json!(replicas));
-                let version = metadata::text(&asked, "resourceVersion").to_owned();
-                metadata::of(&mut new).insert("resourceVersion".to_owned(), json!(version));
-                managed::set_entries(&mut new, owners.to_parent(entries, &scale_entries));
-                Ok(new)
-            })
+            .modify(
+                &target.whole(),
+                options,
+                Ownership::Known,
+                Some(Admitted::Scale(call, target, &paths)),
+                |current| {
+                    let mut scale = scale_of(&paths, current);
+                    let entries = &current["metadata"]["managedFields"];
+                    managed::set_entries(&mut scale, owners.to_scale(entries));
+                    let mut asked = change(&scale)?;
+                    let scale_entries = managed::take_entries(&mut asked);
+                    let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
+                    // Custom kinds validate their own field.
+                    if replicas < 0 && !paths.of_custom {
+                        let detail = "must be greater than or equal to 0";
+                        let cause = StatusCause::invalid("spec.replicas", replicas, detail);
+                        return Err(Box::new(Status::invalid(
+                            &GroupKind::new("autoscaling", "Scale"),
+                            target.name(),
+                            vec![cause],
+                        )));
+                    }
+                    let mut new = current.clone();
+                    set_at(&mut new, &paths.spec, json!(replicas));
+                    let version = metadata::text(&asked, "resourceVersion").to_owned();
+                    metadata::of(&mut new).insert("resourceVersion".to_owned(), json!(version));
+                    managed::set_entries(&mut new, owners.to_parent(entries, &scale_entries));
+                    Ok(new)
+                },
+            )
             .await?;
         response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
     }
@@ -149,7 +154,7 @@ fn paths(resource: &Resource) -> ScalePaths {
     })
 }
 
-fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
+pub(super) fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
     let at = |path: &str| path.trim_start_matches('.').split('.').try_fold(object, |value, name| value.get(name));
     let replicas = |path: &str| at(path).and_then(Value::as_i64).unwrap_or_default();
     let mut kept = serde_json::Map::new();
@@ -176,7 +181,7 @@ fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec, "status": status})
 }
 
-fn set_at(object: &mut Value, path: &str, value: Value) {
+pub(super) fn set_at(object: &mut Value, path: &str, value: Value) {
     let mut field = object;
     for name in path.trim_start_matches('.').split('.') {
         if !field.is_object() {
@@ -189,27 +194,5 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
 
 /// Returns the resource by which a `Scale` is encoded.
 fn scale_resource() -> Resource {
-    let types = crate::registry::types().get("io.k8s.api.autoscaling.v1.Scale").expect("the table has every type");
-    Resource {
-        group: "autoscaling".to_owned(),
-        version: "v1".to_owned(),
-        kind: "Scale".to_owned(),
-        list_kind: String::new(),
-        plural: "scales".to_owned(),
-        singular: String::new(),
-        namespaced: true,
-        verbs: Vec::new(),
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        subresources: Vec::new(),
-        storage_version_hash: None,
-        columns: Vec::new(),
-        table: Arc::from(""),
-        has_generation: false,
-        has_status: false,
-        hooks: &Hooks::NONE,
-        schema: Schema::BuiltIn(types),
-        codec: klient_proto::Codec::find("autoscaling/v1", "Scale"),
-        zero: OnceLock::new(),
-    }
+    registry::part("io.k8s.api.autoscaling.v1.Scale", "autoscaling", "v1", "Scale", "scales")
 }

@@ -2,7 +2,10 @@
 //!
 //! A watch has a position in the log of its table and no queue of its own. A task turns new changes into events.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::Response;
@@ -22,6 +25,7 @@ use crate::{
     body::ResponseBody,
     builtin::{tables, versions},
     call::Call,
+    conversion,
     negotiate::{Encoding, Projection, ResponseFormat},
     registry::Resource,
     response,
@@ -32,6 +36,7 @@ use crate::{
 
 /// A running watch.
 struct Watch {
+    core: Weak<Core>,
     resource: Arc<Resource>,
     selection: Selection,
     prefix: String,
@@ -77,6 +82,7 @@ impl Core {
         // The limit keeps the deadline representable.
         let timeout = timeout.min(MAX_TIMEOUT);
         let mut watch = Watch {
+            core: Arc::downgrade(self),
             resource: Arc::clone(resource),
             selection,
             prefix: target.prefix(),
@@ -132,7 +138,13 @@ impl Watch {
             if !self.selection.matches(stored) {
                 continue;
             }
-            let event = self.stored_event("ADDED", stored);
+            let event = match self.in_version(stored).await {
+                Ok(stored) => self.stored_event("ADDED", &stored),
+                Err(status) => {
+                    let _ = sender.send(self.error(&status)).await;
+                    return;
+                }
+            };
             if sender.send(event).await.is_err() {
                 return;
             }
@@ -145,7 +157,17 @@ impl Watch {
             match cursor.ready() {
                 Ok((changes, complete)) => {
                     for change in &changes {
-                        if let Some(event) = self.change(change)
+                        let event = match conversion::webhook_of(&self.resource) {
+                            None => self.change(change),
+                            Some(_) => match self.converted_change(change).await {
+                                Ok(event) => event,
+                                Err(status) => {
+                                    let _ = sender.send(self.error(&status)).await;
+                                    return;
+                                }
+                            },
+                        };
+                        if let Some(event) = event
                             && sender.send(event).await.is_err()
                         {
                             return;
@@ -174,6 +196,26 @@ impl Watch {
                 _ = self.end.changed() => return,
             }
         }
+    }
+
+    /// Returns a stored object in the version of the watch.
+    async fn in_version(&self, stored: &Arc<Stored>) -> Result<Arc<Stored>> {
+        if conversion::webhook_of(&self.resource).is_none() {
+            return Ok(Arc::clone(stored));
+        }
+        let Some(core) = self.core.upgrade() else { return Ok(Arc::clone(stored)) };
+        let converted = core.all_stored_in(&self.resource, std::slice::from_ref(stored)).await?;
+        Ok(converted.first().map_or_else(|| Arc::clone(stored), Arc::clone))
+    }
+
+    /// Returns the event of a change of an object that a webhook converts.
+    async fn converted_change(&mut self, change: &Change) -> Result<Option<Bytes>> {
+        let object = self.in_version(&change.object).await?;
+        let previous = match &change.previous {
+            Some(previous) => Some(self.in_version(previous).await?),
+            None => None,
+        };
+        Ok(self.change(&change.with_objects(object, previous)))
     }
 
     /// Returns the event of a change. An object that enters or leaves the selection is added or deleted.

@@ -1,4 +1,4 @@
-//! kubectl's exec, attach, cp, logs and port-forward against the embedded server, over WebSocket and over SPDY.
+//! kubectl's exec, attach, cp, logs, port-forward, debug and drain against the embedded server, over WebSocket and over SPDY.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -163,4 +163,54 @@ fn kubectl_forwards_ports() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+}
+
+#[test]
+fn kubectl_debugs_a_pod() {
+    let Some(kubectl) = start() else { return };
+    let child = kubectl.command("debug web -i --image=busybox -c debugger").spawn().unwrap();
+    // This test is the kubelet, which learns of the container and starts it.
+    while kubectl.run("get pod web -o jsonpath={.spec.ephemeralContainers[*].name}") != "debugger" {}
+    let state =
+        r#"{"name":"debugger","image":"busybox","imageID":"","ready":false,"restartCount":0,"state":{"running":{}}}"#;
+    let status = format!(r#"{{"status":{{"ephemeralContainerStatuses":[{state}]}}}}"#);
+    kubectl.run(&format!("patch pod web --subresource=status --type=merge -p {status}"));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "attached\n", "{output:?}");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn kubectl_drains_a_node() {
+    let Some(kubectl) = start() else { return };
+    kubectl.with("create -f -", r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"worker"}}"#);
+    let pod = |name: &str, owner: &str| {
+        let owners = if owner.is_empty() { "[]" } else { owner };
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","labels":{{"app":"{name}"}},"ownerReferences":{owners}}},
+            "spec":{{"nodeName":"worker","terminationGracePeriodSeconds":0,"containers":[{{"name":"c","image":"i"}}]}}}}"#
+        )
+    };
+    kubectl.with("create -f -", &pod("lonely", ""));
+    let error = kubectl.fail("drain worker");
+    assert!(error.contains("declare no controller (use --force to override): default/lonely"), "{error}");
+    assert_eq!(kubectl.run("get node worker -o jsonpath={.spec.unschedulable}"), "true");
+
+    kubectl.run("create poddisruptionbudget lonely --selector=app=lonely --min-available=1");
+    let running = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
+    kubectl.run(&format!("patch pod lonely --subresource=status --type=merge -p {running}"));
+    let allow = |allowed: u32| {
+        let status = r#""observedGeneration":1,"currentHealthy":1,"desiredHealthy":1,"expectedPods":1"#;
+        let patch = format!(r#"{{"status":{{"disruptionsAllowed":{allowed},{status}}}}}"#);
+        kubectl.run(&format!("patch poddisruptionbudget lonely --subresource=status --type=merge -p {patch}"));
+    };
+    allow(0);
+    let error = kubectl.fail("drain worker --force --timeout=1s");
+    assert!(error.contains("violate the pod's disruption budget"), "{error}");
+    allow(1);
+    let said = kubectl.run("drain worker --force --timeout=60s");
+    assert!(said.contains("pod/lonely evicted") && said.contains("node/worker drained"), "{said}");
+    assert!(kubectl.fail("get pod lonely").contains("not found"));
+    kubectl.run("uncordon worker");
+    assert_eq!(kubectl.run("get node worker -o jsonpath={.spec.unschedulable}"), "");
 }

@@ -5,6 +5,7 @@
 
 mod endpoint;
 mod kubectl;
+mod kubectl_auth;
 mod kubectl_openapi;
 mod kubectl_streams;
 mod programs;

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod audit;
+mod cues;
 mod embedded;
 mod invalid;
 mod layout;
@@ -29,7 +31,7 @@ use klient_harness::{Programs, Server};
 use serde_json::Value;
 
 use self::{
-    embedded::responses,
+    embedded::{audit_events, responses, responses_by, responses_with_roles},
     real::Real,
     script::{Comparable, Step},
 };
@@ -88,12 +90,52 @@ async fn responses_match_recorded_real_server() {
             Err(_) => panic!("{} is not there: run `cargo xtask record`", recorded.display()),
         };
         compared += recorded.len();
-        let ours = responses(&[], &steps).await;
+        let ours = match name.starts_with("access-") {
+            true => responses_with_roles(&steps).await,
+            false => responses(&[], &steps).await,
+        };
         let found = differences(&steps, &recorded, &ours);
         wrong.extend(found.into_iter().map(|difference| format!("{name}: {difference}")));
     }
     assert!(compared > 500, "only {compared} responses");
     assert!(wrong.is_empty(), "{} of {compared} responses differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Returns a script, and the real server's responses to it.
+fn recorded(name: &str) -> (Vec<Step>, Vec<Comparable>) {
+    let steps = scripts().into_iter().find(|(found, _)| found == name).unwrap().1;
+    let text = std::fs::read_to_string(folder("recorded").join(format!("{name}.json"))).unwrap();
+    (steps, serde_json::from_str(&text).unwrap())
+}
+
+#[tokio::test]
+async fn webhooks_by_tls_match_recorded_real_server() {
+    let peer = cues::serve().await.unwrap();
+    for name in ["webhooks", "conversion"] {
+        let (steps, recorded) = recorded(name);
+        let ours = responses_by(peer.clone(), &steps).await;
+        let wrong: Vec<String> = differences(&steps, &recorded, &ours).iter().map(ToString::to_string).collect();
+        assert!(wrong.is_empty(), "{} responses differ:\n{}", wrong.len(), wrong.join("\n"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn audit_log_matches_recorded_real_server() {
+    let recorded = std::fs::read_to_string(folder("audit").join("recorded.json")).unwrap();
+    let recorded: Vec<Value> = serde_json::from_str(&recorded).unwrap();
+    let ours = audit_events(&audit::steps()).await;
+    assert!(recorded.len() > 40, "only {} events", recorded.len());
+    let ids = |events: &[Value]| -> Vec<String> {
+        events.iter().map(|event| format!("{} {}", event["auditID"], event["stage"])).collect()
+    };
+    assert_eq!(ids(&ours), ids(&recorded));
+    let differs: Vec<String> = recorded
+        .iter()
+        .zip(&ours)
+        .filter(|(real, ours)| real != ours)
+        .map(|(real, ours)| format!("  real {real}\n  ours {ours}"))
+        .collect();
+    assert!(differs.is_empty(), "{} of {} events differ:\n{}", differs.len(), recorded.len(), differs.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use klient::{
     },
 };
 
-use crate::script::{Comparable, Raw, Run, Step};
+use crate::script::{Comparable, Peer, Raw, Run, Step};
 
 /// An error of a request to the real server.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -19,6 +19,8 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 pub struct Real {
     transport: HttpTransport,
     token: String,
+    /// The webhooks that scripts register.
+    pub peer: Option<Peer>,
 }
 
 impl Real {
@@ -32,22 +34,26 @@ impl Real {
         while client.rest().get().path("/readyz").bytes().await.is_err() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        Ok(Self { transport, token })
+        Ok(Self { transport, token, peer: None })
     }
 
     /// Returns the responses to a script.
     pub async fn responses(&self, namespace: &str, steps: &[Step]) -> Result<Vec<Comparable>, Failure> {
-        let mut run = Run::new(namespace);
+        self.run(&mut Run::new(namespace).with_peer(self.peer.clone()), steps).await
+    }
+
+    /// Returns the responses to a script in a run.
+    pub async fn run(&self, run: &mut Run, steps: &[Step]) -> Result<Vec<Comparable>, Failure> {
         let mut responses = Vec::new();
         for step in steps {
-            let mut raw = self.ask(&run, step).await?;
+            let mut raw = self.ask(run, step).await?;
             for _ in 0..300 {
                 if step.until.is_none_or(|code| code == raw.code) {
                     break;
                 }
                 // The real server does this asynchronously, and there is no event to wait for.
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                raw = self.ask(&run, step).await?;
+                raw = self.ask(run, step).await?;
             }
             responses.push(run.note(step, &raw));
         }
@@ -72,7 +78,10 @@ impl Real {
     }
 
     async fn ask(&self, run: &Run, step: &Step) -> Result<Raw, Failure> {
-        let request = run.request(step).header("authorization", format!("Bearer {}", self.token));
+        let mut request = run.request(step);
+        if !Run::has_credentials(step) {
+            request = request.header("authorization", format!("Bearer {}", self.token));
+        }
         let response = self.transport.send(request.body(run.body(step).into())?).await?;
         let (parts, body) = response.into_parts();
         Ok(Raw::new(&parts, body.collect(64 << 20).await?.to_vec()))

@@ -67,6 +67,16 @@ pub struct Run {
     /// The entity tags of saved responses: `${name#etag}`.
     etags: HashMap<String, String>,
     names: Names,
+    peer: Option<Peer>,
+}
+
+/// The webhooks that scripts register: `${peer}` and `${ca}`.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The URL without a path.
+    pub url: String,
+    /// The certificate that it is trusted by, as PEM in base64.
+    pub authority: String,
 }
 
 /// Replaces values that differ in every run by the order of their first occurrence.
@@ -81,7 +91,19 @@ struct Names {
 
 impl Run {
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), saved: HashMap::new(), etags: HashMap::new(), names: Names::default() }
+        Self {
+            namespace: namespace.to_owned(),
+            saved: HashMap::new(),
+            etags: HashMap::new(),
+            names: Names::default(),
+            peer: None,
+        }
+    }
+
+    /// Sets the webhooks.
+    pub fn with_peer(mut self, peer: Option<Peer>) -> Self {
+        self.peer = peer;
+        self
     }
 
     /// Returns a text with its placeholders replaced.
@@ -91,8 +113,13 @@ impl Run {
         while let Some((before, after)) = rest.split_once("${") {
             out.push_str(before);
             let Some((name, after)) = after.split_once('}') else { break };
+            let peer = self.peer.as_ref();
             if name == "ns" {
                 out.push_str(&self.namespace);
+            } else if name == "peer" {
+                out.push_str(peer.map_or("UNKNOWN", |peer| &peer.url));
+            } else if name == "ca" {
+                out.push_str(peer.map_or("UNKNOWN", |peer| &peer.authority));
             } else if let Some(name) = name.strip_suffix("#etag") {
                 out.push_str(self.etags.get(name).map_or("UNKNOWN", String::as_str));
             } else {
@@ -110,12 +137,20 @@ impl Run {
     pub fn request(&self, step: &Step) -> http::request::Builder {
         let mut request = http::Request::builder().method(step.method.as_str()).uri(self.fill(&step.path));
         for (name, value) in &step.headers {
-            request = request.header(name, self.fill(value));
+            // Several groups are several headers, and `none` stands for no credentials.
+            for value in self.fill(value).split('|').filter(|value| *value != "none") {
+                request = request.header(name, value);
+            }
         }
         if step.body.is_some() && !step.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type")) {
             request = request.header("content-type", "application/json");
         }
         request
+    }
+
+    /// Returns whether a step has credentials of its own, or wants none.
+    pub fn has_credentials(step: &Step) -> bool {
+        step.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
     }
 
     /// Returns the body of a step.
@@ -132,9 +167,18 @@ impl Run {
         }
     }
 
+    /// Normalises a value that the server has written elsewhere.
+    pub fn normalise(&mut self, value: &mut Value) {
+        self.names.normalise(value, &self.namespace);
+    }
+
     /// Saves a response, and returns it normalised.
     pub fn note(&mut self, step: &Step, raw: &Raw) -> Comparable {
         let text = String::from_utf8_lossy(&raw.body);
+        let text = match &self.peer {
+            Some(Peer { url, authority }) => text.replace(url, "https://PEER").replace(authority, "CA").into(),
+            None => text,
+        };
         let is_watch = step.path.contains("watch=") || step.path.contains("/watch/");
         let events: Option<Vec<Value>> = (is_watch && raw.code == 200)
             .then(|| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect());
@@ -142,7 +186,7 @@ impl Run {
             Some(events) => Value::Array(events),
             // The layout of YAML is not compared.
             None if raw.content_type == "application/yaml" => serde_saphyr::from_str(&text).unwrap_or_default(),
-            None => serde_json::from_slice(&raw.body).unwrap_or_else(|_| Value::from(text.as_ref())),
+            None => serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.as_ref())),
         };
         if let Some(name) = &step.save {
             self.saved.insert(name.clone(), body.clone());
@@ -232,6 +276,12 @@ impl Names {
                 causes.sort_by_key(ToString::to_string);
             }
         }
+        for name in ["resourceRules", "nonResourceRules"] {
+            if let Some(Value::Array(rules)) = fields.get_mut(name) {
+                // The real server visits bindings in random order.
+                rules.sort_by_key(ToString::to_string);
+            }
+        }
         // The server's revision depends on unrelated writes.
         let of_all = if fields.get("type") == Some(&json!("BOOKMARK")) {
             let object = fields.get_mut("object");
@@ -249,7 +299,7 @@ impl Names {
         }
         for (name, value) in fields.iter_mut() {
             match (name.as_str(), &*value) {
-                ("uid", Value::String(uid)) if !uid.is_empty() => {
+                ("uid", Value::String(uid)) if uid.len() > 1 => {
                     let count = self.uids.len();
                     *value = json!(format!("UID-{}", self.uids.entry(uid.clone()).or_insert(count)));
                 }
@@ -279,12 +329,17 @@ impl Names {
                 }
                 ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => *value = json!("PORT"),
                 ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
+                ("token", Value::String(token)) if token.len() > 200 => *value = json!("TOKEN"),
+                ("expirationTimestamp", Value::String(_)) => *value = json!("TIME"),
                 ("continue", Value::String(token)) if !token.is_empty() => *value = json!("TOKEN"),
                 ("clusterIP", Value::String(address)) if address.starts_with("10.") => *value = json!("ADDRESS"),
                 ("clusterIPs", Value::Array(_)) => *value = json!(["ADDRESS"]),
                 ("name", Value::String(name)) if name.starts_with("generated-") => {
                     let count = self.generated.len();
                     *value = json!(format!("GENERATED-{}", self.generated.entry(name.clone()).or_insert(count)));
+                }
+                ("name", Value::String(name)) if name.starts_with("kube-api-access-") => {
+                    *value = json!("kube-api-access-X");
                 }
                 ("managedFields", _) => {}
                 _ => self.normalise(value, namespace),

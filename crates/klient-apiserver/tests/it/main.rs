@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod access;
 mod apply;
+mod conversions;
 mod definitions;
 mod durable;
 mod faults;
@@ -10,7 +12,11 @@ mod hostile;
 mod model;
 mod objects;
 mod openapi;
+mod plugins;
+mod policies;
+mod restore;
 mod server;
 mod settings;
 mod sockets;
 mod watches;
+mod webhooks;

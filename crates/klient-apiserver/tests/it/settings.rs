@@ -53,6 +53,28 @@ async fn timestamps_use_configured_clock() {
 }
 
 #[tokio::test]
+async fn shortened_grace_period_counts_from_the_first_delete() {
+    let clock = Arc::new(ManualClock::new("2030-01-02T03:04:00Z".parse().unwrap()));
+    let server = ApiServer::builder().clock(Arc::clone(&clock)).start().await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client(&server), "default");
+    let pod =
+        json!({"metadata": {"name": "web"}, "spec": {"nodeName": "a", "containers": [{"name": "main", "image": "a"}]}});
+    pods.create(&serde_json::from_value(pod).unwrap()).await.unwrap();
+    let deletion = async |grace: u64| {
+        pods.delete("web").grace_period(Duration::from_secs(grace)).await.unwrap();
+        let metadata = pods.get("web").await.unwrap().metadata;
+        (metadata.deletion_timestamp.unwrap().0.to_string(), metadata.deletion_grace_period_seconds.unwrap())
+    };
+    assert_eq!(deletion(30).await, ("2030-01-02T03:04:30Z".to_owned(), 30));
+    clock.advance(SignedDuration::from_secs(5));
+    assert_eq!(deletion(20).await, ("2030-01-02T03:04:20Z".to_owned(), 20));
+    // It cannot become longer.
+    assert_eq!(deletion(25).await, ("2030-01-02T03:04:20Z".to_owned(), 20));
+    // These three seconds are over, so that one is left.
+    assert_eq!(deletion(3).await, ("2030-01-02T03:04:05Z".to_owned(), 1));
+}
+
+#[tokio::test]
 async fn namespaces_have_account_and_authority_if_requested() {
     let server = ApiServer::builder().namespace_objects().start().await.unwrap();
     let namespaces: Api<Namespace> = Api::cluster(client(&server));

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod demo;
+mod inside;
 mod looking;
 mod pods;
 mod program;
+mod replay;
 mod serve;

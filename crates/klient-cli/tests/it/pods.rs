@@ -73,7 +73,10 @@ async fn echo(mut call: PortForwardCall) -> Result<(), Box<dyn std::error::Error
 
 impl World {
     async fn new() -> Self {
-        let streams = PodStreams::new().exec(run).logs(log).port_forward(echo);
+        Self::with(PodStreams::new().exec(run).logs(log).port_forward(echo)).await
+    }
+
+    async fn with(streams: PodStreams) -> Self {
         let server = ApiServer::builder().pod_streams(streams).start().await.unwrap();
         let listening = server.listen(0).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -214,4 +217,56 @@ async fn objects_are_applied_awaited_explained_and_deleted() {
     let (code, completions, _) = outcome(world.path(), &["completion", "bash"]).await;
     assert_eq!(code, Some(0));
     assert!(completions.contains("port-forward"), "{completions}");
+}
+
+/// Writes each new size of the terminal, until there were two.
+async fn sizes(mut call: ExecCall) -> Result<i32, Box<dyn std::error::Error + Send + Sync>> {
+    let mut stdout = call.stdout.take().ok_or("no output")?;
+    let mut sizes = call.sizes.take().ok_or("no terminal")?;
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let size = sizes.next().await.ok_or("no size")?;
+        // The first size may be sent twice: with the request, and when the command begins to follow it.
+        if seen.last() != Some(&size) {
+            stdout.write_all(format!("{} columns, {} rows\r\n", size.width, size.height).as_bytes()).await?;
+            seen.push(size);
+        }
+    }
+    Ok(0)
+}
+
+#[tokio::test]
+async fn remote_terminal_follows_the_size_of_the_local_one() {
+    use rustix::{
+        pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+        termios::{Winsize, tcsetwinsize},
+    };
+    let world = World::with(PodStreams::new().exec(sizes)).await;
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let resize = |columns, rows| {
+        tcsetwinsize(&terminal, Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    };
+    resize(91, 33);
+    let open = || std::fs::File::options().read(true).write(true).open(&name).unwrap();
+    // The command leads a session of its own, so that the terminal sends its signals to it.
+    let mut child = Command::new("setsid")
+        .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_klient"), "exec", "-it", "web", "--kubeconfig", "k", "--", "x"])
+        .current_dir(world.path())
+        .stdin(open())
+        .stdout(open())
+        .stderr(open())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let output = tokio::fs::File::from_std(std::fs::File::from(terminal.try_clone().unwrap()));
+    let mut lines = BufReader::new(output).lines();
+    let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert_eq!(line.trim(), "91 columns, 33 rows");
+    resize(100, 40);
+    let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert_eq!(line.trim(), "100 columns, 40 rows");
+    assert!(timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
 }

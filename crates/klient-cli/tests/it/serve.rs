@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use http::{HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use klient::{
     Api, Client,
@@ -107,4 +108,44 @@ async fn serve_exits_with_2_on_invalid_arguments() {
     let help = klient(folder.path(), &["serve", "--help"]).output().await.unwrap();
     assert_eq!(help.status.code(), Some(0));
     assert!(String::from_utf8(help.stdout).unwrap().contains("--kubeconfig <FILE>"));
+}
+
+#[tokio::test]
+async fn serve_has_roles_unless_it_is_told_otherwise() {
+    for (arguments, is_allowed) in [(&["serve"][..], false), (&["serve", "--no-rbac"], true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let serving = Serving::start(folder.path(), arguments).await;
+        // The administrator's kubeconfig may do everything.
+        assert!(!serving.maps().list().await.unwrap().items.is_empty());
+        let path = "/api/v1/namespaces/default/configmaps";
+        let (name, bob) = (HeaderName::from_static("impersonate-user"), HeaderValue::from_static("bob"));
+        let as_bob = serving.client.rest().get().path(path).header(name, bob).bytes().await;
+        assert_eq!(as_bob.is_ok(), is_allowed, "{arguments:?}");
+        serving.end("-INT").await;
+    }
+}
+
+#[tokio::test]
+async fn serve_writes_audit_log_and_used_roles() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy =
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Request}]\n";
+    std::fs::write(folder.path().join("policy"), policy).unwrap();
+    let arguments = ["serve", "--audit-log", "log", "--audit-policy", "policy", "--record-rbac", "roles"];
+    let serving = Serving::start(folder.path(), &arguments).await;
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    serving.maps().create(&map).await.unwrap();
+    serving.end("-INT").await;
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let events: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let created: Vec<_> = events.iter().filter(|event| event["verb"] == "create").collect();
+    assert_eq!((created.len(), &created[0]["objectRef"]["name"]), (1, &json!("a")));
+    let roles = std::fs::read_to_string(folder.path().join("roles")).unwrap();
+    assert!(roles.contains("kind: Role\n") && roles.contains("- create\n"), "{roles}");
+
+    std::fs::write(folder.path().join("policy"), "kind: Zork").unwrap();
+    let output = klient(folder.path(), &arguments).output().await.unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors.starts_with("error: policy: invalid audit policy: "), "{errors}");
 }

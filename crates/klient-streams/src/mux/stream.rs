@@ -66,19 +66,20 @@ impl Stream {
     /// Polls until the peer has accepted the stream.
     pub(crate) fn poll_open(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.reader.shared.lock();
-        if let Some(end) = &state.end {
-            return Poll::Ready(Err(closed(end)));
-        }
-        match state.slots.get_mut(&self.reader.id) {
-            // A stream may have been accepted and reset since the last poll, which its reader reports.
-            Some(slot) if slot.is_reset && !slot.is_open => {
+        let end = state.end.clone();
+        match (state.slots.get_mut(&self.reader.id), end) {
+            // A stream may have been accepted, and reset or ended with its connection, since the last poll. Its reader reports that, after
+            // the data that arrived.
+            (Some(slot), _) if slot.is_open => Poll::Ready(Ok(())),
+            (Some(slot), _) if slot.is_reset => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionRefused, "the peer refused the stream")))
             }
-            Some(slot) if !slot.is_open => {
+            (Some(_), Some(end)) => Poll::Ready(Err(closed(&end))),
+            (Some(slot), None) => {
                 slot.opener = Some(context.waker().clone());
                 Poll::Pending
             }
-            _ => Poll::Ready(Ok(())),
+            (None, _) => Poll::Ready(Ok(())),
         }
     }
 }
@@ -114,7 +115,7 @@ impl StreamReader {
         let Some(slot) = state.slots.get_mut(&self.id) else { return Poll::Ready(Ok(None)) };
         if let Some(chunk) = slot.incoming.pop_front() {
             slot.incoming_bytes -= chunk.len();
-            let has_room = slot.incoming_bytes < INCOMING;
+            let has_room = slot.incoming_bytes <= INCOMING / 2;
             let mut woken = None;
             if has_room && state.stalled == Some(self.id) {
                 state.stalled = None;

@@ -148,6 +148,12 @@ struct Driver<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        let driven = self.drive(context);
+        self.mux.wake_readers();
+        driven
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             let mut has_more = match self.take_commands(context) {
                 Ok(has_more) => has_more,
@@ -169,7 +175,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
                 // The socket wakes the driver when it has room.
                 Poll::Pending => has_more = false,
             }
-            match self.poll_read(context) {
+            let read = self.poll_read(context);
+            self.mux.wake_readers();
+            match read {
                 Poll::Ready(Ok(())) => has_more = true,
                 Poll::Ready(Err(error)) => return Poll::Ready(End::broken(&error)),
                 Poll::Pending => {}
@@ -267,7 +275,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
         if let Some((id, fin, data)) = self.undelivered.take() {
             self.deliver(id, fin, data, context);
         }
-        loop {
+        for _ in 0..BATCH {
             // The frames that have arrived are handled before more is read.
             while self.undelivered.is_none() {
                 let Some(frame) = self.reader.next(&mut self.arrived).map_err(invalid)? else { break };
@@ -287,9 +295,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
             }
             if self.outgoing_bytes > 0 {
                 // Responses to pings are written before the next read.
-                return Poll::Ready(Ok(()));
+                break;
             }
         }
+        Poll::Ready(Ok(()))
     }
 
     fn receive(&mut self, frame: Frame, context: &Context<'_>) -> io::Result<()> {
@@ -351,5 +360,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(30);
 const OUTGOING: usize = 64 << 10;
 const READ: usize = 64 << 10;
 const SLICES: usize = 16;
+/// The number of reads before others get a turn.
+const BATCH: usize = 32;
 /// The number of frames that may wait while a peer sends pings.
 const MAX_WAITING: usize = 10_000;

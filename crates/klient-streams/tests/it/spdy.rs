@@ -1,6 +1,6 @@
 //! SPDY connections: streams in any order, half-closes, resets, and full buffers.
 
-use std::{io, time::Duration};
+use std::{io, task::Poll, time::Duration};
 
 use klient_streams::{
     KeepAlive, Stream,
@@ -54,6 +54,22 @@ async fn each_direction_is_closed_alone() {
     theirs.shutdown().await.unwrap();
     assert_eq!(text(&mut ours).await.unwrap(), "response");
     assert_eq!(ours.write(b"more").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[tokio::test]
+async fn stream_of_a_connection_that_ends_at_once_is_read() {
+    let (client, server) = pipe(4096);
+    let mut opening = std::pin::pin!(client.open(headers(1)));
+    let is_pending = std::future::poll_fn(|context| Poll::Ready(opening.as_mut().poll(context).is_pending())).await;
+    assert!(is_pending);
+    let mut theirs = server.accept().await.unwrap().stream;
+    theirs.write_all(b"response").await.unwrap();
+    theirs.shutdown().await.unwrap();
+    server.close();
+    // The caller learns that the stream was accepted only after all of this.
+    assert!(client.ended().await.is_err());
+    let ours = opening.await;
+    assert_eq!(text(&mut ours.unwrap()).await.unwrap(), "response");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use klient_proto::{Codec, ListEnd, ManagedFields, RawObject, SplitOptions};
 use crate::client::{Client, Deleted, ListStream, Watch, http::body::Body, http::response, http::response::Encoding};
 use crate::{
     Error, ErrorKind,
+    recording::RequestNote,
     writes::{self, StoredState, Write, WriteEffect},
 };
 
@@ -69,7 +70,7 @@ impl Call {
     /// Sends the request and decodes an object.
     pub(in crate::client) async fn object<K: Resource>(self) -> Result<K, Error> {
         let managed_fields = self.client.managed_fields();
-        let (about, (code, encoding, body)) = self.read().await?;
+        let (about, (code, encoding, body)) = self.read_as::<K>().await?;
         let decoded: Result<K, Error> = decode(&about, encoding, &body, managed_fields);
         if let Ok(object) = &decoded {
             about.note_write(object);
@@ -88,7 +89,7 @@ impl Call {
     /// Sends the request and decodes an object, or a status that reports its deletion.
     pub(in crate::client) async fn object_or_status<K: Resource>(self) -> Result<Deleted<K>, Error> {
         let managed_fields = self.client.managed_fields();
-        let (about, (code, encoding, body)) = self.read().await?;
+        let (about, (code, encoding, body)) = self.read_as::<K>().await?;
         if response::is_status(encoding, &body) {
             let status = response::status(code, encoding, &body);
             if !status.is_success() {
@@ -132,6 +133,7 @@ impl Call {
 
     /// Sends the request, then reads and discards the response, whatever its size.
     pub(in crate::client) async fn discard(self) -> Result<(), Error> {
+        let note = self.note();
         let Self { client, request, limit, about, .. } = self;
         let reading = async {
             let mut body = client.send(request).await?.into_body();
@@ -141,11 +143,14 @@ impl Call {
             })
             .await
         };
-        within_limit(limit, &about, reading).await
+        let read = within_limit(limit, &about, reading).await;
+        RequestNote::end_unread(note, read.as_ref().map(|()| http::StatusCode::OK));
+        read
     }
 
     /// Sends the request and collects a list.
     pub(in crate::client) async fn list<K: Resource>(self) -> Result<List<K>, Error> {
+        let note = self.note();
         let Self { client, request, limit, items: types, about } = self;
         let reading = async {
             let split = SplitOptions::default().managed_fields(client.managed_fields());
@@ -159,9 +164,10 @@ impl Call {
             })
             .await
         };
-        let (items, end) = within_limit(limit, &about, reading)
-            .await
-            .map_err(|error| if error.kind() == ErrorKind::Decode { undecodable(error, &about) } else { error })?;
+        let read = within_limit(limit, &about, reading).await;
+        RequestNote::end_unread(note, read.as_ref().map(|_| http::StatusCode::OK));
+        let (items, end) =
+            read.map_err(|error| if error.kind() == ErrorKind::Decode { undecodable(error, &about) } else { error })?;
         let ListEnd { api_version, kind, metadata, .. } =
             end.ok_or_else(|| undecodable(Error::new(ErrorKind::Decode, "list is incomplete"), &about))?;
         Ok(List { types: Some(TypeMeta::new(api_version, kind)), metadata, items })
@@ -187,10 +193,41 @@ impl Call {
 
     /// Sends the request and returns the head of the response, with its body still to be read.
     pub(in crate::client) async fn head(self) -> Result<http::Response<Body>, Error> {
-        within_limit(self.limit, &self.about, self.client.send(self.request)).await
+        let note = self.note();
+        let head = within_limit(self.limit, &self.about, self.client.send(self.request)).await;
+        RequestNote::end_unread(note, head.as_ref().map(http::Response::status));
+        head
     }
 
+    /// Sends the request and reads the response, and records both if the task runs a recorded reconcile.
+    async fn read_as<K: Resource>(self) -> Result<(Subject, (http::StatusCode, Encoding, Bytes)), Error> {
+        let note = self.note();
+        let read = self.read_unrecorded().await;
+        let Some(note) = note else { return read };
+        let to_json = |body: &[u8]| RawObject::from_protobuf_body(body, ManagedFields::Drop).ok()?.to_value::<K>().ok();
+        let outcome = read.as_ref().map(|(_, (code, encoding, body))| {
+            let object =
+                if *encoding == Encoding::Protobuf { to_json(body) } else { serde_json::from_slice(body).ok() };
+            (code.as_u16(), object)
+        });
+        note.end(outcome, to_json);
+        read
+    }
+
+    /// Sends the request and reads the response. Only the code is recorded.
     async fn read(self) -> Result<(Subject, (http::StatusCode, Encoding, Bytes)), Error> {
+        let note = self.note();
+        let read = self.read_unrecorded().await;
+        RequestNote::end_unread(note, read.as_ref().map(|(_, (code, ..))| *code));
+        read
+    }
+
+    /// Returns a note of this request, if the task runs a recorded reconcile.
+    fn note(&self) -> Option<Box<RequestNote>> {
+        RequestNote::begin(self.request.method(), self.request.uri(), self.request.body())
+    }
+
+    async fn read_unrecorded(self) -> Result<(Subject, (http::StatusCode, Encoding, Bytes)), Error> {
         let Self { client, request, limit, about, .. } = self;
         let reading = async {
             let response = client.send(request).await?;

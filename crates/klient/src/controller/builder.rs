@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -12,10 +12,13 @@ use klient_core::{GroupKind, ObjectKey, Resource, Scope};
 
 use super::{
     Controller, ControllerInner,
+    added::AddedSources,
+    history::HistoryLimits,
     key_queue::KeyQueue,
     metrics::Metrics,
     own_writes::OwnWrites,
     reconcile::{Outcome, Reconciler, Request, Retry},
+    run::RunPhase,
     source::{AnySource, KeyStream, Keys, Source},
     trigger::{self, OwnerKind, Owners},
 };
@@ -38,7 +41,11 @@ pub struct ControllerBuilder<K: Resource> {
     on_error: Option<OnError>,
     queue: QueueOptions<ObjectKey>,
     registry: Option<Registry>,
+    history: Option<HistoryLimits>,
     options: Options,
+    cluster: Option<Arc<str>>,
+    #[cfg(feature = "client")]
+    pub(super) shard_key: Option<Arc<crate::shard::ShardKey<K>>>,
 }
 
 /// A function that decides about retries.
@@ -64,12 +71,16 @@ impl<K: Resource> ControllerBuilder<K> {
             on_error: None,
             queue: QueueOptions::default().name(name.clone()),
             registry: None,
+            history: None,
             options: Options {
                 workers: 1,
                 timeout: None,
                 own_writes: Duration::from_secs(2),
                 drain: Duration::from_secs(30),
             },
+            cluster: None,
+            #[cfg(feature = "client")]
+            shard_key: None,
             name,
         }
     }
@@ -167,6 +178,15 @@ impl<K: Resource> ControllerBuilder<K> {
         self
     }
 
+    /// Sets the name of the cluster that the objects are in, for programs with several. It is part of each
+    /// [request](Request::cluster).
+    #[must_use]
+    #[doc(alias = "ClusterName")]
+    pub fn cluster(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.cluster = Some(name.into());
+        self
+    }
+
     /// Sets how many keys are reconciled at the same time; 1 by default. 0 counts as 1.
     #[must_use]
     #[doc(alias = "MaxConcurrentReconciles")]
@@ -253,6 +273,23 @@ impl<K: Resource> ControllerBuilder<K> {
         self
     }
 
+    /// Records recent turns and ignored events of each key, so that [`Controller::explain`] knows them. Off by default; a manager
+    /// with a [debug page](crate::manager::ManagerBuilder::debug) turns it on.
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use klient::{Api, Controller, controller::HistoryLimits};
+    ///
+    /// # fn set_up(maps: Api<ConfigMap>) {
+    /// let controller = Controller::builder("maps", maps).history(HistoryLimits::default());
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn history(mut self, limits: HistoryLimits) -> Self {
+        self.history = Some(limits);
+        self
+    }
+
     /// Builds the controller with a reconciler: a function of a [`Request`], or a type that implements [`Reconciler`].
     ///
     /// The controller does nothing until it [runs](Controller::run_until).
@@ -260,19 +297,30 @@ impl<K: Resource> ControllerBuilder<K> {
     pub fn reconcile(self, reconciler: impl Reconciler<K>) -> Controller<K> {
         let registry = self.registry.as_ref().unwrap_or_else(|| Registry::global());
         let metrics = Metrics::new(registry, &self.name, self.options.workers);
+        let keys = KeyQueue::new(WorkQueue::with_options(self.queue));
+        if let Some(limits) = self.history {
+            keys.record(limits);
+        }
         Controller {
             inner: Arc::new(ControllerInner {
                 name: self.name.into(),
                 lister: self.lister,
                 sources: self.sources,
                 streams: Mutex::new(self.streams),
-                keys: Arc::new(KeyQueue::new(WorkQueue::with_options(self.queue))),
+                keys: Arc::new(keys),
                 reconciler: Box::new(reconciler),
                 on_error: self.on_error,
                 is_running: AtomicBool::new(false),
+                phase: RunPhase::default(),
                 own_writes: OwnWrites::new(),
+                recorder: OnceLock::new(),
                 metrics,
                 options: self.options,
+                added: AddedSources::default(),
+                owner: self.owner,
+                cluster: self.cluster,
+                #[cfg(feature = "client")]
+                shard_key: self.shard_key,
             }),
         }
     }

@@ -47,6 +47,8 @@ pub enum ReasonKind {
     Requested,
     /// A [stream of keys](super::ControllerBuilder::keys_from) returned the key.
     External,
+    /// This replica took the key over from another one, or began to work.
+    TakenOver,
 }
 
 /// The reasons for one reconcile: all events since the last one began.
@@ -65,6 +67,24 @@ impl Reason {
     /// Creates a reason without a source or an object.
     pub fn new(kind: ReasonKind) -> Self {
         Self { kind, source: None, object: None, resource_version: None }
+    }
+}
+
+impl ReasonKind {
+    /// Returns the word that logs and reports use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Initial => "found",
+            Self::Added => "added",
+            Self::Updated => "changed",
+            Self::Deleted => "deleted",
+            Self::Resync => "resync",
+            Self::Retry => "retry",
+            Self::Requeued => "requeued",
+            Self::Requested => "requested",
+            Self::External => "event",
+            Self::TakenOver => "taken over",
+        }
     }
 }
 
@@ -118,24 +138,13 @@ impl From<Reason> for Reasons {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            ReasonKind::Initial => "found",
-            ReasonKind::Added => "added",
-            ReasonKind::Updated => "changed",
-            ReasonKind::Deleted => "deleted",
-            ReasonKind::Resync => "resync",
-            ReasonKind::Retry => "retry",
-            ReasonKind::Requeued => "requeued",
-            ReasonKind::Requested => "requested",
-            ReasonKind::External => "event",
-        };
         if let Some(source) = &self.source {
             write!(f, "{source} ")?;
         }
         if let Some(object) = &self.object {
             write!(f, "{object} ")?;
         }
-        f.write_str(kind)
+        f.write_str(self.kind.as_str())
     }
 }
 

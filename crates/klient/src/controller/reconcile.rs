@@ -161,6 +161,7 @@ pub(super) struct Turn {
     pub(super) key: ObjectKey,
     pub(super) reasons: Reasons,
     pub(super) failures: u32,
+    pub(super) cluster: Option<Arc<str>>,
     #[cfg(feature = "client")]
     pub(super) permit: super::permit::Permit,
 }
@@ -199,6 +200,7 @@ impl<K: Resource> Request<K> {
             key,
             reasons: Reasons::default(),
             failures: 0,
+            cluster: None,
             #[cfg(feature = "client")]
             permit: super::permit::Permit::default(),
         };
@@ -233,6 +235,13 @@ impl<K: Resource> Request<K> {
     /// Returns the namespace. Empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.turn.key.namespace().unwrap_or_default()
+    }
+
+    /// Returns the name of the cluster, if the controller has [one](super::ControllerBuilder::cluster). Empty otherwise. Two objects of
+    /// different clusters may have the same [key](Self::key).
+    #[doc(alias = "ClusterName")]
+    pub fn cluster(&self) -> &str {
+        self.turn.cluster.as_deref().unwrap_or_default()
     }
 
     /// Returns the reasons for this reconcile.
@@ -270,6 +279,12 @@ impl<K: Resource> Request<K> {
     #[cfg(feature = "client")]
     pub fn leadership(&self) -> Option<&crate::election::Leadership> {
         self.turn.permit.leadership()
+    }
+
+    /// Returns the right to the slot of this key, if the controller is [sharded](super::ControllerBuilder::sharded).
+    #[cfg(feature = "client")]
+    pub fn grant(&self) -> Option<crate::shard::Grant> {
+        self.turn.permit.grant()
     }
 
     /// Notes a write of this reconcile, so that the next reconcile of this key waits until the cache shows it.

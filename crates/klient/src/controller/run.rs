@@ -1,12 +1,13 @@
 //! `Controller`: the handle that users hold, and the run of a controller from its start to its end.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -19,16 +20,20 @@ use tokio::{
 
 use super::{
     ControllerBuilder, Outcome, Permit, Reason, ReasonKind, Source,
+    added::AddedSources,
     builder::{OnError, Options},
-    key_queue::KeyQueue,
+    key_queue::{KeyQueue, Tap},
     metrics::Metrics,
     own_writes::OwnWrites,
     source::{AnySource, KeyStream},
+    trigger::OwnerKind,
     worker::{self, AnyReconciler},
 };
 use crate::{
     BoxError, Error, ErrorKind,
     informer::{InformerStatus, Lister},
+    introspection::Phase,
+    recording::Recorder,
     workqueue::{AddOptions, QueueStats},
 };
 
@@ -75,9 +80,48 @@ pub(super) struct ControllerInner<K: Resource> {
     pub(super) reconciler: Box<dyn AnyReconciler<K>>,
     pub(super) on_error: Option<OnError>,
     pub(super) is_running: AtomicBool,
+    pub(super) phase: RunPhase,
     pub(super) own_writes: OwnWrites,
+    pub(super) recorder: OnceLock<Recorder>,
     pub(super) metrics: Metrics,
     pub(super) options: Options,
+    /// The sources that were added after the controller was built.
+    pub(super) added: AddedSources,
+    /// The kind that owner references to this controller's objects have.
+    pub(super) owner: OwnerKind,
+    /// The cluster of the controller's objects, if there are several.
+    pub(super) cluster: Option<Arc<str>>,
+    #[cfg(feature = "client")]
+    pub(super) shard_key: Option<Arc<crate::shard::ShardKey<K>>>,
+}
+
+/// The phase of a run, which introspection shows.
+#[derive(Debug, Default)]
+pub(super) struct RunPhase(AtomicU8);
+
+impl RunPhase {
+    pub(super) fn get(&self) -> Phase {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Phase::NotStarted,
+            1 => Phase::Syncing,
+            2 => Phase::Running,
+            _ => Phase::Stopped,
+        }
+    }
+
+    fn set(&self, phase: Phase) {
+        self.0.store(phase as u8, Ordering::Relaxed);
+    }
+}
+
+impl<K: Resource> ControllerInner<K> {
+    /// Returns the name for people: with that of the cluster, if there are several.
+    pub(super) fn shown_name(&self) -> String {
+        match &self.cluster {
+            Some(cluster) => format!("{} in {cluster}", self.name),
+            None => self.name.to_string(),
+        }
+    }
 }
 
 /// The status of a controller.
@@ -90,6 +134,8 @@ pub struct ControllerStatus {
     pub queue: QueueStats,
     /// The status of each informer: that of the controller's own kind first.
     pub informers: Vec<InformerStatus>,
+    /// The status of the informers of [sources that were added](Controller::add_source), by name.
+    pub added: BTreeMap<String, InformerStatus>,
     /// The number of reconciles that succeeded.
     pub succeeded: u64,
     /// The number of reconciles that failed, including panics and timeouts.
@@ -135,14 +181,25 @@ impl<K: Resource> Controller<K> {
     pub fn status(&self) -> ControllerStatus {
         let (inner, metrics) = (&self.inner, &self.inner.metrics);
         ControllerStatus {
-            name: inner.name.to_string(),
+            name: inner.shown_name(),
             queue: inner.keys.queue.stats(),
             informers: inner.sources.iter().map(|source| source.status()).collect(),
+            added: inner.added.status(),
             succeeded: metrics.success.value() + metrics.requeue_after.value(),
             failed: metrics.errors.value(),
             panicked: metrics.panics.value(),
             timed_out: metrics.timeouts.value(),
             stale: metrics.stale.value(),
+        }
+    }
+
+    /// Records what this controller and its informers see and do from now on; see [`recording`](crate::recording). The first
+    /// recorder stays.
+    pub fn record(&self, recorder: &Recorder) {
+        if self.inner.recorder.set(recorder.clone()).is_ok() {
+            // A replay has no recorder.
+            let _ = self.inner.keys.tap.set(Tap::Record(recorder.clone(), Arc::clone(&self.inner.name)));
+            self.inner.sources.iter().for_each(|source| source.record(recorder));
         }
     }
 
@@ -206,12 +263,16 @@ impl<K: Resource> Controller<K> {
             let message = format!("controller {:?} has run already: build a new one", self.name());
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        let _phase = StopOnDrop(&inner.phase);
+        inner.phase.set(Phase::Syncing);
         let mut signal = pin!(signal);
         let mut listening = Vec::with_capacity(inner.sources.len());
         for source in &inner.sources {
             source.start();
             listening.push(source.listen(Arc::clone(&inner.keys), inner.metrics.filtered.clone()));
         }
+        inner.added.begin(&inner.keys, &inner.metrics.filtered);
+        let _added = EndOnDrop(&inner.added);
         let synced = async {
             for source in &listening {
                 source.wait_for_sync().await?;
@@ -227,6 +288,7 @@ impl<K: Resource> Controller<K> {
             }
             synced = synced => synced.map_err(|error| error.context(format!("controller {:?} cannot start", self.name())))?,
         }
+        inner.phase.set(Phase::Running);
         tracing::info!(controller = self.name(), workers = inner.options.workers, "controller started");
         let mut streams = JoinSet::new();
         for mut stream in std::mem::take(&mut *inner.streams.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -279,7 +341,7 @@ impl<K: Resource> Controller<K> {
     }
 
     /// Marks the controller as running until the output is dropped.
-    fn start_running(&self, caller: &str) -> Result<Running<'_>, Error> {
+    pub(super) fn start_running(&self, caller: &str) -> Result<Running<'_>, Error> {
         if self.inner.is_running.swap(true, Ordering::AcqRel) {
             let message = format!("controller {:?} is running already: `{caller}` needs one that is not", self.name());
             return Err(Error::new(ErrorKind::Invalid, message));
@@ -288,12 +350,30 @@ impl<K: Resource> Controller<K> {
     }
 }
 
+/// Ends the sources that were added, however a run ends.
+struct EndOnDrop<'a>(&'a AddedSources);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// Resets the mark of a running controller.
-struct Running<'a>(&'a AtomicBool);
+pub(super) struct Running<'a>(&'a AtomicBool);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Marks a run as stopped.
+struct StopOnDrop<'a>(&'a RunPhase);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.set(Phase::Stopped);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     Error,
     informer::{Event, HandlerOptions, InformerStatus, Registration, SharedInformer},
     metrics::Counter,
+    recording::Recorder,
     workqueue::AddOptions,
     writes::{StoredState, Write, WriteEffect},
 };
@@ -48,6 +49,8 @@ pub struct Source<K: Resource> {
 /// The function of [`watches`](super::ControllerBuilder::watches) adds keys to it.
 pub struct Keys<'a> {
     queue: &'a KeyQueue,
+    /// The predicate that ignores the event: its keys are recorded, and not queued.
+    ignored_by: Option<&'a str>,
     kind: ReasonKind,
     source: &'a Arc<str>,
     object: &'a ObjectKey,
@@ -58,6 +61,12 @@ pub struct Keys<'a> {
 impl Keys<'_> {
     /// Queues the object with this key.
     pub fn add(&mut self, key: ObjectKey) {
+        if let Some(predicate) = self.ignored_by {
+            if let Some(history) = self.queue.history() {
+                history.filtered(&key, predicate, self.source, self.resource_version);
+            }
+            return;
+        }
         let reason = Reason {
             kind: self.kind,
             source: Some(Arc::clone(self.source)),
@@ -133,6 +142,9 @@ pub(super) trait AnySource: Send + Sync {
 
     fn status(&self) -> InformerStatus;
 
+    /// Records the events of the informer.
+    fn record(&self, recorder: &Recorder);
+
     /// Adds keys to the queue from now on, until the output is dropped. Counts events that predicates ignored.
     fn listen(&self, queue: Arc<KeyQueue>, filtered: Counter) -> Box<dyn Listening>;
 
@@ -141,6 +153,10 @@ pub(super) trait AnySource: Send + Sync {
 
     /// Returns whether the cache may have an object with this key.
     fn covers(&self, key: &ObjectKey) -> bool;
+
+    /// Waits until the cache has a version of the server.
+    #[cfg(feature = "client")]
+    fn wait_for_version(&self, version: u64) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Waits until the cache shows a write.
     fn wait_for_write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>>;
@@ -173,14 +189,24 @@ impl<K: Resource> AnySource for MappedSource<K> {
         self.source.informer.status()
     }
 
+    fn record(&self, recorder: &Recorder) {
+        self.source.informer.record(recorder);
+    }
+
     fn listen(&self, queue: Arc<KeyQueue>, filtered: Counter) -> Box<dyn Listening> {
         let (map, predicate) = (Arc::clone(&self.map), self.source.predicate.clone());
         let (resource, priority) = (Arc::clone(&self.resource), self.source.priority);
         let handler = move |event: &Event<K>| {
-            if predicate.as_ref().is_some_and(|predicate| !predicate.holds(event)) {
-                filtered.increment();
-                return;
-            }
+            let ignored_by = match predicate.as_ref().filter(|predicate| !predicate.holds(event)) {
+                None => None,
+                Some(predicate) => {
+                    filtered.increment();
+                    if queue.history().is_none() {
+                        return;
+                    }
+                    Some(predicate.rejected_by(event))
+                }
+            };
             let kind = kind_of(event);
             let priority = match kind {
                 ReasonKind::Initial | ReasonKind::Resync => priority.saturating_add(UNCHANGED),
@@ -189,13 +215,24 @@ impl<K: Resource> AnySource for MappedSource<K> {
             let object = event.object();
             let mut keys = Keys {
                 queue: &queue,
+                ignored_by: ignored_by.as_deref(),
                 kind,
                 source: &resource,
                 object: object.key(),
                 resource_version: object.resource_version().as_str().parse().ok(),
                 options: AddOptions::default().priority(priority),
             };
-            map(event, &mut keys);
+            // The root of the trace of everything that the event leads to.
+            let span = tracing::debug_span!(
+                parent: None,
+                "event",
+                otel.kind = "consumer",
+                resource = &*resource,
+                object = %object.key(),
+                kind = kind.as_str(),
+                version = keys.resource_version,
+            );
+            span.in_scope(|| map(event, &mut keys));
         };
         let options = HandlerOptions { resync: self.source.resync };
         Box::new(self.source.informer.add_handler_with(options, handler))
@@ -207,6 +244,11 @@ impl<K: Resource> AnySource for MappedSource<K> {
 
     fn covers(&self, key: &ObjectKey) -> bool {
         self.source.informer.scope().covers(key)
+    }
+
+    #[cfg(feature = "client")]
+    fn wait_for_version(&self, version: u64) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.source.informer.wait_until_seen(&version.to_string().as_str().into()).await })
     }
 
     fn wait_for_write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Error>> {
@@ -274,4 +316,4 @@ impl fmt::Debug for Keys<'_> {
 }
 
 /// How much lower the priority of unchanged objects is than that of changes.
-const UNCHANGED: i8 = -50;
+pub(super) const UNCHANGED: i8 = -50;

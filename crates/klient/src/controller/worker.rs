@@ -13,18 +13,23 @@ use std::{
 
 use klient_core::{ObjectKey, Resource};
 use tokio::time::{Duration, Instant};
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::{
     ControllerInner,
+    history::{EndedTurn, PastResult},
+    key_queue::TakenReasons,
+    own_writes,
     permit::Permit,
     reason::{Reason, ReasonKind, Reasons},
     reconcile::{Outcome, Reconciler, Request, Retry, Terminal, Turn},
+    stepper::TurnReport,
 };
 use crate::{
     BoxError, Error, ErrorKind,
+    recording::{TurnEnd, TurnMark},
     workqueue::{AddOptions, WorkItem},
-    writes::WriteLog,
+    writes::{StoredState, Write, WriteEffect, WriteLog},
 };
 
 /// A key in process.
@@ -49,21 +54,76 @@ enum TurnResult {
     Failed(BoxError),
     Panicked(String),
     TimedOut,
-    /// This process does not lead any more: another one may be about to reconcile the same key.
-    LeadershipLost,
+    /// This process does not lead any more, or not own the key: another one may be about to reconcile the same key.
+    PermitLost,
+}
+
+/// The decision about a key at the end of its turn.
+#[derive(Clone, Copy)]
+enum Next {
+    /// The turn succeeded, or is not retried.
+    Forget,
+    RequeueAfter(Duration),
+    RetryAfter(Duration),
+    /// The key is reconciled again if it was added during the turn.
+    Drop,
+}
+
+impl TurnResult {
+    /// Returns the result as recordings have it.
+    fn end(&self) -> TurnEnd {
+        match self {
+            Self::Succeeded(Outcome::Done) => TurnEnd::Done,
+            Self::Succeeded(Outcome::RequeueAfter(delay)) => {
+                TurnEnd::RequeueAfter { milliseconds: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX) }
+            }
+            Self::Failed(error) => TurnEnd::Failed { error: error.to_string() },
+            Self::Panicked(message) => TurnEnd::Panicked { message: message.clone() },
+            Self::TimedOut => TurnEnd::TimedOut,
+            Self::PermitLost => TurnEnd::NotPermitted,
+        }
+    }
 }
 
 /// Reconciles keys until the queue is shut down and empty.
 pub(super) async fn work<K: Resource>(controller: Arc<ControllerInner<K>>, permit: Permit) {
     while let Some(item) = controller.keys.queue.get().await {
+        // The slot of a sharded key is in use until this is dropped.
+        let Some(admission) = controller.keys.gate.admit(item.key()) else {
+            tracing::trace!(controller = &*controller.name, key = %item.key(), "key belongs to another replica, dropping it");
+            controller.keys.take_reasons(item.key());
+            item.forget();
+            continue;
+        };
+        let permit = admission.permit(&permit);
         let active = ActiveWorker::new(&controller);
         let _retry = RetryIfPanicking { controller: &controller, key: item.key().clone() };
-        let result = turn(&controller, item.key(), item.failures(), None, &permit).await;
-        finish(&controller, item, result);
-        drop(active);
+        let (result, facts) = turn(&controller, item.key(), item.failures(), None, &permit, None).await;
+        finish(&controller, item, &result, facts);
+        drop((active, admission));
         // Reconciles that are always ready must not starve other tasks on this thread.
         tokio::task::consume_budget().await;
     }
+}
+
+/// Reconciles a key that was taken from the queue by hand, and returns what was decided about it.
+pub(super) async fn step<K: Resource>(
+    controller: Arc<ControllerInner<K>>,
+    item: Item,
+    failures: Option<u32>,
+    id: u64,
+) -> TurnReport {
+    let _retry = RetryIfPanicking { controller: &controller, key: item.key().clone() };
+    let (key, failures) = (item.key().clone(), failures.unwrap_or_else(|| item.failures()));
+    let own_writes = controller.options.own_writes;
+    let is_current = controller.own_writes.wait(&key, &controller.sources, own_writes).await;
+    let reasons = controller.keys.take_reasons(&key).reasons;
+    let mark = TurnMark { id, recorder: None };
+    let (result, facts) =
+        turn(&controller, &key, failures, Some(reasons.clone()), &Permit::default(), Some(mark)).await;
+    let end = result.end();
+    finish(&controller, item, &result, facts);
+    TurnReport { key, reasons, failures, is_current, end }
 }
 
 /// Reconciles one key outside the queue.
@@ -72,7 +132,9 @@ pub(super) async fn reconcile_once<K: Resource>(
     key: &ObjectKey,
 ) -> Result<Outcome, BoxError> {
     let reasons = Reasons::from(Reason::new(ReasonKind::Requested));
-    match turn(controller, key, 0, Some(reasons), &Permit::default()).await {
+    let (result, facts) = turn(controller, key, 0, Some(reasons), &Permit::default(), None).await;
+    record(controller, key, &result, Next::Drop, facts);
+    match result {
         TurnResult::Succeeded(outcome) => Ok(outcome),
         TurnResult::Failed(error) => Err(error),
         TurnResult::Panicked(message) => {
@@ -82,52 +144,131 @@ pub(super) async fn reconcile_once<K: Resource>(
             let limit = controller.options.timeout.unwrap_or_default();
             Err(Error::new(ErrorKind::Timeout, format!("reconcile of {key} did not end within {limit:?}")).into())
         }
-        TurnResult::LeadershipLost => Err(Error::new(ErrorKind::Canceled, "this process does not lead").into()),
+        TurnResult::PermitLost => Err(Error::new(ErrorKind::Canceled, "this process does not lead").into()),
     }
 }
 
-/// Reconciles a key. Without `reasons`, those of the queue are used.
+/// Reconciles a key. Without `reasons`, those of the queue are used. Returns the facts about the turn if they are recorded.
 async fn turn<K: Resource>(
     controller: &ControllerInner<K>,
     key: &ObjectKey,
     failures: u32,
     reasons: Option<Reasons>,
     permit: &Permit,
-) -> TurnResult {
+    mark: Option<TurnMark>,
+) -> (TurnResult, Option<Box<EndedTurn>>) {
     let (name, own_writes) = (&*controller.name, controller.options.own_writes);
+    let taken = controller.keys.history().map(|_| Instant::now());
     if !controller.own_writes.wait(key, &controller.sources, own_writes).await {
         controller.metrics.stale.increment();
         tracing::warn!(controller = name, %key, "cache does not show the last write of this key, reconciling anyway");
     }
     // As late as possible, so that all events until now are reasons of this turn.
-    let reasons = reasons.unwrap_or_else(|| controller.keys.take_reasons(key));
+    let TakenReasons { reasons, since, events } = match reasons {
+        Some(reasons) => TakenReasons { reasons, ..TakenReasons::default() },
+        None => controller.keys.take_reasons(key),
+    };
     tracing::debug!(controller = name, %key, %reasons, failures, "reconciling");
-    let span = tracing::debug_span!("reconcile", controller = name, %key, %reasons);
+    let span = reconcile_span(name, key, &reasons, &events);
     let started = Instant::now();
-    let log = WriteLog::default();
+    let mut facts = taken.map(|taken| {
+        let cached = controller.lister.get(key);
+        Box::new(EndedTurn {
+            queued: since.map(|since| taken.saturating_duration_since(since)),
+            waited: started.saturating_duration_since(taken),
+            reasons: reasons.clone(),
+            is_absent: cached.is_none(),
+            seen: cached.and_then(|object| object.version_number()),
+            ..EndedTurn::default()
+        })
+    });
+    let recorder = controller.recorder.get();
+    let mark = mark.or_else(|| {
+        let seen = || controller.lister.get(key).map(|object| object.resource_version().to_string());
+        recorder.map(|recorder| recorder.started(name, key, &reasons, failures, seen()))
+    });
+    let recorded = mark.as_ref().filter(|mark| mark.recorder.is_some()).map(|mark| mark.id);
+    let log = WriteLog::of_turn(mark);
     let turn = Turn {
         key: key.clone(),
         reasons,
         failures,
+        cluster: controller.cluster.clone(),
         #[cfg(feature = "client")]
         permit: permit.clone(),
     };
     let request = Request::new(turn, controller.lister.clone(), log.clone());
-    let result = log.scope(attempt(controller, request, permit)).instrument(span).await;
-    controller.metrics.time.observe_duration(started.elapsed());
+    let result = log.scope(attempt(controller, request, permit)).instrument(span.clone()).await;
+    if !span.is_disabled() && !matches!(result, TurnResult::Succeeded(_)) {
+        span.record("otel.status_code", "ERROR");
+    }
+    let took = started.elapsed();
+    // In the span, so that an exemplar names its trace.
+    span.in_scope(|| controller.metrics.time.observe_duration(took));
+    drop((span, events));
     if let TurnResult::Succeeded(outcome) = &result {
-        tracing::debug!(controller = name, %key, ?outcome, took = ?started.elapsed(), "reconciled");
+        tracing::debug!(controller = name, %key, ?outcome, ?took, "reconciled");
+    }
+    if let Some(facts) = &mut facts {
+        (facts.took, facts.writes) = (took, log.copy());
+        facts.own_version = own_version(controller, key, &facts.writes);
+    }
+    let writes = log.take();
+    if permit.is_revocable() {
+        tell_successor(controller, &writes, permit);
+    }
+    if let (Some(recorder), Some(turn)) = (recorder, recorded) {
+        recorder.ended(turn, result.end());
     }
     if !own_writes.is_zero() {
-        controller.own_writes.store(key, log.take(), &controller.sources);
+        controller.own_writes.store(key, writes, &controller.sources);
     }
-    result
+    (result, facts)
+}
+
+/// Returns the span of a reconcile: in the trace of the first event that led to it, with links to the others.
+fn reconcile_span(controller: &str, key: &ObjectKey, reasons: &Reasons, events: &[Span]) -> Span {
+    let parent = events.first().and_then(Span::id).or_else(|| Span::current().id());
+    let span = tracing::debug_span!(
+        parent: parent,
+        "reconcile",
+        controller,
+        %key,
+        %reasons,
+        otel.status_code = tracing::field::Empty,
+    );
+    for event in events.iter().skip(1) {
+        span.follows_from(event);
+    }
+    span
+}
+
+/// Returns the version of the key's own object after the turn's writes, if the turn wrote it.
+fn own_version<K: Resource>(controller: &ControllerInner<K>, key: &ObjectKey, writes: &[Write]) -> Option<u64> {
+    let own = controller.sources.first()?.resource();
+    let write = writes.iter().find(|write| write.key == *key && write.resource.to_string() == own)?;
+    match &write.effect {
+        WriteEffect::Stored(state) => state.version.as_str().parse().ok(),
+        WriteEffect::Deleted { .. } => None,
+    }
+}
+
+/// Notes the versions that this reconcile wrote, and that a cache of this controller will show, for the next owner of the key.
+fn tell_successor<K: Resource>(controller: &ControllerInner<K>, writes: &[Write], permit: &Permit) {
+    for write in writes {
+        let WriteEffect::Stored(StoredState { version, .. }) = &write.effect else { continue };
+        if let Ok(version) = version.as_str().parse()
+            && let Some(source) = own_writes::sources_of(&controller.sources, write).next()
+        {
+            permit.wrote(source.resource(), version);
+        }
+    }
 }
 
 /// Calls the reconciler. Catches panics, and stops at the timeout and when leadership is lost.
 async fn attempt<K: Resource>(controller: &ControllerInner<K>, request: Request<K>, permit: &Permit) -> TurnResult {
     if !permit.is_valid() {
-        return TurnResult::LeadershipLost;
+        return TurnResult::PermitLost;
     }
     // A function may panic before it returns a future.
     let future = match catch_unwind(AssertUnwindSafe(|| controller.reconciler.call(request))) {
@@ -137,7 +278,7 @@ async fn attempt<K: Resource>(controller: &ControllerInner<K>, request: Request<
     let mut future = pin!(future);
     let caught = poll_fn(|context| {
         if !permit.is_valid() {
-            return Poll::Ready(TurnResult::LeadershipLost);
+            return Poll::Ready(TurnResult::PermitLost);
         }
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(|result| result.map_or_else(TurnResult::Failed, TurnResult::Succeeded)),
@@ -145,65 +286,145 @@ async fn attempt<K: Resource>(controller: &ControllerInner<K>, request: Request<
             Err(panic) => Poll::Ready(TurnResult::Panicked(message_of(&*panic))),
         }
     });
-    match controller.options.timeout {
-        Some(limit) => tokio::time::timeout(limit, caught).await.unwrap_or(TurnResult::TimedOut),
-        None => caught.await,
+    let limited = async {
+        match controller.options.timeout {
+            Some(limit) => tokio::time::timeout(limit, caught).await.unwrap_or(TurnResult::TimedOut),
+            None => caught.await,
+        }
+    };
+    if !permit.is_revocable() {
+        return limited.await;
+    }
+    tokio::select! {
+        biased;
+        () = permit.revoked() => TurnResult::PermitLost,
+        result = limited => result,
     }
 }
 
 /// Ends the turn of a key in the queue.
-fn finish<K: Resource>(controller: &ControllerInner<K>, item: Item, result: TurnResult) {
-    let (metrics, name, key) = (&controller.metrics, &*controller.name, item.key().clone());
-    match result {
-        TurnResult::Succeeded(Outcome::Done) => {
-            metrics.success.increment();
+fn finish<K: Resource>(
+    controller: &ControllerInner<K>,
+    item: Item,
+    result: &TurnResult,
+    facts: Option<Box<EndedTurn>>,
+) {
+    let next = next_of(controller, &item, result);
+    report(controller, &item, result, next);
+    // Before the end of the turn, so that turns of one key are recorded in their order.
+    record(controller, item.key(), result, next, facts);
+    match next {
+        Next::Forget => {
+            controller.keys.gate.succeeded(item.key());
             succeed(controller, &item);
             item.forget();
         }
-        TurnResult::Succeeded(Outcome::RequeueAfter(delay)) => {
-            metrics.requeue_after.increment();
+        Next::RequeueAfter(delay) => {
             succeed(controller, &item);
-            controller.keys.add_delayed_reason(key, Reason::new(ReasonKind::Requeued), delay);
+            let delay = controller.keys.delay_of(delay);
+            controller.keys.add_delayed_reason(item.key().clone(), Reason::new(ReasonKind::Requeued), delay);
             item.requeue_after(delay);
         }
+        Next::RetryAfter(delay) => {
+            let delay = controller.keys.delay_of(delay);
+            controller.keys.add_delayed_reason(item.key().clone(), Reason::new(ReasonKind::Retry), delay);
+            item.retry_after(delay);
+        }
+        Next::Drop => drop(item),
+    }
+}
+
+/// Decides what becomes of a key. The rate limiter may count a failure.
+fn next_of<K: Resource>(controller: &ControllerInner<K>, item: &Item, result: &TurnResult) -> Next {
+    match result {
+        TurnResult::Succeeded(Outcome::Done) => Next::Forget,
+        TurnResult::Succeeded(Outcome::RequeueAfter(delay)) => Next::RequeueAfter(*delay),
+        TurnResult::Failed(error) => match decide(controller, &**error, item.failures().saturating_add(1)) {
+            Retry::Never => Next::Forget,
+            Retry::Backoff => Next::RetryAfter(item.limiter_delay()),
+            Retry::After(delay) => Next::RetryAfter(delay),
+        },
+        TurnResult::Panicked(_) | TurnResult::TimedOut => Next::RetryAfter(item.limiter_delay()),
+        TurnResult::PermitLost => Next::Drop,
+    }
+}
+
+/// Counts and logs the result of a turn.
+fn report<K: Resource>(controller: &ControllerInner<K>, item: &Item, result: &TurnResult, next: Next) {
+    let (metrics, name, key) = (&controller.metrics, &*controller.name, item.key());
+    let delay = match next {
+        Next::RequeueAfter(delay) | Next::RetryAfter(delay) => delay,
+        Next::Forget | Next::Drop => Duration::ZERO,
+    };
+    if matches!(next, Next::RetryAfter(_)) {
+        metrics.error.increment();
+    }
+    match result {
+        TurnResult::Succeeded(Outcome::Done) => metrics.success.increment(),
+        TurnResult::Succeeded(Outcome::RequeueAfter(_)) => metrics.requeue_after.increment(),
         TurnResult::Failed(error) => {
             metrics.errors.increment();
             let failures = item.failures().saturating_add(1);
-            match decide(controller, &*error, failures) {
-                Retry::Never => {
-                    metrics.terminal.increment();
-                    tracing::error!(controller = name, %key, error = &*error, "reconcile failed, waiting for a change");
-                    succeed(controller, &item);
-                    item.forget();
-                }
-                Retry::Backoff => {
-                    let delay = retry(controller, item, None);
-                    tracing::warn!(controller = name, %key, failures, ?delay, error = &*error, "reconcile failed, retrying");
-                }
-                Retry::After(delay) => {
-                    retry(controller, item, Some(delay));
-                    tracing::warn!(controller = name, %key, failures, ?delay, error = &*error, "reconcile failed, retrying");
-                }
+            if matches!(next, Next::Forget) {
+                metrics.terminal.increment();
+                tracing::error!(controller = name, %key, error = &**error, "reconcile failed, waiting for a change");
+            } else {
+                tracing::warn!(controller = name, %key, failures, ?delay, error = &**error, "reconcile failed, retrying");
             }
         }
         TurnResult::Panicked(panic) => {
             metrics.errors.increment();
             metrics.panics.increment();
-            let delay = retry(controller, item, None);
             tracing::error!(controller = name, %key, panic, ?delay, "reconcile panicked, retrying");
         }
         TurnResult::TimedOut => {
             metrics.errors.increment();
             metrics.timeouts.increment();
             let limit = controller.options.timeout.unwrap_or_default();
-            let delay = retry(controller, item, None);
             tracing::error!(controller = name, %key, ?limit, ?delay, "reconcile timed out, retrying");
         }
-        TurnResult::LeadershipLost => {
-            tracing::warn!(controller = name, %key, "reconcile dropped, this process does not lead any more");
-            drop(item);
+        TurnResult::PermitLost => {
+            tracing::warn!(controller = name, %key, "reconcile dropped, its key may belong to another process");
         }
     }
+}
+
+/// Adds a turn to the history, if there is one.
+fn record<K: Resource>(
+    controller: &ControllerInner<K>,
+    key: &ObjectKey,
+    result: &TurnResult,
+    next: Next,
+    facts: Option<Box<EndedTurn>>,
+) {
+    let (Some(history), Some(mut facts)) = (controller.keys.history(), facts) else { return };
+    facts.result = match result {
+        TurnResult::Succeeded(_) => PastResult::Succeeded,
+        TurnResult::Failed(error) if matches!(next, Next::Forget) => {
+            PastResult::Terminal(with_sources(&**error).into())
+        }
+        TurnResult::Failed(error) => PastResult::Failed(with_sources(&**error).into()),
+        TurnResult::Panicked(message) => PastResult::Panicked(message.as_str().into()),
+        TurnResult::TimedOut => PastResult::TimedOut,
+        TurnResult::PermitLost => PastResult::LeadershipLost,
+    };
+    facts.next = match next {
+        Next::RequeueAfter(delay) | Next::RetryAfter(delay) => Some(delay),
+        Next::Forget | Next::Drop => None,
+    };
+    history.ended(key, *facts);
+}
+
+/// Returns the message of an error, with those of its sources that it does not contain.
+fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for source in std::iter::successors(error.source(), |error| error.source()) {
+        let below = source.to_string();
+        if !text.contains(&below) {
+            text = format!("{text}: {below}");
+        }
+    }
+    text
 }
 
 /// Decides whether a failed key is retried.
@@ -223,15 +444,6 @@ fn succeed<K: Resource>(controller: &ControllerInner<K>, item: &Item) {
     if item.failures() > 0 {
         controller.keys.cancel_retry(item.key());
     }
-}
-
-/// Retries a key after `delay`, or after the rate limiter's delay. Returns the delay.
-fn retry<K: Resource>(controller: &ControllerInner<K>, item: Item, delay: Option<Duration>) -> Duration {
-    controller.metrics.error.increment();
-    let delay = delay.unwrap_or_else(|| item.limiter_delay());
-    controller.keys.add_delayed_reason(item.key().clone(), Reason::new(ReasonKind::Retry), delay);
-    item.retry_after(delay);
-    delay
 }
 
 /// Retries a key if its worker panics outside of the reconciler: in an error's `Display`, a rate limiter or `on_error`.

@@ -9,14 +9,14 @@ use tokio::time::{Duration, Instant};
 /// A clock that counts time in which the machine is suspended, on Linux and Android. On other platforms, it is the same
 /// as `Instant`.
 #[derive(Clone)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Returns the time since the machine was started, suspension included.
     since_boot: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
 /// A moment of a [`Clock`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     at: Instant,
     since_boot: Duration,
 }
@@ -24,16 +24,16 @@ pub(super) struct Moment {
 impl Clock {
     /// Creates a clock from a function that returns the time since the machine was started.
     #[cfg(test)]
-    pub(super) fn new(since_boot: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(since_boot: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self { since_boot: Arc::new(since_boot) }
     }
 
-    pub(super) fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         Moment { since_boot: (self.since_boot)(), at: Instant::now() }
     }
 
     /// Returns the time since a moment, by the clock that has counted more.
-    pub(super) fn since(&self, moment: Moment) -> Duration {
+    pub(crate) fn since(&self, moment: Moment) -> Duration {
         moment.at.elapsed().max((self.since_boot)().saturating_sub(moment.since_boot))
     }
 }

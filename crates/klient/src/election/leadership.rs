@@ -69,25 +69,25 @@ impl fmt::Display for FencingToken {
 
 /// The time for which a leadership is certain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Term {
+pub(crate) struct Term {
     /// When the request was sent that acquired or renewed the lease.
-    pub(super) since: Moment,
+    pub(crate) since: Moment,
     /// How long this process leads, from that moment.
-    pub(super) deadline: Duration,
+    pub(crate) deadline: Duration,
     /// How long work may run, from that moment.
-    pub(super) last_moment: Duration,
+    pub(crate) last_moment: Duration,
     /// Whether work was told to stop.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl Term {
     /// Returns how long this process leads if the lease is not renewed again.
-    pub(super) fn until_deadline(&self, clock: &Clock) -> Duration {
+    pub(crate) fn until_deadline(&self, clock: &Clock) -> Duration {
         self.deadline.saturating_sub(clock.since(self.since))
     }
 
     /// Returns how long work may run if the lease is not renewed again.
-    pub(super) fn until_last_moment(&self, clock: &Clock) -> Duration {
+    pub(crate) fn until_last_moment(&self, clock: &Clock) -> Duration {
         self.last_moment.saturating_sub(clock.since(self.since))
     }
 }

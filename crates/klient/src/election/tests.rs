@@ -2,7 +2,7 @@
 
 mod rules;
 mod simulation;
-mod world;
+pub(crate) mod world;
 
 use std::time::Duration;
 

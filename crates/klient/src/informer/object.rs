@@ -83,6 +83,11 @@ impl<K: Resource> CachedObject<K> {
         }
     }
 
+    /// Returns kind and version of an object of a kind that is known only at run time.
+    pub(crate) fn types(&self) -> Option<&TypeMeta> {
+        self.inner.types.as_deref()
+    }
+
     /// Returns namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.inner.key
@@ -134,6 +139,11 @@ impl<K: Resource> CachedObject<K> {
     pub fn resource_version(&self) -> ResourceVersion {
         let version = self.metadata(RawObject::resource_version, |metadata| metadata.resource_version.as_deref());
         version.as_deref().unwrap_or_default().into()
+    }
+
+    /// Returns `metadata.resourceVersion` if it is a number.
+    pub(crate) fn version_number(&self) -> Option<u64> {
+        self.inner.version.map(std::num::NonZeroU64::get)
     }
 
     /// Returns `metadata.uid`.

@@ -8,7 +8,7 @@ use std::{
     cmp::Ordering,
     panic,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -28,7 +28,10 @@ use super::{
     scope::Scope,
     store::ThreadSafeStore,
 };
-use crate::{Error, ErrorKind, deadline};
+use crate::{
+    Error, ErrorKind, deadline,
+    recording::{RecordedObject, Recorder},
+};
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A function that changes an object before it is stored.
@@ -49,6 +52,8 @@ pub(super) struct Processor<K: Resource> {
     types: Option<Arc<TypeMeta>>,
     format: ObjectFormat,
     transform: Option<Transform<K>>,
+    /// The recorder of the events, and the name of the resource.
+    recorder: OnceLock<(Recorder, Arc<str>)>,
 }
 
 struct Handlers<K> {
@@ -91,6 +96,7 @@ impl<K: Resource> Processor<K> {
             types,
             format,
             transform,
+            recorder: OnceLock::new(),
         };
         (Arc::new(processor), receiver)
     }
@@ -99,6 +105,21 @@ impl<K: Resource> Processor<K> {
     pub(super) fn spawn(&self, task: Task) {
         // After the informer has stopped, the task would have nothing to do.
         let _ = self.tasks.send(task);
+    }
+
+    /// Records the events from now on. The first recorder stays.
+    pub(super) fn record(&self, recorder: &Recorder) {
+        let resource: Arc<str> = self.board.status().resource.into();
+        // Under the lock, so that an event is in the recorded state or recorded itself.
+        let handlers = self.lock();
+        if self.recorder.set((recorder.clone(), Arc::clone(&resource))).is_ok() {
+            // The store outlives the informer, so that a recording can be saved at the end of the process.
+            let store = self.store.clone();
+            recorder.add_cache(resource, move || {
+                store.list().iter().map(|object| Box::new(object.clone()) as Box<dyn RecordedObject>).collect()
+            });
+        }
+        drop(handlers);
     }
 
     pub(super) fn register(&self, listener: Arc<Listener<K>>, resync: Option<Duration>) -> u64 {
@@ -242,14 +263,23 @@ impl<K: Resource> ReflectorStore for Arc<Processor<K>> {
         Some(self.store.clone())
     }
 
-    /// Applies a batch to the store, then hands the events to the handlers.
     fn apply(&mut self, batch: DeltaBatch<CachedObject<K>>) {
+        let first = batch.in_initial_list;
+        self.apply_part(batch, first);
+    }
+}
+
+impl<K: Resource> Processor<K> {
+    /// Applies a batch to the store, then hands the events to the handlers. With `first`, the first list is complete.
+    pub(super) fn apply_part(&self, batch: DeltaBatch<CachedObject<K>>, first: bool) {
         let metrics = self.board.metrics();
         let started = metrics.map(|_| Instant::now());
-        let first = batch.in_initial_list;
         let mut handlers = self.lock();
         let applied = self.store.apply_batch(batch);
         handlers.bytes = (handlers.bytes + applied.bytes_added).saturating_sub(applied.bytes_removed);
+        if let Some((recorder, resource)) = self.recorder.get() {
+            recorder.events(resource, &applied.events);
+        }
         handlers.hand_out(applied.events, first);
         if first {
             self.synced.send_replace(true);

@@ -47,6 +47,12 @@ impl<K: Resource> Registration<K> {
         }
     }
 
+    /// Returns a receiver of [`has_synced`](Self::has_synced).
+    #[cfg(feature = "client")]
+    pub(super) fn synced(&self) -> tokio::sync::watch::Receiver<bool> {
+        self.listener.synced.subscribe()
+    }
+
     /// Removes the handler, and waits for a call that is running. When this returns, the handler is not called any more.
     ///
     /// Must not be awaited by the handler itself, which would wait for its own end.

@@ -10,7 +10,7 @@ use std::{
 use klient_core::{ObjectKey, Resource, ResourceVersion};
 
 use super::{handler::Listener, processor::Processor, run::Lifecycle, scope::Scope, *};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, recording::Recorder};
 
 /// A local copy of the objects of one kind, kept current by one watch for all of its users.
 ///
@@ -143,7 +143,9 @@ impl<K: Resource> SharedInformer<K> {
     /// Returns an error if the informer is stopped, or if the object has no resource version: it was never stored.
     pub async fn wait_for_write(&self, object: &K) -> Result<(), Error> {
         match object.metadata().resource_version.as_deref() {
-            Some(version) if !version.is_empty() => self.wait_until_seen(&version.into()).await,
+            Some(version) if !version.is_empty() => {
+                self.wait_until_shown(&ObjectKey::of(object), &version.into()).await
+            }
             _ => Err(Error::new(ErrorKind::Invalid, format!("{} has no resource version", ObjectKey::of(object)))),
         }
     }
@@ -174,6 +176,11 @@ impl<K: Resource> SharedInformer<K> {
                 || store.get(key).is_some_and(|object| is_reached(&object.resource_version()))
         };
         self.unless_stopped(self.handle.processor.wait_until(shown)).await
+    }
+
+    /// Records the events of this informer from now on; see [`recording`](crate::recording). The first recorder stays.
+    pub fn record(&self, recorder: &Recorder) {
+        self.handle.processor.record(recorder);
     }
 
     /// Returns the part of the resource that the cache covers.

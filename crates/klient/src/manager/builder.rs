@@ -8,18 +8,23 @@ use klient_core::Resource;
 use tokio::net::TcpListener;
 
 use super::{
-    Manager, Stop,
+    DebugPage, Manager, Stop,
+    debug::Debug,
     health::{self, Check, Limits},
     part::{AnyController, AnyElector, AnyInformer, Part, Task},
     route::Route,
     serve::Endpoints,
+    sharding,
 };
 use crate::{
     BoxError, Error, ErrorKind,
+    cluster::Fleet,
     controller::Controller,
     election::{LeaderElector, LeaderLock},
     informer::SharedInformer,
     metrics::Registry,
+    recording::Recorder,
+    shard::Shards,
 };
 
 /// A builder of a [`Manager`]; see [`Manager::builder`].
@@ -28,11 +33,14 @@ pub struct ManagerBuilder {
     controllers: Vec<Arc<dyn AnyController>>,
     tasks: Vec<Task>,
     elector: Option<Arc<dyn AnyElector>>,
+    shards: Option<Shards>,
     liveness: Vec<Check>,
     readiness: Vec<Check>,
     address: Option<SocketAddr>,
     routes: Vec<Route>,
     registry: Option<Registry>,
+    debug: Option<DebugPage>,
+    recorder: Option<Recorder>,
     limits: Limits,
     drain: Duration,
 }
@@ -44,11 +52,14 @@ impl Default for ManagerBuilder {
             controllers: Vec::new(),
             tasks: Vec::new(),
             elector: None,
+            shards: None,
             liveness: Vec::new(),
             readiness: Vec::new(),
             address: None,
             routes: Vec::new(),
             registry: None,
+            debug: None,
+            recorder: None,
             limits: Limits { stale: Duration::from_secs(90), queue_age: Duration::from_secs(300), stuck: None },
             drain: Duration::from_secs(30),
         }
@@ -62,6 +73,16 @@ impl ManagerBuilder {
     #[must_use]
     pub fn controller<K: Resource>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(Arc::new(controller));
+        self
+    }
+
+    /// Adds controllers for several clusters. They run like controllers: while this process leads, if leaders are elected.
+    /// `/readyz?verbose` shows the state of the clusters; a cluster that fails leaves the process ready.
+    #[must_use]
+    pub fn fleet(mut self, fleet: &Fleet) -> Self {
+        let noted = fleet.clone();
+        self.readiness.push(Check::note(format!("clusters-{}", fleet.name()), move || noted.note()));
+        self.controllers.push(Arc::new(fleet.clone()));
         self
     }
 
@@ -111,6 +132,17 @@ impl ManagerBuilder {
         self
     }
 
+    /// Shares the keys of [sharded](crate::controller::ControllerBuilder::sharded) controllers among the replicas of a group. They run on
+    /// every replica, also beside controllers that run only while this process [leads](Self::elected_by). `/readyz?verbose`
+    /// shows the share of this replica.
+    ///
+    /// When the manager stops, it hands its keys to other replicas first.
+    #[must_use]
+    pub fn shards(mut self, shards: Shards) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
     /// Serves `/healthz`, `/readyz` and `/metrics` over HTTP on this address. By default, nothing is served.
     #[must_use]
     #[doc(alias = "HealthProbeBindAddress")]
@@ -154,10 +186,36 @@ impl ManagerBuilder {
         self
     }
 
+    /// Serves a live page about controllers, informers and keys on `/debug/klient`, and turns on the
+    /// [history](crate::controller::ControllerBuilder::history) of all controllers. Off by default.
+    ///
+    /// ```
+    /// use klient::{Manager, manager::DebugPage};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), klient::Error> {
+    /// let manager = Manager::builder().serve(([127, 0, 0, 1], 0)).debug(DebugPage::local()).build().await?;
+    /// println!("http://{}/debug/klient", manager.address().unwrap());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn debug(mut self, page: DebugPage) -> Self {
+        self.debug = Some(page);
+        self
+    }
+
     /// Sets the registry of the metrics that are served; the global registry by default.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
+        self
+    }
+
+    /// Records what the controllers and informers of this manager see and do; see [`recording`](crate::recording).
+    #[must_use]
+    pub fn recorder(mut self, recorder: &Recorder) -> Self {
+        self.recorder = Some(recorder.clone());
         self
     }
 
@@ -219,9 +277,13 @@ impl ManagerBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the manager cannot listen on the address, if two parts have the same name, or if a route is invalid.
+    /// Returns an error if the manager cannot listen on the address, if two parts have the same name, if a route is invalid, if there is a
+    /// debug page and no address, or if a sharded controller has no shards.
     pub async fn build(mut self) -> Result<Manager, Error> {
         Route::check(&self.routes, self.address.is_some())?;
+        if self.debug.is_some() && self.address.is_none() {
+            return Err(Error::new(ErrorKind::Config, "cannot serve the debug page: call `serve` with an address"));
+        }
         let listener = match self.address {
             None => None,
             Some(address) => Some(TcpListener::bind(address).await.map_err(|error| {
@@ -251,15 +313,29 @@ impl ManagerBuilder {
             self.liveness
                 .push(Check::new("leader-election", move || elector.check().map_err(|error| error.to_string())));
         }
+        if let Some(recorder) = &self.recorder {
+            self.informers.iter().for_each(|part| part.record(recorder));
+            self.controllers.iter().for_each(|part| part.record(recorder));
+        }
+        sharding::check(&self.controllers, self.shards.as_ref())?;
+        if let Some(shards) = self.shards.clone() {
+            self.readiness.push(Check::note("shards", move || shards.status().to_string()));
+        }
         unique(&self.readiness)?;
         unique(&self.liveness)?;
         let registry = self.registry.unwrap_or_else(|| Registry::global().clone());
-        let endpoints = Endpoints { liveness: self.liveness, readiness: self.readiness, registry, routes: self.routes };
+        let debug = self.debug.map(|page| {
+            self.controllers.iter().for_each(|controller| controller.record_history(page.history));
+            Debug::new(page, &self.controllers, &self.informers, self.elector.as_ref(), self.shards.as_ref(), &registry)
+        });
+        let endpoints =
+            Endpoints { debug, liveness: self.liveness, readiness: self.readiness, registry, routes: self.routes };
         Ok(Manager {
             informers: self.informers,
             controllers: self.controllers,
             tasks: self.tasks,
             elector: self.elector,
+            shards: self.shards,
             listener,
             endpoints: Arc::new(endpoints),
             drain: self.drain,

@@ -1,19 +1,23 @@
 //! The parts that a manager runs, of any type.
 
-use std::{pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, pin::Pin, sync::Arc};
 
 use klient_core::Resource;
 use tokio::sync::watch;
 
+use super::inspect::Inspect;
 use crate::{
     BoxError, Error,
-    controller::{Controller, Permit},
+    controller::{Controller, HistoryLimits, Permit},
     election::{LeaderChanges, LeaderElector, LeaderLock, Leadership},
     informer::{InformerStatus, SharedInformer},
+    introspection::LeadershipReport,
+    recording::Recorder,
+    shard::{Board, Slot},
     workqueue::QueueStats,
 };
 
-pub(super) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The shutdown request of a manager to a task. Clones refer to the same request.
 #[derive(Clone, Debug)]
@@ -22,6 +26,10 @@ pub struct Stop {
 }
 
 impl Stop {
+    pub(crate) fn new(requested: watch::Receiver<bool>) -> Self {
+        Self { requested }
+    }
+
     /// Waits until the task has to stop.
     #[doc(alias = "Done")]
     pub async fn requested(mut self) {
@@ -31,10 +39,11 @@ impl Stop {
 }
 
 /// A part with caches or a queue.
-pub(super) trait Part: Send + Sync {
+pub(crate) trait Part: Send + Sync {
     fn name(&self) -> String;
     fn informers(&self) -> Vec<InformerStatus>;
     fn queue(&self) -> Option<QueueStats>;
+    fn record(&self, recorder: &Recorder);
 }
 
 /// An informer.
@@ -44,11 +53,29 @@ pub(super) trait AnyInformer: Part {
 }
 
 /// A controller.
-pub(super) trait AnyController: Part {
+pub(crate) trait AnyController: Part {
+    /// Records the history of each key.
+    fn record_history(&self, limits: HistoryLimits);
+
+    /// Returns what introspection sees: the controller itself, or those of the clusters that it runs now.
+    fn inspected(self: Arc<Self>) -> Vec<Arc<dyn Inspect>>;
+
     /// Starts the informers, so that their caches are complete when the controller runs.
     fn start_informers(&self);
 
     fn run(self: Arc<Self>, stop: Stop, permit: Permit) -> BoxFuture<'static, Result<(), Error>>;
+
+    /// Returns the shard key in words, if the controller is sharded.
+    fn shard_key(&self) -> Option<String>;
+
+    /// Reconciles only keys of slots that are open on the board.
+    fn share(&self, board: &Arc<Board>);
+
+    /// Queues all keys of these slots.
+    fn gained(&self, slots: &[Slot]);
+
+    /// Waits until the caches have the versions that other replicas wrote, by resource.
+    fn catch_up<'a>(&'a self, wrote: &'a BTreeMap<String, u64>) -> BoxFuture<'a, ()>;
 }
 
 /// A candidate in a leader election.
@@ -56,6 +83,8 @@ pub(super) trait AnyElector: Send + Sync {
     fn check(&self) -> Result<(), Error>;
 
     fn leader_changes(&self) -> LeaderChanges;
+
+    fn report(&self) -> LeadershipReport;
 
     /// Returns whether this process leads, in words.
     fn standing(&self) -> String;
@@ -86,6 +115,10 @@ impl<K: Resource> Part for SharedInformer<K> {
     fn queue(&self) -> Option<QueueStats> {
         None
     }
+
+    fn record(&self, recorder: &Recorder) {
+        SharedInformer::record(self, recorder);
+    }
 }
 
 impl<K: Resource> AnyInformer for SharedInformer<K> {
@@ -110,15 +143,43 @@ impl<K: Resource> Part for Controller<K> {
     fn queue(&self) -> Option<QueueStats> {
         Some(self.status().queue)
     }
+
+    fn record(&self, recorder: &Recorder) {
+        Controller::record(self, recorder);
+    }
 }
 
 impl<K: Resource> AnyController for Controller<K> {
+    fn record_history(&self, limits: HistoryLimits) {
+        Controller::record_history(self, limits);
+    }
+
+    fn inspected(self: Arc<Self>) -> Vec<Arc<dyn Inspect>> {
+        vec![self]
+    }
+
     fn start_informers(&self) {
         Controller::start_informers(self);
     }
 
     fn run(self: Arc<Self>, stop: Stop, permit: Permit) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(async move { self.run_permitted(stop.requested(), permit).await })
+    }
+
+    fn shard_key(&self) -> Option<String> {
+        Controller::shard_key(self)
+    }
+
+    fn share(&self, board: &Arc<Board>) {
+        Controller::share(self, board);
+    }
+
+    fn gained(&self, slots: &[Slot]) {
+        Controller::gained(self, slots);
+    }
+
+    fn catch_up<'a>(&'a self, wrote: &'a BTreeMap<String, u64>) -> BoxFuture<'a, ()> {
+        Box::pin(Controller::catch_up(self, wrote))
     }
 }
 
@@ -129,6 +190,10 @@ impl<L: LeaderLock> AnyElector for LeaderElector<L> {
 
     fn leader_changes(&self) -> LeaderChanges {
         LeaderElector::leader_changes(self)
+    }
+
+    fn report(&self) -> LeadershipReport {
+        LeadershipReport { is_leader: self.is_leader(), leader: self.leader() }
     }
 
     fn standing(&self) -> String {

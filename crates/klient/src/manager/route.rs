@@ -60,4 +60,4 @@ impl Route {
 }
 
 /// The paths of the manager itself.
-const BUILT_IN: [&str; 4] = ["/healthz", "/livez", "/readyz", "/metrics"];
+const BUILT_IN: [&str; 5] = ["/healthz", "/livez", "/readyz", "/metrics", super::debug::PATH];

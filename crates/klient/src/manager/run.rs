@@ -14,8 +14,9 @@ use super::{
     ManagerBuilder, Stop,
     part::{self, AnyController, AnyElector, AnyInformer, Task},
     serve::{self, Endpoints},
+    sharding,
 };
-use crate::{Error, ErrorKind, controller::Permit, election::LeaderChanges};
+use crate::{Error, ErrorKind, controller::Permit, election::LeaderChanges, shard::Shards};
 
 /// A group of controllers, informers and tasks that run and stop together.
 ///
@@ -52,6 +53,7 @@ pub struct Manager {
     pub(super) controllers: Vec<Arc<dyn AnyController>>,
     pub(super) tasks: Vec<Task>,
     pub(super) elector: Option<Arc<dyn AnyElector>>,
+    pub(super) shards: Option<Shards>,
     pub(super) listener: Option<TcpListener>,
     pub(super) endpoints: Arc<Endpoints>,
     pub(super) drain: Duration,
@@ -109,9 +111,12 @@ impl Manager {
     /// Dropping the future drops all parts. A lease is not released then, so that it has to expire.
     #[doc(alias = "Start")]
     pub async fn run_until(self, signal: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        let Self { informers, controllers, tasks, elector, listener, endpoints, drain } = self;
+        let Self { informers, controllers, tasks, elector, shards, listener, endpoints, drain } = self;
         let mut servers = JoinSet::new();
         if let Some(listener) = listener {
+            if let Some(debug) = endpoints.debug.clone() {
+                servers.spawn(debug.sample());
+            }
             servers.spawn(serve::serve(listener, endpoints));
         }
         for informer in &informers {
@@ -135,7 +140,7 @@ impl Manager {
                     error = first_failure(&mut running) => drop(failure.set(error)),
                 }
             };
-            control(&controllers, elector.as_deref(), Box::pin(signal)).await
+            sharding::control(&controllers, elector.as_deref(), shards.as_ref(), Box::pin(signal)).await
         };
         let mut outcome = failure.into_inner().map_or(Ok(()), Err);
         merge(&mut outcome, controlled);
@@ -166,7 +171,7 @@ impl Manager {
 }
 
 /// Runs the controllers until the signal is ready; if leaders are elected, while this process leads.
-async fn control(
+pub(super) async fn control(
     controllers: &[Arc<dyn AnyController>],
     elector: Option<&dyn AnyElector>,
     signal: part::BoxFuture<'_, ()>,
@@ -216,7 +221,7 @@ async fn run_controllers(
 type Joined = Result<(String, Result<(), crate::BoxError>), tokio::task::JoinError>;
 
 /// Waits for the first failure. Never ready if all tasks succeed.
-async fn first_failure(running: &mut JoinSet<(String, Result<(), crate::BoxError>)>) -> Error {
+pub(super) async fn first_failure(running: &mut JoinSet<(String, Result<(), crate::BoxError>)>) -> Error {
     while let Some(joined) = running.join_next().await {
         if let Err(error) = result_of(joined) {
             return error;
@@ -225,7 +230,7 @@ async fn first_failure(running: &mut JoinSet<(String, Result<(), crate::BoxError
     pending().await
 }
 
-fn result_of(joined: Joined) -> Result<(), Error> {
+pub(super) fn result_of(joined: Joined) -> Result<(), Error> {
     match joined {
         Ok((_, Ok(()))) => Ok(()),
         Ok((name, Err(error))) => match error.downcast::<Error>() {
@@ -237,7 +242,7 @@ fn result_of(joined: Joined) -> Result<(), Error> {
 }
 
 /// Keeps the first failure, and logs others.
-fn merge(outcome: &mut Result<(), Error>, next: Result<(), Error>) {
+pub(super) fn merge(outcome: &mut Result<(), Error>, next: Result<(), Error>) {
     match (&outcome, next) {
         (Ok(()), next) => *outcome = next,
         (Err(_), Err(error)) => tracing::error!(%error, "another part of the manager failed"),

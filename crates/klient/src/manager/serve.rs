@@ -1,8 +1,8 @@
-//! The HTTP server of a manager: `/healthz`, `/readyz`, `/metrics`, and the program's own routes.
+//! The HTTP server of a manager: `/healthz`, `/readyz`, `/metrics`, `/debug/klient`, and the program's own routes.
 //!
 //! `/readyz?verbose` lists the checks, `/readyz/NAME` runs one, and `?exclude=NAME` leaves one out, as in kube-apiserver.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
@@ -12,13 +12,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpListener, task::JoinSet};
 
 use super::{
+    debug::{self, Debug, PageBody},
     health::{Check, Report},
     route::{Handler, Route},
 };
-use crate::metrics::Registry;
+use crate::metrics::{Registry, has_exemplars};
 
 /// The endpoints of a manager.
 pub(super) struct Endpoints {
+    pub(super) debug: Option<Arc<Debug>>,
     pub(super) liveness: Vec<Check>,
     pub(super) readiness: Vec<Check>,
     pub(super) registry: Registry,
@@ -31,12 +33,12 @@ pub(super) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>) -> I
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let endpoints = Arc::clone(&endpoints);
                     connections.spawn(async move {
                         let service = service_fn(move |request: Request<Incoming>| {
                             let endpoints = Arc::clone(&endpoints);
-                            async move { Ok::<_, Infallible>(endpoints.respond(request).await) }
+                            async move { Ok::<_, Infallible>(endpoints.respond(request, peer).await) }
                         });
                         let serving = http1::Builder::new()
                             .timer(TokioTimer::new())
@@ -58,14 +60,19 @@ pub(super) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>) -> I
 }
 
 impl Endpoints {
-    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        match Route::find(&self.routes, request.uri().path()) {
-            Some(handler) => call(&handler, request).await,
-            None => self.respond_built_in(request.method(), request.uri()),
+    async fn respond(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<PageBody> {
+        if let Some(debug) = self.debug.as_ref().filter(|_| debug::is_below(request.uri().path())) {
+            return Arc::clone(debug).respond(request.map(drop), peer).await;
         }
+        let response = match Route::find(&self.routes, request.uri().path()) {
+            Some(handler) => call(&handler, request).await,
+            None => self.respond_built_in(&request),
+        };
+        response.map(PageBody::Full)
     }
 
-    fn respond_built_in(&self, method: &Method, uri: &http::Uri) -> Response<Full<Bytes>> {
+    fn respond_built_in(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let (method, uri) = (request.method(), request.uri());
         if method != Method::GET && method != Method::HEAD {
             return text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n".to_owned());
         }
@@ -75,6 +82,11 @@ impl Endpoints {
         match (endpoint, check) {
             ("healthz" | "livez", check) => health(&self.liveness, check, uri.query().unwrap_or_default()),
             ("readyz", check) => health(&self.readiness, check, uri.query().unwrap_or_default()),
+            ("metrics", None) if has_exemplars() && accepts_open_metrics(request) => {
+                let mut response = text(StatusCode::OK, self.registry.render_open_metrics());
+                response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(OPEN_METRICS));
+                response
+            }
             ("metrics", None) => text(StatusCode::OK, self.registry.render()),
             _ => text(StatusCode::NOT_FOUND, "not found: use /healthz, /readyz or /metrics\n".to_owned()),
         }
@@ -121,6 +133,13 @@ fn text(code: StatusCode, body: String) -> Response<Full<Bytes>> {
     response
 }
 
+fn accepts_open_metrics(request: &Request<Incoming>) -> bool {
+    let accepted = request.headers().get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    accepted.into_iter().any(|value| value.contains("application/openmetrics-text"))
+}
+
+/// The format of metrics with exemplars.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The largest body of a request to a route.

@@ -2,11 +2,13 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
+
+use super::exemplar::{self, Exemplar, Exemplars};
 
 /// Counts of observed values, by upper bound.
 #[derive(Clone, Debug)]
@@ -21,13 +23,14 @@ struct Inner {
     counts: Box<[AtomicU64]>,
     /// The bits of an `f64`.
     sum: AtomicU64,
+    exemplars: OnceLock<Exemplars>,
 }
 
 impl Histogram {
     /// Creates a histogram with these upper bounds, in increasing order.
     pub(super) fn new(bounds: &'static [f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { inner: Arc::new(Inner { bounds, counts, sum: AtomicU64::new(0) }) }
+        Self { inner: Arc::new(Inner { bounds, counts, sum: AtomicU64::new(0), exemplars: OnceLock::new() }) }
     }
 
     /// Counts a value.
@@ -37,6 +40,7 @@ impl Histogram {
         let add = |bits| Some((f64::from_bits(bits) + value).to_bits());
         // The closure always returns a value, so that this cannot fail.
         let _ = self.inner.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        exemplar::observed(&self.inner.exemplars, self.inner.counts.len(), bucket, value);
     }
 
     /// Counts a duration, in seconds.
@@ -54,8 +58,13 @@ impl Histogram {
         f64::from_bits(self.inner.sum.load(Ordering::Relaxed))
     }
 
-    /// Returns each upper bound with the number of values up to it.
-    pub(super) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+    /// Returns the exemplar of a bucket, counted from the lowest bound, if there is one.
+    pub fn exemplar(&self, bucket: usize) -> Option<Exemplar> {
+        self.inner.exemplars.get()?.get(bucket)
+    }
+
+    /// Returns each upper bound with the number of values up to it. The last bound is infinite.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = self.inner.bounds.iter().copied().chain([f64::INFINITY]);
         bounds.zip(&self.inner.counts).scan(0, |below, (bound, count)| {
             *below += count.load(Ordering::Relaxed);

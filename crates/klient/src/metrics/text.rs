@@ -1,4 +1,4 @@
-//! Prometheus' text format.
+//! Prometheus' text format, and OpenMetrics, which has exemplars.
 
 use std::fmt::{Display, Write as _};
 
@@ -6,14 +6,34 @@ use super::{Family, Labels, Metric};
 
 /// Appends all metrics with one name.
 pub(super) fn family(out: &mut String, name: &str, family: &Family) {
-    let type_name = match family.metrics.values().next() {
-        Some(Metric::Counter(_)) => "counter",
-        Some(Metric::Gauge(_) | Metric::Observed(_)) => "gauge",
-        Some(Metric::Histogram(_)) => "histogram",
-        None => return,
-    };
+    let Some(type_name) = type_of(family) else { return };
     // Writing to a `String` cannot fail.
     let _ = write!(out, "# HELP {name} {}\n# TYPE {name} {type_name}\n", family.help);
+    lines(out, name, family, false);
+}
+
+/// Appends all metrics with one name, as OpenMetrics.
+pub(super) fn open_metrics_family(out: &mut String, name: &str, family: &Family) {
+    let Some(type_name) = type_of(family) else { return };
+    // The name of a counter is that without its suffix. A counter without the suffix is not allowed.
+    let (short, type_name) = match (type_name, name.strip_suffix("_total")) {
+        ("counter", Some(short)) => (short, "counter"),
+        ("counter", None) => (name, "unknown"),
+        (other, _) => (name, other),
+    };
+    let _ = write!(out, "# HELP {short} {}\n# TYPE {short} {type_name}\n", family.help);
+    lines(out, name, family, true);
+}
+
+fn type_of(family: &Family) -> Option<&'static str> {
+    Some(match family.metrics.values().next()? {
+        Metric::Counter(_) => "counter",
+        Metric::Gauge(_) | Metric::Observed(_) => "gauge",
+        Metric::Histogram(_) => "histogram",
+    })
+}
+
+fn lines(out: &mut String, name: &str, family: &Family, with_exemplars: bool) {
     for (labels, metric) in &family.metrics {
         match metric {
             Metric::Counter(counter) => line(out, name, "", labels, None, counter.value()),
@@ -24,9 +44,15 @@ pub(super) fn family(out: &mut String, name: &str, family: &Family) {
                 }
             }
             Metric::Histogram(histogram) => {
-                for (bound, count) in histogram.buckets() {
+                for (index, (bound, count)) in histogram.buckets().enumerate() {
                     let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
                     line(out, name, "_bucket", labels, Some(&bound), count);
+                    if let Some(exemplar) = histogram.exemplar(index).filter(|_| with_exemplars) {
+                        out.pop();
+                        let (value, time) = (exemplar.value, exemplar.time.as_secs_f64());
+                        let id: String = exemplar.trace_id.chars().filter(char::is_ascii_alphanumeric).collect();
+                        let _ = writeln!(out, " # {{trace_id=\"{id}\"}} {value} {time:.3}");
+                    }
                 }
                 line(out, name, "_sum", labels, None, histogram.sum());
                 line(out, name, "_count", labels, None, histogram.count());

@@ -12,7 +12,7 @@ use std::{
 use tokio::time::{Duration, Instant};
 
 use super::{
-    state::{Added, Delay, DelayCause, Handed, QueueState, QueueStats},
+    state::{Added, Delay, DelayCause, Handed, KeyStatus, QueueState, QueueStats},
     waiters::{Id, Waiters},
 };
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -246,6 +246,10 @@ impl<T: Clone> Core<T> {
         Poll::Pending
     }
 
+    pub(super) fn in_process_keys(&self, limit: usize) -> Vec<(T, Option<Instant>)> {
+        self.lock().state.in_process_keys(limit)
+    }
+
     pub(super) fn next_delayed(&self) -> Option<(T, Instant)> {
         self.lock().state.next_delayed()
     }
@@ -281,6 +285,25 @@ impl<T: Eq + Hash> Core<T> {
         }
     }
 
+    /// Takes this key if it is ready. Returns the number of promoted keys as well.
+    pub(super) fn take_key(&self, key: &T) -> (Option<Handed<T>>, usize)
+    where
+        T: Clone,
+    {
+        let hash = self.hasher.hash_one(key);
+        let mut locked = self.lock();
+        let promoted = locked.promote(self);
+        let now = self.now_if_timed();
+        let taken = locked.state.take_key(key, hash, now);
+        wake_next(locked, promoted > 0);
+        (taken, promoted)
+    }
+
+    pub(super) fn delayed_until(&self, key: &T) -> Option<Instant> {
+        let hash = self.hasher.hash_one(key);
+        self.lock().state.delayed_until(key, hash)
+    }
+
     pub(super) fn cancel(&self, key: &T) -> bool {
         let hash = self.hasher.hash_one(key);
         self.lock().state.cancel(key, hash)
@@ -295,6 +318,11 @@ impl<T: Eq + Hash> Core<T> {
     pub(super) fn pending_retry_of(&self, key: &T) -> Option<Instant> {
         let hash = self.hasher.hash_one(key);
         self.lock().state.pending_retry_of(key, hash)
+    }
+
+    pub(super) fn status(&self, key: &T) -> Option<KeyStatus> {
+        let hash = self.hasher.hash_one(key);
+        self.lock().state.status(key, hash)
     }
 
     pub(super) fn failures(&self, key: &T) -> u32 {

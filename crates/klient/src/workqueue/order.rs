@@ -99,6 +99,21 @@ impl Order {
         }
     }
 
+    /// Returns the number of live entries that are handed out before an entry, apart from those of lower levels that were passed over
+    /// for long.
+    pub(super) fn ahead_of(
+        &self,
+        priority: i8,
+        group: Option<u64>,
+        entry: Entry,
+        is_live: impl Fn(Entry) -> bool,
+    ) -> usize {
+        let above: usize =
+            self.levels.iter().take_while(|level| level.priority > priority).map(|level| level.live).sum();
+        let Some(level) = self.levels.iter().find(|level| level.priority == priority) else { return above };
+        above + level.lanes.ahead_of(group, entry, is_live)
+    }
+
     /// Returns the level to serve, and counts for the others that they were passed over.
     fn choose(&mut self) -> Option<usize> {
         let waiting = || self.levels.iter().enumerate().filter(|(_, level)| level.live > 0);
@@ -161,6 +176,23 @@ impl Lanes {
             self.turns.push_back(group);
         }
         entry
+    }
+
+    fn ahead_of(&self, group: Option<u64>, entry: Entry, is_live: impl Fn(Entry) -> bool) -> usize {
+        let before = |line: &VecDeque<Entry>| {
+            line.iter().take_while(|other| **other != entry).filter(|other| is_live(**other)).count()
+        };
+        let Some(group) = group else { return before(&self.single) };
+        let Some(own) = self.groups.get(&group).map(before) else { return 0 };
+        // Each other group has at most as many turns as this one until then, and one more if its turn comes earlier.
+        let position = self.turns.iter().position(|turn| *turn == group).unwrap_or_default();
+        let others = self.turns.iter().enumerate().filter(|(_, turn)| **turn != group);
+        let lines = others.filter_map(|(index, turn)| Some((index, self.groups.get(turn)?)));
+        let theirs = lines.map(|(index, line)| {
+            let live = line.iter().filter(|other| is_live(**other)).count();
+            live.min(own + usize::from(index < position))
+        });
+        own + theirs.sum::<usize>()
     }
 
     fn retain(&mut self, is_live: impl Fn(Entry) -> bool) {

@@ -143,6 +143,53 @@ impl<T: Eq + Hash> WorkQueue<T> {
         self.inner.core.failures(key)
     }
 
+    /// Returns the state of a key, or `None` if the queue does not know the key. The cost grows with the number of ready keys.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use klient::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("shop/web");
+    /// queue.add("shop/db");
+    /// assert_eq!(queue.key_status(&"shop/db").unwrap().ahead, 1);
+    /// assert!(queue.key_status(&"shop/cache").is_none());
+    /// # }
+    /// ```
+    pub fn key_status(&self, key: &T) -> Option<KeyStatus> {
+        self.inner.ready();
+        self.inner.core.status(key)
+    }
+
+    /// Returns this key if it is ready, before all others: for tests and replays.
+    ///
+    /// ```
+    /// let queue = klient::WorkQueue::new();
+    /// queue.add("a");
+    /// queue.add("b");
+    /// assert_eq!(*queue.try_get_key(&"b").unwrap(), "b");
+    /// assert!(queue.try_get_key(&"c").is_none());
+    /// ```
+    pub fn try_get_key(&self, key: &T) -> Option<WorkItem<T>>
+    where
+        T: Clone,
+    {
+        let (taken, promoted) = self.inner.core.take_key(key);
+        match taken {
+            Some(item) => Some(self.hand_out(item, promoted)),
+            None => {
+                self.inner.count_adds(promoted);
+                None
+            }
+        }
+    }
+
+    /// Returns when a delayed key becomes ready; `None` if it is not delayed.
+    pub fn delayed_until(&self, key: &T) -> Option<Instant> {
+        self.inner.core.delayed_until(key)
+    }
+
     // Kept out of `add_with`, so that an add without a delay stays small.
     #[inline(never)]
     fn add_delayed(&self, key: T, options: AddOptions) {
@@ -190,6 +237,12 @@ impl<T: Clone> WorkQueue<T> {
             metrics.handed_out(queued_for);
         }
         WorkItem::new(self.clone(), key, slot, priority, failures)
+    }
+
+    /// Returns at most `limit` keys that were handed out and are not done, each with the time at which its turn began if the queue has a
+    /// name. The order is arbitrary, and the cost grows with the number of keys.
+    pub fn in_process_keys(&self, limit: usize) -> Vec<(T, Option<Instant>)> {
+        self.inner.core.in_process_keys(limit)
     }
 
     /// Returns the delayed key that becomes ready first, and when.

@@ -125,6 +125,32 @@ pub struct QueueStats {
     pub unfinished: Option<Duration>,
 }
 
+/// The state of one key in a queue. A key can be in process and wait for a later turn at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyStatus {
+    /// Whether the key can be handed out.
+    pub is_ready: bool,
+    /// Whether the key was handed out and is not done.
+    pub is_in_process: bool,
+    /// Whether the key was added again while it was in process.
+    pub is_added_again: bool,
+    /// When the key became ready, or was added again while in process. Measured only by queues with a name.
+    pub ready_since: Option<Instant>,
+    /// When processing began. Measured only by queues with a name.
+    pub in_process_since: Option<Instant>,
+    /// When the delay of the key ends, if the key is delayed.
+    pub delayed_until: Option<Instant>,
+    /// Whether the delay is that of a failed turn.
+    pub is_retry: bool,
+    /// The number of failures since the key was last forgotten.
+    pub failures: u32,
+    /// The priority of the turn that is ready, or of the delayed one.
+    pub priority: i8,
+    /// The number of keys that are handed out before this one, if the key is ready and no other key is added.
+    pub ahead: usize,
+}
+
 impl<T> QueueState<T> {
     pub(super) fn new(clock: fn() -> Instant) -> Self {
         Self {
@@ -400,6 +426,12 @@ impl<T: Clone> QueueState<T> {
         Some(Handed { key, slot: entry.slot, priority, failures, queued_for })
     }
 
+    /// Returns the keys in process, and since when, in no particular order.
+    pub(super) fn in_process_keys(&self, limit: usize) -> Vec<(T, Option<Instant>)> {
+        let processing = self.slots.iter().filter(|slot| slot.processing).take(limit.min(self.processing));
+        processing.filter_map(|slot| Some((slot.key.clone()?, slot.since))).collect()
+    }
+
     /// Returns the delayed key that becomes ready first, and when.
     pub(super) fn next_delayed(&self) -> Option<(T, Instant)> {
         let (deadline, _, id) = self.delayed.first()?;
@@ -440,12 +472,63 @@ impl<T: Eq> QueueState<T> {
         self.table.find(hash, |id| self.slots[*id as usize].key.as_ref() == Some(key)).copied()
     }
 
+    /// Hands out this key if it is ready, whatever its place in the order.
+    pub(super) fn take_key(&mut self, key: &T, hash: u64, now: Option<Instant>) -> Option<Handed<T>>
+    where
+        T: Clone,
+    {
+        let id = self.find(key, hash)?;
+        let slot = &mut self.slots[id as usize];
+        if !slot.queued {
+            return None;
+        }
+        let key = slot.key.clone()?;
+        (slot.queued, slot.processing) = (false, true);
+        let queued_for = now.and_then(|now| slot.note_started(now));
+        let (priority, failures) = (slot.priority, slot.failures);
+        self.processing += 1;
+        // The entry stays behind, as that of a key that moves to another level.
+        let slots = &self.slots;
+        self.order.mark_stale(priority, |entry| is_live(slots, entry));
+        Some(Handed { key, slot: id, priority, failures, queued_for })
+    }
+
+    /// Returns when a delayed key becomes ready.
+    pub(super) fn delayed_until(&self, key: &T, hash: u64) -> Option<Instant> {
+        let id = self.find(key, hash)?;
+        self.slots[id as usize].delay.map(|delay| delay.deadline)
+    }
+
     /// Cancels a delay. Returns whether there was one.
     pub(super) fn cancel(&mut self, key: &T, hash: u64) -> bool {
         let Some(id) = self.find(key, hash) else { return false };
         let was_delayed = self.cancel_delay(id);
         self.free_if_idle(id);
         was_delayed
+    }
+
+    /// Returns the state of a key, if the queue has one.
+    pub(super) fn status(&self, key: &T, hash: u64) -> Option<KeyStatus> {
+        let id = self.find(key, hash)?;
+        let slot = &self.slots[id as usize];
+        let entry = order::Entry { slot: id, stamp: slot.stamp };
+        let slots = &self.slots;
+        let ahead =
+            slot.queued.then(|| self.order.ahead_of(slot.priority, slot.group, entry, |other| is_live(slots, other)));
+        Some(KeyStatus {
+            is_ready: slot.queued,
+            is_in_process: slot.processing,
+            is_added_again: slot.again,
+            ready_since: slot.added.filter(|_| slot.queued || slot.again),
+            in_process_since: slot.since.filter(|_| slot.processing),
+            delayed_until: slot.delay.map(|delay| delay.deadline),
+            is_retry: slot.delay.is_some_and(|delay| delay.cause < DelayCause::Timer),
+            failures: slot.failures,
+            priority: slot
+                .delay
+                .map_or(slot.priority, |delay| if slot.queued { slot.priority } else { delay.priority }),
+            ahead: ahead.unwrap_or_default(),
+        })
     }
 
     pub(super) fn forget(&mut self, key: &T, hash: u64) {

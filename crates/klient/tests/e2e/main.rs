@@ -27,3 +27,5 @@ mod typed_apply;
 mod verbs;
 mod versions;
 mod watches;
+#[cfg(feature = "webhook")]
+mod webhooks;

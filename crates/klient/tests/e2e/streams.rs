@@ -1,13 +1,19 @@
 //! exec, attach, port-forward and logs through the real kube-apiserver and a kubelet with Kubernetes' own streaming server.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::api::{
     core::v1::{Node, Pod, Service},
     policy::v1::PodDisruptionBudget,
 };
 use klient::{
-    Api, Client, Patch,
+    Api, Client, Patch, WatchEvent,
     client::{
         config::Impersonation,
         streams::{ExitStatus, PortForward, StreamProtocol, TerminalSize},
@@ -386,4 +392,76 @@ async fn sessions_end_with_their_kubelet_and_reconnect() {
         assert_eq!(echoed(&forward, b"two").await, b"two");
         assert_eq!(forward.statistics().sessions, 2);
     }
+}
+
+/// Starts a proxy that opens tunnels, and returns its port and the number of tunnels.
+async fn tunnels() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(client.read_u8().await?);
+                }
+                let head = String::from_utf8_lossy(&head);
+                let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+                let mut server = TcpStream::connect(target.ok_or(std::io::ErrorKind::InvalidData)?).await?;
+                count.fetch_add(1, Ordering::Relaxed);
+                client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    });
+    (port, opened)
+}
+
+#[tokio::test]
+async fn streams_pass_through_a_proxy() {
+    let pods = or_skip!(pods("streams-proxy", or_skip!(kubelet())).await);
+    let (port, opened) = tunnels().await;
+    let proxy = format!("http://127.0.0.1:{port}").parse().unwrap();
+    let client = Client::from_config(&or_skip!(config()).proxy(proxy)).unwrap();
+    drop(pods);
+    let pods: Api<Pod> = Api::namespaced(client, "streams-proxy");
+    let echo = echo_server().await;
+    for (protocol, _) in PROTOCOLS {
+        let before = opened.load(Ordering::Relaxed);
+        let output = pods.exec("web", ["echo", "out"]).protocol(protocol).await.unwrap().output().await.unwrap();
+        assert_eq!(output.stdout, b"out\n");
+        let forward = pods.port_forward("web", echo).protocol(protocol).await.unwrap();
+        assert_eq!(echoed(&forward, b"hello").await, b"hello");
+        assert!(opened.load(Ordering::Relaxed) >= before + 2);
+    }
+}
+
+#[tokio::test]
+async fn ephemeral_container_is_added_and_attached_to() {
+    let pods = or_skip!(pods("streams-debug", or_skip!(kubelet())).await);
+    let starting = async {
+        // This test is the part of the kubelet that runs containers.
+        let mut watch = pods.watch().fields("metadata.name=web").await.unwrap();
+        while let Some(event) = watch.next().await {
+            let WatchEvent::Modified(pod) = event.unwrap() else { continue };
+            if pod.spec.is_some_and(|spec| spec.ephemeral_containers.is_some_and(|containers| !containers.is_empty())) {
+                break;
+            }
+        }
+        let state = json!({"name": "tools", "image": "tools", "imageID": "", "ready": false, "restartCount": 0, "state": {"running": {}}});
+        let status = json!({"status": {"phase": "Running", "ephemeralContainerStatuses": [state]}});
+        pods.status().patch("web", Patch::merge(status)).await.unwrap();
+    };
+    let (debugger, ()) = tokio::join!(pods.debug("web", "tools").name("tools").stdin(true), starting);
+    let debugger = debugger.unwrap();
+    assert!(!debugger.has_ended);
+    let mut process = debugger.attach().await.unwrap();
+    let mut stdin = process.stdin().unwrap();
+    stdin.write_all(b"hello").await.unwrap();
+    stdin.shutdown().await.unwrap();
+    let output = process.output().await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "attached\nhello");
 }

@@ -1,6 +1,8 @@
 //! Controllers on the embedded server, with a paused clock.
 
+mod added;
 mod create_or_update;
+mod explain;
 mod faults;
 mod outcomes;
 mod own_writes;

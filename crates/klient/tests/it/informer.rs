@@ -6,6 +6,7 @@ mod faults;
 mod fifo;
 mod handlers;
 mod model;
+mod namespaces;
 mod reading;
 mod reflector;
 pub(crate) mod source;

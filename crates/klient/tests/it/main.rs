@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod apply_if_changed;
+mod clusters;
 mod controller;
 #[cfg(feature = "derive")]
 mod custom_types;
+mod dashboards;
+mod debug_page;
 mod discovery;
 mod discovery_cache;
 mod drain;
@@ -34,9 +37,12 @@ mod retries;
 mod retry_watch;
 mod rotation;
 mod sendable;
+mod shards;
 mod sockets;
 mod streams;
 mod subresources;
 mod support;
 #[cfg(feature = "derive")]
 mod typed_apply;
+#[cfg(feature = "webhook")]
+mod webhooks;

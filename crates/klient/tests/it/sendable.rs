@@ -33,6 +33,8 @@ struct Borrowed {
     lock: LeaseLock,
     leadership: Leadership,
     record: LeaderRecord,
+    shards: klient::shard::Shards,
+    fleet: klient::cluster::Fleet,
 }
 
 impl Borrowed {
@@ -94,6 +96,17 @@ mod client_calls;
 mod informer_calls;
 
 sendable! {
+    shards(borrowed) {
+        borrowed.shards.wait_until(|status| status.group == borrowed.name).await;
+    }
+    fleet(borrowed) {
+        borrowed.fleet.wait_until(|status| status.contains_key(&borrowed.name)).await;
+        borrowed.fleet.run_until(borrowed.stopped()).await;
+    }
+    follow_definitions(borrowed) {
+        let client = borrowed.maps.client().clone();
+        borrowed.controller.follow_definitions(client, |_| true, |_, _| {}, borrowed.stopped()).await?;
+    }
     retry_on_conflict_with_shared_borrows(borrowed) {
         retry_on_conflict(Backoff::default(), async || {
             let map = borrowed.maps.get(&borrowed.name).await?;

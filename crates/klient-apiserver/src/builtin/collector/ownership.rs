@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foldhash::fast::RandomState;
+
 use super::ObjectId;
 
 /// The owners and dependents of all objects.
 #[derive(Default)]
 pub(super) struct Ownership {
-    ids: HashMap<String, ObjectId>,
-    owners: HashMap<ObjectId, Vec<String>>,
-    dependents: HashMap<String, HashSet<ObjectId>>,
+    ids: HashMap<String, ObjectId, RandomState>,
+    owners: HashMap<ObjectId, Vec<String>, RandomState>,
+    dependents: HashMap<String, HashSet<ObjectId>, RandomState>,
 }
 
 impl Ownership {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Job, ObjectId};
 use crate::{
+    admission::Origin,
     metadata,
     registry::Resource,
     server::Core,
@@ -46,7 +47,9 @@ async fn dependent(core: &Arc<Core>, id: &ObjectId) {
         }
         let uid = stored.raw().uid().unwrap_or_default().into_owned();
         // The object is deleted already, or protected. Either way there is nothing left to do.
-        let _ = core.delete_object(&target(&resource, &stored), &DeleteOptions::background().of_uid(&uid)).await;
+        let _ = core
+            .delete_object(&target(&resource, &stored), &DeleteOptions::background().of_uid(&uid), Origin::Server)
+            .await;
         return;
     }
     let mut new = object;
@@ -126,7 +129,7 @@ async fn owner(core: &Arc<Core>, id: &ObjectId) {
                 put(core, &resource, &stored, new).await;
             } else if !metadata::is_deleting(&object) {
                 let options = DeleteOptions::foreground().of_uid(metadata::text(&object, "uid"));
-                let _ = core.delete_object(&target(&resource, &stored), &options).await;
+                let _ = core.delete_object(&target(&resource, &stored), &options, Origin::Server).await;
             }
         }
         let blocked = waits
@@ -157,7 +160,8 @@ async fn namespace(core: &Arc<Core>, name: &str) {
         }
         for stored in core.store.list(&resource.table, &prefix).objects {
             if stored.raw().deletion_timestamp().is_none() {
-                let _ = core.delete_object(&target(&resource, &stored), &DeleteOptions::background()).await;
+                let _ =
+                    core.delete_object(&target(&resource, &stored), &DeleteOptions::background(), Origin::Server).await;
             }
         }
         remaining += core.store.list(&resource.table, &prefix).objects.len();
@@ -194,7 +198,7 @@ async fn definition(core: &Arc<Core>, name: &str) {
     let Some(resource) = resources.first() else { return };
     for stored in core.store.list(&crate::registry::table_name(group, plural), "").objects {
         if stored.raw().deletion_timestamp().is_none() {
-            let _ = core.delete_object(&target(resource, &stored), &DeleteOptions::background()).await;
+            let _ = core.delete_object(&target(resource, &stored), &DeleteOptions::background(), Origin::Server).await;
         }
     }
     if core.store.count(&resource.table) > 0 {

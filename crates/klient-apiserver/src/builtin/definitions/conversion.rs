@@ -66,7 +66,7 @@ fn validate_client(client: &Value, path: &str, old: Option<&Value>, causes: &mut
     }
 }
 
-fn validate_url(url: &str, path: &str, causes: &mut Vec<StatusCause>) {
+pub(in crate::builtin) fn validate_url(url: &str, path: &str, causes: &mut Vec<StatusCause>) {
     let form = "; desired format: https://host[/path]";
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     if scheme != "https" {

@@ -362,7 +362,7 @@ pub(in crate::builtin) fn pod_part(part: &str, object: &Value, old: &Value, caus
 }
 
 /// Returns the quality of service class of a pod. The resources of the pod itself count, if it has any.
-pub(in crate::builtin) fn qos_class(pod: &Value) -> &'static str {
+pub(crate) fn qos_class(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     let lists = ["containers", "initContainers"];
     let of_containers = || lists.iter().flat_map(|list| spec[*list].as_array().into_iter().flatten());

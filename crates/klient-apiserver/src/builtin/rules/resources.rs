@@ -222,8 +222,21 @@ pub(super) fn of_pod(spec: &Field<'_, '_>, claim_names: &[&str], causes: &mut Ca
     }
 }
 
+/// Returns the names of the resources that the containers of a pod have in a list, such as `requests`.
+pub(crate) fn resource_names(spec: &Value, list: &str) -> Vec<String> {
+    let containers = ["containers", "initContainers"].iter().filter_map(|sort| spec[*sort].as_array()).flatten();
+    let mut names: Vec<String> = containers
+        .flat_map(|container| {
+            container["resources"][list].as_object().into_iter().flatten().map(|(name, _)| name.clone())
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Returns the amount that the containers of a pod need together.
-pub(in crate::builtin) fn aggregate(spec: &Value, list: &str, name: &str) -> Option<Quantity> {
+pub(crate) fn aggregate(spec: &Value, list: &str, name: &str) -> Option<Quantity> {
     let of = |container: &Value| -> Option<Quantity> {
         container["resources"][list][name].as_str().and_then(|text| text.parse().ok())
     };

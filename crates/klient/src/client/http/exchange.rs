@@ -41,11 +41,24 @@ impl Client {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Result<http::Response<Body>, Error> {
-        let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
+        let span = tracing::debug_span!(
+            "request",
+            method = %request.method(),
+            path = request.uri().path(),
+            otel.kind = "client",
+            http.response.status_code = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
+        );
         let (method, verb) = (request.method().clone(), request.extensions().get::<Verb>().copied());
         let start = Instant::now();
-        let outcome = self.attempts(request, verb).instrument(span).await;
-        self.inner.metrics.took(verb, &method, start.elapsed());
+        let outcome = self.attempts(request, verb).instrument(span.clone()).await;
+        if !span.is_disabled() {
+            match &outcome {
+                Ok(response) => span.record("http.response.status_code", response.status().as_u16()),
+                Err(_) => span.record("otel.status_code", "ERROR"),
+            };
+        }
+        span.in_scope(|| self.inner.metrics.took(verb, &method, start.elapsed()));
         outcome
     }
 

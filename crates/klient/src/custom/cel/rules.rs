@@ -1,7 +1,7 @@
 //! The rules of a schema, compiled once.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
-use kube_cel::cel::Program;
+use klient_cel::Expression;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -48,12 +48,12 @@ pub(super) struct Node {
     pub(super) list_keys: Vec<String>,
 }
 
-/// A rule with its programs.
+/// A rule with its expressions.
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     pub(super) rule: rule::Rule,
-    pub(super) program: Result<Program, String>,
-    pub(super) message: Option<Program>,
+    pub(super) expression: Result<Expression, String>,
+    pub(super) message: Option<Expression>,
     /// Whether the rule compares with the former value.
     pub(super) reads_old: bool,
 }
@@ -63,7 +63,8 @@ impl Rules {
     #[must_use]
     pub fn new(kind: impl Into<String>, schema: &JSONSchemaProps) -> Self {
         let schema = serde_json::to_value(schema).unwrap_or_default();
-        Self { kind: kind.into(), root: Node::new(schema) }
+        // Rules may read the name of an object, which schemas do not declare.
+        Self { kind: kind.into(), root: Node::new(klient_cel::with_metadata(&schema)) }
     }
 
     /// Evaluates the rules for a new object, or for one that replaces `old`, as the server does.
@@ -80,7 +81,7 @@ impl Rules {
         if let Some(old) = &mut old {
             complete(&self.root.schema, old);
         }
-        let violations = Walk::new().of(&self.root, &value, old.as_ref());
+        let violations = Walk::default().of(&self.root, &value, old.as_ref());
         if violations.is_empty() { Ok(()) } else { Err(InvalidObject { kind: self.kind.clone(), violations }) }
     }
 
@@ -120,12 +121,12 @@ impl Node {
 impl CompiledRule {
     fn new(rule: &Value) -> Option<Self> {
         let rule: rule::Rule = serde_json::from_value(rule.clone()).ok()?;
-        let program = Program::compile(&rule.rule).map_err(|error| error.to_string());
-        let reads_old = program.as_ref().is_ok_and(|program| program.references().has_variable("oldSelf"));
+        let expression = Expression::parse(&rule.rule).map_err(|error| error.to_string());
+        let reads_old = expression.as_ref().is_ok_and(|expression| expression.reads("oldSelf"));
         let message = match &rule.message {
-            Some(rule::Message::Expression(expression)) => Program::compile(expression).ok(),
+            Some(rule::Message::Expression(expression)) => Expression::parse(expression).ok(),
             _ => None,
         };
-        Some(Self { rule, program, message, reads_old })
+        Some(Self { rule, expression, message, reads_old })
     }
 }

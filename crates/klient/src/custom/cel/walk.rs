@@ -1,36 +1,23 @@
 //! The evaluation of rules along an object and the one that it replaces.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
-use kube_cel::{
-    KubeCelExt as _,
-    cel::{Context, ExecutionError, Value as Cel, objects::OptionalValue},
-};
+use klient_cel::{Budget, CelValue, Variables, optional_of, to_cel};
 use serde_json::Value;
 
 use super::{
     rules::{CompiledRule, Node},
-    value::to_cel,
     violation::{Violation, ViolationKind},
 };
 use crate::custom::rule::Message;
 
 /// One evaluation of all rules.
+#[derive(Default)]
 pub(super) struct Walk {
-    functions: Context<'static>,
     found: Vec<Violation>,
 }
 
 impl Walk {
-    pub(super) fn new() -> Self {
-        let mut functions = Context::default().with_all();
-        functions.add_function("type", |value: Cel| Ok::<_, ExecutionError>(Cel::from(type_name(&value))));
-        for name in TYPES {
-            functions.add_variable_from_value(*name, Cel::from(*name));
-        }
-        Self { functions, found: Vec::new() }
-    }
-
     pub(super) fn of(mut self, root: &Node, value: &Value, old: Option<&Value>) -> Vec<Violation> {
         self.visit(root, value, old, "");
         self.found
@@ -73,39 +60,33 @@ impl Walk {
 
     fn evaluate(&mut self, node: &Node, value: &Value, old: Option<&Value>, path: &str) {
         let is_unchanged = old == Some(value);
-        let mut context = self.functions.new_inner_scope();
-        context.add_variable_from_value("self", to_cel(value, &node.schema, &self.functions));
-        let old = old.map(|old| to_cel(old, &node.schema, &self.functions));
-        let mut found = Vec::new();
+        let mut variables = Variables::new();
+        variables.set("self", to_cel(value, &node.schema));
+        let old = old.map(|old| to_cel(old, &node.schema));
         for rule in &node.rules {
             let is_optional = rule.rule.optional_old_self == Some(true);
             if (is_unchanged && !rule.reads_old) || (rule.reads_old && old.is_none() && !is_optional) {
                 continue;
             }
-            let mut context = context.new_inner_scope();
-            match (&old, is_optional) {
-                (Some(old), false) => context.add_variable_from_value("oldSelf", old.clone()),
-                (None, false) => {}
-                (old, true) => {
-                    let old = old.clone().map_or_else(OptionalValue::none, OptionalValue::of);
-                    context.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(old)));
-                }
+            if is_optional {
+                variables.set("oldSelf", optional_of(old.clone()));
+            } else if let Some(old) = &old {
+                variables.set("oldSelf", old.clone());
             }
-            found.extend(violation(rule, &context, path));
+            self.found.extend(violation(rule, &variables, path));
         }
-        self.found.extend(found);
     }
 }
 
 /// Evaluates a rule. Returns `None` if it is true.
-fn violation(rule: &CompiledRule, context: &Context<'_>, path: &str) -> Option<Violation> {
-    let result = rule.program.as_ref().map(|program| program.execute(context));
+fn violation(rule: &CompiledRule, variables: &Variables<'_>, path: &str) -> Option<Violation> {
+    let result = rule.expression.as_ref().map(|rule| rule.evaluate(variables, &mut Budget::new(RULE_BUDGET)));
     let (kind, message) = match result {
-        Ok(Ok(Cel::Bool(true))) => return None,
-        Ok(Ok(Cel::Bool(false))) => (ViolationKind::Violated, message(rule, context)),
+        Ok(Ok(CelValue::Bool(true))) => return None,
+        Ok(Ok(CelValue::Bool(false))) => (ViolationKind::Violated, message(rule, variables)),
         Ok(Ok(_)) => (ViolationKind::Unsupported, "the rule is not a boolean".to_owned()),
-        Ok(Err(ExecutionError::UndeclaredReference(name))) => {
-            let message = format!("the rule uses {name}, which cannot be evaluated on the client");
+        Ok(Err(error)) if error.is_undeclared() => {
+            let message = format!("the rule uses something that cannot be evaluated on the client: {error}");
             (ViolationKind::Unsupported, message)
         }
         Ok(Err(error)) => (ViolationKind::Failed, format!("cannot evaluate the rule: {error}")),
@@ -118,11 +99,14 @@ fn violation(rule: &CompiledRule, context: &Context<'_>, path: &str) -> Option<V
 }
 
 /// Returns the message of a violated rule. A message expression that fails, or gives no single line, has no effect.
-fn message(rule: &CompiledRule, context: &Context<'_>) -> String {
-    let computed = rule.message.as_ref().and_then(|program| match program.execute(context) {
-        Ok(Cel::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty() && !text.contains('\n')),
-        _ => None,
-    });
+fn message(rule: &CompiledRule, variables: &Variables<'_>) -> String {
+    let computed =
+        rule.message.as_ref().and_then(|message| match message.evaluate(variables, &mut Budget::new(RULE_BUDGET)) {
+            Ok(CelValue::String(text)) => {
+                Some(text.trim().to_owned()).filter(|text| !text.is_empty() && !text.contains('\n'))
+            }
+            _ => None,
+        });
     let fixed = match &rule.rule.message {
         Some(Message::Message(text)) => Cow::Borrowed(text.as_str()),
         _ => Cow::Owned(format!("failed rule: {}", rule.rule.rule)),
@@ -138,20 +122,5 @@ fn find<'a>(old: &'a Value, item: &Value, keys: &[String]) -> Option<&'a Value> 
     old.as_array()?.iter().find(|former| keys.iter().all(|key| former.get(key) == item.get(key)))
 }
 
-/// Returns the name of a value's type, as expressions write it: `type(self) == string`. The `cel` crate has no types as values.
-fn type_name(value: &Cel) -> &'static str {
-    match value {
-        Cel::List(_) => "list",
-        Cel::Map(_) => "map",
-        Cel::Int(_) => "int",
-        Cel::UInt(_) => "uint",
-        Cel::Float(_) => "double",
-        Cel::String(_) => "string",
-        Cel::Bytes(_) => "bytes",
-        Cel::Bool(_) => "bool",
-        Cel::Null => "null_type",
-        _ => "other",
-    }
-}
-
-const TYPES: &[&str] = &["list", "map", "int", "uint", "double", "string", "bytes", "bool", "null_type"];
+/// The server's limit of what one evaluation of a rule may cost.
+const RULE_BUDGET: u64 = 1_000_000;

@@ -1,9 +1,10 @@
 //! Checks of structural schemas.
 
+use klient_core::rule_cost::Occurrence;
 use serde_json::{Map, Value};
 
 use super::{Problems, field_paths, is_set};
-use crate::custom::cel_cost::{Occurrence, check_rules, check_total};
+use crate::custom::cel_cost::{check_rules, check_total};
 
 pub(super) fn check(schema: &Value, problems: &mut Problems) {
     if schema["type"] != "object" {

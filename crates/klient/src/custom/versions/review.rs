@@ -1,7 +1,7 @@
 //! `ConversionReview`: the body of the requests with which the server has objects converted.
 
 use klient_core::Resource;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::Versions;
@@ -43,10 +43,15 @@ pub struct ConversionResponse {
     /// The identifier of the request.
     pub uid: String,
     /// The objects in the order of the request; empty after a failure.
-    #[serde(default)]
+    // The real server sends an empty response with each request, in which this is null.
+    #[serde(default, deserialize_with = "null_as_empty")]
     pub converted_objects: Vec<Value>,
     /// A `Status`: success, or a failure with a message.
     pub result: Value,
+}
+
+fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl<Hub: Resource + CustomResourceExt> Versions<Hub> {

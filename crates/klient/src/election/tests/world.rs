@@ -14,15 +14,15 @@ use super::*;
 
 /// A random number generator with a seed.
 #[derive(Clone)]
-pub(super) struct Chance(Arc<Mutex<u64>>);
+pub(crate) struct Chance(Arc<Mutex<u64>>);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)))
     }
 
     /// Returns a number from 0 up to 1.
-    pub(super) fn number(&self) -> f64 {
+    pub(crate) fn number(&self) -> f64 {
         let mut state = self.0.lock().unwrap();
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = *state;
@@ -31,11 +31,11 @@ impl Chance {
         ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    pub(super) fn between(&self, from: f64, to: f64) -> f64 {
+    pub(crate) fn between(&self, from: f64, to: f64) -> f64 {
         from + (to - from) * self.number()
     }
 
-    pub(super) fn happens(&self, probability: f64) -> bool {
+    pub(crate) fn happens(&self, probability: f64) -> bool {
         self.number() < probability
     }
 }

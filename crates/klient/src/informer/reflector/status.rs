@@ -177,6 +177,42 @@ impl StatusBoard {
         }
     }
 
+    /// Records the status of an informer over several others: the state of the worst, and sums.
+    #[cfg(feature = "client")]
+    pub(crate) fn merge(&self, state: InformerState, parts: &[(&str, InformerStatus)]) {
+        let mut merged = state;
+        self.update(|record| {
+            let status = &mut record.status;
+            (status.events, status.decode_errors, status.unreadable) = (0, 0, 0);
+            status.relists.clear();
+            status.unreadable_keys.clear();
+            status.last_error = None;
+            for (namespace, part) in parts {
+                status.events += part.events;
+                status.decode_errors += part.decode_errors;
+                status.unreadable += part.unreadable;
+                let room = SHOWN_KEYS.saturating_sub(status.unreadable_keys.len());
+                status.unreadable_keys.extend(part.unreadable_keys.iter().take(room).cloned());
+                for (reason, count) in &part.relists {
+                    *status.relists.entry(*reason).or_default() += count;
+                }
+                let state = match part.state {
+                    // Another user of the part has stopped it. The merged informer itself runs on.
+                    InformerState::Stopped => InformerState::Stale { since: Instant::now() },
+                    state => state,
+                };
+                if rank(state) > rank(merged) {
+                    merged = state;
+                }
+                if let Some(error) = part.last_error.as_ref().filter(|_| part.state != InformerState::Synced) {
+                    status.last_error = Some(format!("namespace {namespace:?}: {error}"));
+                }
+            }
+            record.synced_once |= state == InformerState::Synced;
+        });
+        self.set_state(merged);
+    }
+
     /// Records a complete list.
     pub(super) fn listed(&self, reason: RelistReason, version: &ResourceVersion) {
         self.update(|record| {
@@ -259,6 +295,18 @@ impl StatusBoard {
 
     fn update<R>(&self, change: impl FnOnce(&mut StatusRecord) -> R) -> R {
         change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Returns how bad a state is, to find the worst of several.
+#[cfg(feature = "client")]
+fn rank(state: InformerState) -> u8 {
+    match state {
+        InformerState::Synced => 0,
+        InformerState::Stale { .. } => 1,
+        InformerState::Idle | InformerState::Syncing => 2,
+        InformerState::NotServed | InformerState::Stopped => 3,
+        InformerState::Denied => 4,
     }
 }
 

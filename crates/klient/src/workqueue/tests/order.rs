@@ -127,3 +127,47 @@ fn priority_overrides_fairness() {
     queue.add_with(("calm", 0), AddOptions::default().priority(1));
     assert_eq!(taken(&queue), [("busy", 0), ("calm", 0), ("busy", 1), ("busy", 2)]);
 }
+
+#[test]
+fn key_status_counts_keys_that_come_first() {
+    let queue = queue();
+    for (key, priority) in [(1, -5), (2, 0), (3, 9), (4, -5), (5, 0), (1, 0)] {
+        add(&queue, key, priority);
+    }
+    let ahead = |key: u32| queue.key_status(&key).map(|status| status.ahead);
+    assert_eq!([3, 2, 5, 1, 4].map(ahead), [0, 1, 2, 3, 4].map(Some));
+    assert_eq!(taken(&queue), [3, 2, 5, 1, 4]);
+    assert_eq!(ahead(1), None);
+}
+
+#[test]
+fn key_status_counts_turns_of_other_groups() {
+    let options = QueueOptions::default().fair_by(|key: &u32| *key / 100);
+    let queue = WorkQueue::with_options(options);
+    for key in [1, 2, 3, 101, 201, 202, 203, 204] {
+        queue.add(key);
+    }
+    let ahead: Vec<usize> =
+        [1, 101, 201, 2, 202, 3, 203, 204].iter().map(|key| queue.key_status(key).unwrap().ahead).collect();
+    assert_eq!(ahead, [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(taken(&queue), [1, 101, 201, 2, 202, 3, 203, 204]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_status_tells_the_states_of_a_key_apart() {
+    let queue = WorkQueue::with_options(QueueOptions::default().name("maps"));
+    queue.add(7);
+    assert!(queue.key_status(&7).unwrap().is_ready);
+    let item = queue.try_get().unwrap();
+    queue.add(7);
+    let status = queue.key_status(&7).unwrap();
+    assert!(status.is_in_process && status.is_added_again && !status.is_ready, "{status:?}");
+    assert_eq!(queue.in_process_keys(9), [(7, status.in_process_since)]);
+    item.retry();
+    queue.try_get().unwrap().forget();
+    queue.add_after(7, Duration::from_secs(60));
+    let status = queue.key_status(&7).unwrap();
+    assert!(status.delayed_until.is_some() && !status.is_retry, "{status:?}");
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert!(queue.key_status(&7).unwrap().is_ready);
+}

@@ -185,3 +185,19 @@ async fn owned_item_outlives_its_queue_handle() {
     drop(item);
     assert_eq!(other.try_get().as_deref(), Some(&1));
 }
+
+#[tokio::test]
+async fn key_is_taken_out_of_order_once() {
+    let queue = WorkQueue::new();
+    for key in ["a", "b", "c"] {
+        queue.add_with(key, AddOptions::default().priority(if key == "c" { 7 } else { 0 }));
+    }
+    let item = queue.try_get_key(&"b").unwrap();
+    assert!(queue.try_get_key(&"b").is_none(), "in process");
+    assert_eq!((queue.len(), queue.in_process()), (2, 1));
+    queue.add("b");
+    assert!(queue.try_get_key(&"b").is_none(), "ready after the turn in process");
+    item.forget();
+    let order: Vec<&str> = std::iter::from_fn(|| queue.try_get().map(|item| *item)).collect();
+    assert_eq!(order, ["c", "a", "b"]);
+}

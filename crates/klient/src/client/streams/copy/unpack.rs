@@ -103,12 +103,16 @@ fn make_parents(target: &Path, place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses a link that leads out of the target.
+/// Refuses a link that may lead out of the target.
+///
+/// `..` is accepted only at the start, where it leaves directories that this code has made. After another name, which may be a link itself,
+/// it could be any directory.
 fn check_link(path: &Path, place: &Path, to: &Path) -> io::Result<()> {
+    // The number of directories that can be left.
     let mut depth = place.components().count().saturating_sub(1);
     for part in to.components() {
         match part {
-            Component::Normal(_) => depth += 1,
+            Component::Normal(_) => depth = 0,
             Component::CurDir => {}
             Component::ParentDir if depth > 0 => depth -= 1,
             _ => return Err(refused(path, "is a link that leads out of the target")),
@@ -244,13 +248,15 @@ mod tests {
 
     #[test]
     fn hostile_archives_are_refused_and_write_nothing_outside() {
-        let cases: [(&[Entry<'_>], &str); 9] = [
+        let cases: [(&[Entry<'_>], &str); 10] = [
             (&[(Regular, "../evil", "x")], "leads out"),
             (&[(Regular, "/evil", "x")], "leads out"),
             (&[(Directory, "a", ""), (Regular, "a/../../evil", "x")], "leads out"),
             (&[(Regular, "b/evil", "x")], "was not requested"),
             (&[(Directory, "a", ""), (Symlink, "a/l", "/etc")], "leads out"),
             (&[(Directory, "a", ""), (Symlink, "a/l", "../../x")], "leads out"),
+            // The first link is the target itself, so that the second one would be the directory above.
+            (&[(Directory, "a/d", ""), (Symlink, "a/d/l", ".."), (Symlink, "a/m", "d/l/..")], "leads out"),
             (&[(Directory, "a", ""), (Link, "a/h", "/etc/passwd")], "leads out"),
             (&[(Directory, "a", ""), (Char, "a/c", "")], "neither a file"),
             (&[], "empty"),
@@ -287,6 +293,52 @@ mod tests {
         unpack(&text[..], Path::new("a"), &target, &|_| {}).unwrap();
         assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
         assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "x");
+    }
+
+    fn hostile_path() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::strategy::Strategy as _;
+        let part = proptest::sample::select(vec!["..", ".", "d", "l", "m", "f", "/", ""]);
+        proptest::collection::vec(part, 0..5).prop_map(|parts| parts.join("/"))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_archive_leads_out_of_the_target(
+            entries in proptest::collection::vec((0..4usize, hostile_path(), hostile_path()), 1..8),
+            cut in 0..4096usize,
+            damage in (0..8192usize, proptest::prelude::any::<u8>()),
+        ) {
+            let kinds = [Directory, Regular, Symlink, Link];
+            let mut named = vec![(Directory, "a".to_owned(), String::new()), (Directory, "a/d".to_owned(), String::new())];
+            named.extend(entries.into_iter().map(|(kind, path, to)| {
+                let to = if kinds[kind] == Link { format!("a/{to}") } else { to };
+                (kinds[kind], format!("a/{path}"), to)
+            }));
+            let named: Vec<Entry<'_>> = named.iter().map(|(kind, path, to)| (*kind, &path[..], &to[..])).collect();
+            let mut bytes = archive(&named);
+            // Some archives are damaged or cut off, most are not.
+            if let Some(byte) = bytes.get_mut(damage.0) {
+                *byte ^= if damage.1 < 32 { damage.1 } else { 0 };
+            }
+            bytes.truncate(bytes.len() - if cut < 1024 { cut.min(bytes.len()) } else { 0 });
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("t");
+            let _ = unpack(&bytes[..], Path::new("a"), &target, &|_| {});
+            let beside: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            proptest::prop_assert!(beside.iter().all(|name| name == "t"), "{beside:?}");
+            let root = fs::canonicalize(folder.path()).unwrap().join("t");
+            let mut folders = vec![root.clone()];
+            while let Some(at) = folders.pop() {
+                for entry in fs::read_dir(at).into_iter().flatten() {
+                    let (path, kind) = (entry.as_ref().unwrap().path(), entry.unwrap().file_type().unwrap());
+                    if kind.is_dir() {
+                        folders.push(path);
+                    } else if kind.is_symlink() && let Ok(to) = fs::canonicalize(&path) {
+                        proptest::prop_assert!(to.starts_with(&root), "{} leads to {}", path.display(), to.display());
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,194 @@
+//! Conversion between the versions of custom kinds: by `None`, which changes the version's name alone, or by a webhook.
+//!
+//! Objects of a kind with a webhook are stored in the storage version. Reads in that version never call the webhook. Lists and watches
+//! convert each stored object once per version, as the real server's caches do; other requests convert it each time.
+
+mod pending;
+mod response;
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use klient_core::{Status, StatusReason};
+use serde_json::{Value, json};
+
+pub(crate) use self::pending::Pending;
+use crate::{
+    Result,
+    builtin::versions,
+    managed,
+    peers::{CallError, Location},
+    registry::{Resource, Schema, api_version},
+    server::Core,
+    store::Stored,
+};
+
+/// The conversion webhook of a custom kind.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    location: Option<Location>,
+    /// The version of reviews that the webhook reads.
+    review_version: Option<&'static str>,
+    /// The version in which objects are stored, with its group.
+    storage: String,
+}
+
+impl Conversion {
+    /// Returns the webhook of a definition, if it has one.
+    pub(crate) fn of(definition: &Value) -> Option<Arc<Self>> {
+        let spec = &definition["spec"];
+        let conversion = &spec["conversion"];
+        if conversion["strategy"] != "Webhook" {
+            return None;
+        }
+        let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+        let storage = versions.iter().find(|version| version["storage"] == true)?["name"].as_str()?;
+        let mut reviews = conversion["webhook"]["conversionReviewVersions"].as_array().into_iter().flatten();
+        Some(Arc::new(Self {
+            location: Location::parse(&conversion["webhook"]["clientConfig"]),
+            review_version: reviews.find_map(|version| match version.as_str() {
+                Some("v1") => Some("v1"),
+                Some("v1beta1") => Some("v1beta1"),
+                _ => None,
+            }),
+            storage: api_version(spec["group"].as_str().unwrap_or_default(), storage),
+        }))
+    }
+}
+
+impl Core {
+    /// Returns an object in the version of a resource.
+    pub(crate) async fn present(&self, resource: &Resource, object: Value) -> Result<Value> {
+        let version = resource.api_version();
+        let Some(conversion) = webhook_of(resource).filter(|_| object["apiVersion"] != version) else {
+            return Ok(versions::present(resource, object));
+        };
+        let mut converted = self.convert(conversion, &version, std::slice::from_ref(&object)).await?;
+        Ok(shaped(resource, converted.pop().unwrap_or_default()))
+    }
+
+    /// Returns an object as it is stored.
+    pub(crate) async fn to_storage(&self, resource: &Resource, object: Value) -> Result<Value> {
+        let Some(conversion) = webhook_of(resource).filter(|found| object["apiVersion"] != found.storage.as_str())
+        else {
+            return Ok(object);
+        };
+        let mut converted = self.convert(conversion, &conversion.storage, std::slice::from_ref(&object)).await?;
+        Ok(converted.pop().unwrap_or_default())
+    }
+
+    /// Returns a stored object in the version of a resource. The webhook is called each time.
+    pub(crate) async fn stored_in(&self, resource: &Resource, stored: Arc<Stored>) -> Result<Arc<Stored>> {
+        let version = resource.api_version();
+        let Some(conversion) = webhook_of(resource) else { return Ok(stored) };
+        if stored.api_version() == version {
+            return Ok(stored);
+        }
+        let mut converted = self.convert(conversion, &version, &[stored.value()]).await?;
+        let object = shaped(resource, converted.pop().unwrap_or_default());
+        Stored::converted(&object, stored.revision).map(Arc::new).ok_or_else(|| lost(&object))
+    }
+
+    /// Returns stored objects in the version of a resource, by one call for all that were not converted before.
+    pub(crate) async fn all_stored_in<'a>(
+        &self,
+        resource: &Resource,
+        objects: &'a [Arc<Stored>],
+    ) -> Result<Cow<'a, [Arc<Stored>]>> {
+        let Some(conversion) = webhook_of(resource) else { return Ok(Cow::Borrowed(objects)) };
+        let version = resource.api_version();
+        let mut out = Vec::with_capacity(objects.len());
+        let mut missing = Vec::new();
+        for stored in objects {
+            if stored.api_version() == version {
+                out.push(Arc::clone(stored));
+                continue;
+            }
+            let known = stored.known_in(&version, conversion);
+            if known.is_none() {
+                missing.push((out.len(), stored.value()));
+            }
+            out.push(known.unwrap_or_else(|| Arc::clone(stored)));
+        }
+        if missing.is_empty() {
+            return Ok(Cow::Owned(out));
+        }
+        let (places, values): (Vec<usize>, Vec<Value>) = missing.into_iter().unzip();
+        let converted = self.convert(conversion, &version, &values).await?;
+        for (place, object) in places.into_iter().zip(converted) {
+            let object = shaped(resource, object);
+            let stored = Arc::new(Stored::converted(&object, objects[place].revision).ok_or_else(|| lost(&object))?);
+            objects[place].keep_in(&version, conversion, &stored);
+            out[place] = stored;
+        }
+        Ok(Cow::Owned(out))
+    }
+
+    /// Converts objects by a webhook. All of them are of another version.
+    async fn convert(&self, conversion: &Conversion, to: &str, objects: &[Value]) -> Result<Vec<Value>> {
+        let failed = |why: String| Box::new(Status::failure(StatusReason::Unknown, 500, why));
+        let kind = objects.first().map(kind_text).unwrap_or_default();
+        let Some(version) = conversion.review_version else {
+            return Err(failed("no supported conversion review versions".to_owned()));
+        };
+        let uid = self.new_uid();
+        let shown: Vec<Value> = objects.iter().map(managed::text::unfolded).collect();
+        let review = json!({"kind": "ConversionReview", "apiVersion": format!("apiextensions.k8s.io/{version}"),
+            "request": {"uid": uid, "desiredAPIVersion": to, "objects": shown}});
+        let location = conversion.location.as_ref().ok_or_else(|| {
+            failed(format!(
+                "conversion webhook for {kind} failed: webhook configuration must have either service or URL"
+            ))
+        })?;
+        let posted = self.post_review(location, AGENT, LIMIT, review.to_string().into()).await;
+        let body = posted.map_err(|error| match error {
+            CallError::Client(why) | CallError::Call(why) => {
+                failed(format!("conversion webhook for {kind} failed: {why}"))
+            }
+        })?;
+        let converted = response::read(&body, version, &uid)
+            .map_err(|why| failed(format!("conversion webhook for {kind} failed: {why}")))?;
+        if converted.len() != objects.len() {
+            let (got, wanted) = (converted.len(), objects.len());
+            return Err(failed(format!("conversion webhook for {kind} returned {got} objects, expected {wanted}")));
+        }
+        let pairs = objects.iter().zip(converted).enumerate();
+        let place = |index: usize| if objects.len() > 1 { Some(index) } else { None };
+        let checked = pairs.map(|(index, (original, converted))| {
+            response::restored(original, converted, to, place(index))
+                .map_err(|why| failed(format!("conversion webhook for {kind} returned {why}")))
+        });
+        checked.collect()
+    }
+}
+
+/// Returns the conversion webhook of a resource.
+pub(crate) fn webhook_of(resource: &Resource) -> Option<&Arc<Conversion>> {
+    match &resource.schema {
+        Schema::Custom(schema) => schema.conversion.as_ref(),
+        Schema::BuiltIn(_) => None,
+    }
+}
+
+/// Returns a converted object without the fields that its version does not have.
+fn shaped(resource: &Resource, mut object: Value) -> Value {
+    if let Schema::Custom(schema) = &resource.schema {
+        schema.prune(&mut object);
+    }
+    object
+}
+
+fn lost(object: &Value) -> Box<Status> {
+    let why = format!("conversion webhook for {} returned an object that cannot be stored", kind_text(object));
+    Box::new(Status::failure(StatusReason::Unknown, 500, why))
+}
+
+/// Returns the kind of an object as Go prints it.
+fn kind_text(object: &Value) -> String {
+    let text = |name: &str| object[name].as_str().unwrap_or_default();
+    format!("{}, Kind={}", text("apiVersion"), text("kind"))
+}
+
+/// The user agent of reviews.
+const AGENT: &str = "kube-apiserver-conversion";
+/// The time limit of a call.
+const LIMIT: Duration = Duration::from_secs(30);

@@ -1,0 +1,148 @@
+//! The variable `authorizer`: questions about permissions in an expression.
+
+use std::{fmt, sync::Arc};
+
+use kube_cel::cel::{Value as Cel, objects::Opaque};
+
+use crate::{Budget, EvaluationError};
+
+/// A permission that an expression asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessQuery {
+    /// The namespace and the name of a service account, if it is not the user of the request.
+    pub service_account: Option<(String, String)>,
+    /// The path, if the query is not about a resource.
+    pub path: Option<String>,
+    /// The API group.
+    pub group: String,
+    /// The resource.
+    pub resource: String,
+    /// The subresource.
+    pub subresource: String,
+    /// The namespace. Empty for all of them.
+    pub namespace: String,
+    /// The name of the object. Empty for all of them.
+    pub name: String,
+    /// The verb.
+    pub verb: String,
+}
+
+/// The response to a query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// The reason.
+    pub reason: String,
+}
+
+type Decide = Arc<dyn Fn(&AccessQuery) -> Decision + Send + Sync>;
+
+/// The value of the variable `authorizer`.
+#[derive(Clone)]
+pub struct Authorizer {
+    decide: Decide,
+    query: AccessQuery,
+    /// The query of `authorizer.requestResource`.
+    request: AccessQuery,
+}
+
+impl Authorizer {
+    /// Returns the variable. `request` is the resource of the request.
+    pub fn new(request: AccessQuery, decide: impl Fn(&AccessQuery) -> Decision + Send + Sync + 'static) -> Self {
+        Self { decide: Arc::new(decide), query: AccessQuery::default(), request }
+    }
+
+    fn with(&self, change: impl FnOnce(&mut AccessQuery)) -> Cel {
+        let mut changed = self.clone();
+        change(&mut changed.query);
+        Cel::Opaque(Arc::new(changed))
+    }
+}
+
+impl From<Authorizer> for Cel {
+    fn from(authorizer: Authorizer) -> Self {
+        Self::Opaque(Arc::new(authorizer))
+    }
+}
+
+/// Returns `authorizer.requestResource`.
+pub(crate) fn select(operand: &Cel, field: &str) -> Option<Cel> {
+    let Cel::Opaque(opaque) = operand else { return None };
+    let authorizer = opaque.downcast_ref::<Authorizer>()?;
+    let request = authorizer.request.clone();
+    (field == "requestResource").then(|| authorizer.with(|query| *query = request))
+}
+
+/// Calls a function of an authorizer, or of a decision. Returns `None` for others.
+pub(crate) fn call(name: &str, values: &[Cel], budget: &mut Budget) -> Option<Result<Cel, EvaluationError>> {
+    let (Cel::Opaque(opaque), rest) = values.split_first()? else { return None };
+    if let Some(decision) = opaque.downcast_ref::<Decision>() {
+        return Some(Ok(match name {
+            "allowed" => Cel::Bool(decision.allowed),
+            "reason" => Cel::String(Arc::new(decision.reason.clone())),
+            "errored" => Cel::Bool(false),
+            "error" => Cel::String(Arc::default()),
+            _ => return None,
+        }));
+    }
+    let authorizer = opaque.downcast_ref::<Authorizer>()?;
+    let words: Vec<String> = rest
+        .iter()
+        .map(|value| match value {
+            Cel::String(word) => Some(word.to_string()),
+            _ => None,
+        })
+        .collect::<Option<_>>()?;
+    let value = match (name, &words[..]) {
+        ("path", [path]) if !path.is_empty() => authorizer.with(|query| query.path = Some(path.clone())),
+        ("path", [_]) => return Some(Err(EvaluationError::new("path must not be empty"))),
+        ("group", [group]) => authorizer.with(|query| query.group.clone_from(group)),
+        ("serviceAccount", [namespace, name]) => {
+            authorizer.with(|query| query.service_account = Some((namespace.clone(), name.clone())))
+        }
+        ("resource", [resource]) => authorizer.with(|query| query.resource.clone_from(resource)),
+        ("subresource", [subresource]) => authorizer.with(|query| query.subresource.clone_from(subresource)),
+        ("namespace", [namespace]) => authorizer.with(|query| query.namespace.clone_from(namespace)),
+        ("name", [name]) => authorizer.with(|query| query.name.clone_from(name)),
+        ("fieldSelector" | "labelSelector", [_]) => authorizer.with(|_| {}),
+        ("check", [verb]) => {
+            if let Err(error) = budget.spend(CHECK) {
+                return Some(Err(error));
+            }
+            let query = AccessQuery { verb: verb.clone(), ..authorizer.query.clone() };
+            Cel::Opaque(Arc::new((authorizer.decide)(&query)))
+        }
+        _ => return None,
+    };
+    Some(Ok(value))
+}
+
+impl Opaque for Authorizer {
+    fn runtime_type_name(&self) -> &str {
+        "kubernetes.authorization.Authorizer"
+    }
+}
+
+impl Opaque for Decision {
+    fn runtime_type_name(&self) -> &str {
+        "kubernetes.authorization.Decision"
+    }
+}
+
+impl PartialEq for Authorizer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.decide, &other.decide) && self.query == other.query
+    }
+}
+
+impl Eq for Authorizer {}
+
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorizer").field("query", &self.query).finish_non_exhaustive()
+    }
+}
+
+/// The cost of a check, as on the real server.
+const CHECK: u64 = 350_000;

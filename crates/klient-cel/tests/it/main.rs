@@ -1,0 +1,6 @@
+//! Expressions, their results, their errors and their costs.
+
+#![allow(clippy::unwrap_used)]
+
+mod checks;
+mod evaluation;

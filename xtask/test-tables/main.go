@@ -1,0 +1,141 @@
+// Records what Kubernetes' code does in its own tests: every call of some functions, with arguments and result.
+//
+// The modules are copied, the functions are renamed, and wrappers from recorder/ take their places. Then the tests of the packages
+// run. Each line of the output is one call; calls that are equal are written once.
+// `cargo xtask rbac-tables` and `cargo xtask cel-tables` run this program.
+package main
+
+import (
+	"compress/gzip"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+type recorded struct {
+	// set is the name by which the functions are chosen.
+	set         string
+	packagePath string
+	file        string
+	functions   []string
+	recorder    string
+}
+
+var all = []recorded{
+	{"rbac", "k8s.io/component-helpers/auth/rbac/validation", "policy_comparator.go", []string{"func Covers("}, "covers"},
+	{"rbac", "k8s.io/kubernetes/pkg/registry/rbac/validation", "rule.go", []string{"func (r *DefaultRuleResolver) RulesFor("}, "rules"},
+	{"rbac", "k8s.io/kubernetes/pkg/registry/rbac/validation", "policy_compact.go", []string{"func CompactRules("}, "compact"},
+	{"rbac", "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac", "rbac.go", []string{
+		"func (r *RBACAuthorizer) Authorize(", "func RuleAllows(",
+	}, "authorize"},
+	{"cel", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "validation.go", []string{
+		"func (s *Validator) Validate(",
+	}, "validate"},
+}
+
+// modules are the modules of the packages, by set.
+var modules = map[string][]string{
+	"rbac": {"k8s.io/component-helpers", "k8s.io/kubernetes"},
+	"cel":  {"k8s.io/apiextensions-apiserver"},
+}
+
+func main() {
+	if len(os.Args) != 4 {
+		fail(fmt.Errorf("usage: test-tables <rbac or cel> <folder of the API server's module> <output.jsonl.gz>"))
+	}
+	set := os.Args[1]
+	scratch, err := os.MkdirTemp("", "test-tables")
+	fail(err)
+	defer os.RemoveAll(scratch)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(os.Args[2], name))
+		fail(err)
+		fail(os.WriteFile(filepath.Join(scratch, name), text, 0o644))
+	}
+	packages := map[string]bool{}
+	for _, module := range modules[set] {
+		// Files in the module cache cannot be replaced.
+		source := strings.TrimSpace(string(output(scratch, "go", "list", "-mod=mod", "-m", "-f", "{{.Dir}}", module)))
+		copied := filepath.Join(scratch, filepath.Base(module))
+		output("", "cp", "-r", source, copied)
+		output("", "chmod", "-R", "u+w", copied)
+		output(scratch, "go", "mod", "edit", "-replace", module+"="+copied)
+	}
+	for _, one := range all {
+		if one.set != set {
+			continue
+		}
+		packages[one.packagePath] = true
+		folder := filepath.Join(scratch, strings.TrimPrefix(one.packagePath, "k8s.io/"))
+		source := filepath.Join(folder, one.file)
+		text, err := os.ReadFile(source)
+		fail(err)
+		changed := string(text)
+		for _, function := range one.functions {
+			if !strings.Contains(changed, function) {
+				fail(fmt.Errorf("%s has no %q", one.file, function))
+			}
+			name := strings.TrimSuffix(function, "(")
+			at := strings.LastIndex(name, " ") + 1
+			changed = strings.Replace(changed, function, name[:at]+"original"+name[at:]+"(", 1)
+		}
+		fail(os.WriteFile(source, []byte(changed), 0o644))
+		wrapper, err := os.ReadFile(filepath.Join("recorder", one.recorder+".go.txt"))
+		fail(err)
+		fail(os.WriteFile(filepath.Join(folder, "recorder_"+one.recorder+".go"), wrapper, 0o644))
+	}
+	lines := filepath.Join(scratch, "calls.jsonl")
+	arguments := []string{"test", "-mod=mod", "-count=1", "-p=1"}
+	for name := range packages {
+		arguments = append(arguments, name)
+	}
+	test := exec.Command("go", arguments...)
+	test.Dir = scratch
+	test.Env = append(os.Environ(), "TEST_TABLES="+lines)
+	test.Stdout, test.Stderr = os.Stdout, os.Stderr
+	fail(test.Run())
+	write(lines, os.Args[3])
+}
+
+// write sorts the calls, and compresses each once.
+func write(from, to string) {
+	text, err := os.ReadFile(from)
+	fail(err)
+	seen := map[string]bool{}
+	calls := []string{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if !seen[line] {
+			seen[line] = true
+			calls = append(calls, line)
+		}
+	}
+	sort.Strings(calls)
+	file, err := os.Create(to)
+	fail(err)
+	compressed, err := gzip.NewWriterLevel(file, gzip.BestCompression)
+	fail(err)
+	_, err = compressed.Write([]byte(strings.Join(calls, "\n") + "\n"))
+	fail(err)
+	fail(compressed.Close())
+	fail(file.Close())
+	fmt.Printf("%s: %d calls\n", to, len(calls))
+}
+
+func output(folder, name string, arguments ...string) []byte {
+	command := exec.Command(name, arguments...)
+	command.Dir = folder
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	fail(err)
+	return out
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
