@@ -443,10 +443,10 @@ async fn streams_pass_through_a_proxy() {
 async fn ephemeral_container_is_added_and_attached_to() {
     let pods = or_skip!(pods("streams-debug", or_skip!(kubelet())).await);
     let starting = async {
-        // This test is the part of the kubelet that runs containers.
+        // This test is the part of the kubelet that runs containers. The container may be there when the watch begins.
         let mut watch = pods.watch().fields("metadata.name=web").await.unwrap();
         while let Some(event) = watch.next().await {
-            let WatchEvent::Modified(pod) = event.unwrap() else { continue };
+            let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event.unwrap() else { continue };
             if pod.spec.is_some_and(|spec| spec.ephemeral_containers.is_some_and(|containers| !containers.is_empty())) {
                 break;
             }
