@@ -22,6 +22,9 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     built.test("custom_types_e2e", &[], &required)?;
     built.test("sample_controller", &[], &required)?;
     built.test("replay_e2e", &[], &required)?;
+    built.test("cli_e2e", &[], &required)?;
+    built.test("telemetry", &["on_the_real_server"], &required)?;
+    built.test("browser", &["on_the_real_server"], &required)?;
     // These tests also start their own servers: they compare what is not recorded.
     built.test("differential", &["match_real_server"], &required)?;
     let server = Server::start(&programs)?;

@@ -134,7 +134,10 @@ async fn why_reads_a_pod_through_a_port_forward_with_a_token() {
 #[tokio::test]
 async fn errors_name_the_address_and_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    // Nothing listens on the port of a socket that is only bound, and no other test gets this port.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let unused = bound.local_addr().unwrap().to_string();
     let (code, _, errors) = outcome(folder.path(), &["top", "--address", &unused]).await;
     assert_eq!(code, Some(1));
     assert!(errors.starts_with(&format!("error: cannot read from {unused}: ")), "{errors}");

@@ -83,7 +83,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap_or_else(|_| panic!("timed out: {what}"));
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("timed out: {what}"));
 }
 
 /// Replays a recording.

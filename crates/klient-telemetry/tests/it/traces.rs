@@ -1,15 +1,23 @@
-//! One trace shows a change from the watch to the writes that it caused.
+//! One trace shows a change from the watch to the writes that it caused, on the embedded server and on the real one.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    io::Write as _,
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klient::{
     Api, Client, Controller, InformerFactory, ObjectKey, Patch,
+    client::{
+        config::{Config, KubeconfigFiles, Overrides},
+        http::{SendFuture, Transport},
+    },
     controller::{Outcome, ReasonKind, Request},
     metrics::Registry,
 };
 use klient_apiserver::ApiServer;
+use klient_harness::{Programs, Server};
 use opentelemetry::trace::{SpanId, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::json;
@@ -25,26 +33,61 @@ fn attribute(span: &SpanData, name: &str) -> String {
     found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
 }
 
+/// Method and trace context of each request, as the server receives them.
+#[derive(Clone, Default)]
+struct Headers(Arc<Mutex<Vec<(String, String)>>>);
+
+/// A transport that notes the headers of requests.
+struct Noting {
+    inner: Arc<dyn Transport>,
+    headers: Headers,
+}
+
+impl Transport for Noting {
+    fn send(&self, request: http::Request<Bytes>) -> SendFuture<'_> {
+        let parent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+        let parent = parent.unwrap_or_default().to_owned();
+        self.headers.0.lock().unwrap().push((request.method().to_string(), parent));
+        self.inner.send(request)
+    }
+}
+
 #[tokio::test]
 async fn trace_goes_from_the_event_to_the_requests() {
+    let server = ApiServer::start().await.unwrap();
+    check_traces(Client::from_service(server.service())).await;
+}
+
+#[tokio::test]
+async fn trace_on_the_real_server_is_the_same() {
+    let Some(programs) = Programs::for_tests().unwrap() else {
+        std::io::stderr().write_all(b"skipped: traces on the real kube-apiserver, since there is none\n").unwrap();
+        return;
+    };
+    let server = Server::start(&programs).unwrap();
+    let files = KubeconfigFiles::explicit(server.kubeconfig());
+    let config = Config::load(&files, &Overrides::default().context("token")).unwrap();
+    check_traces(Client::from_config(&config).unwrap()).await;
+}
+
+/// Runs a controller that writes, and checks the spans of all its parts.
+async fn check_traces(plain: Client) {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("klient"));
     // One thread runs everything here, so that its subscriber sees all spans.
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
 
-    assert!(klient_telemetry::exemplars());
+    // Only the first call in a process has an effect.
+    klient_telemetry::exemplars();
     let registry = Registry::new();
-    let server = ApiServer::start().await.unwrap();
-    let headers: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
-    let (seen, service) = (Arc::clone(&headers), server.service());
-    let traced = Client::from_service(move |request: http::Request<Bytes>| {
-        let parent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
-        seen.lock().unwrap().push((request.method().to_string(), parent.unwrap_or_default().to_owned()));
-        service(request)
-    });
-    let client = klient_telemetry::trace_context(traced.to_builder()).build();
-    let maps: Api<ConfigMap> = Api::namespaced(Client::from_service(server.service()), "default");
+    let headers = Headers::default();
+    let noting = {
+        let headers = headers.clone();
+        |inner| Noting { inner, headers }
+    };
+    let client = klient_telemetry::trace_context(plain.to_builder().layer(noting)).build();
+    let maps: Api<ConfigMap> = Api::namespaced(plain, "default");
     maps.create(&serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap()).await.unwrap();
 
     let (began, mut turns) = mpsc::unbounded_channel();
@@ -69,26 +112,27 @@ async fn trace_goes_from_the_event_to_the_requests() {
         async move { controller.run_until(std::future::pending()).await }
     });
     turns.recv().await.unwrap();
-    // Both changes arrive while the first turn runs: they are one reconcile.
+    // Both changes arrive while the first turn runs: they are one reconcile. The second is sent after the event of the first, since an
+    // informer may merge two changes into one event.
+    let key = ObjectKey::namespaced("default", "a");
     let mut version = None;
     for value in ["1", "2"] {
         let map = maps.patch("a", Patch::merge(json!({"data": {"n": value}}))).await.unwrap();
         version = map.metadata.resource_version.and_then(|version| version.parse::<u64>().ok());
-    }
-    let key = ObjectKey::namespaced("default", "a");
-    while controller.explain(&key).pending.first().map(|reason| reason.resource_version) != Some(version) {
-        tokio::task::yield_now().await;
+        while controller.explain(&key).pending.first().map(|reason| reason.resource_version) != Some(version) {
+            tokio::task::yield_now().await;
+        }
     }
     open.add_permits(9);
     while controller.status().succeeded < 3 {
-        turns.recv().await.unwrap();
+        tokio::task::yield_now().await;
     }
     task.abort();
     let _ = task.await;
     provider.force_flush().unwrap();
     let spans = exporter.get_finished_spans().unwrap();
 
-    check_trace(&spans, version, &headers.lock().unwrap());
+    check_trace(&spans, version, &headers.0.lock().unwrap());
 
     // The durations of reconciles name the trace of one of them.
     let traces: Vec<String> =

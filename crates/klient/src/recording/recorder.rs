@@ -47,8 +47,8 @@ pub struct RecorderBuilder {
 }
 
 struct Inner {
-    started: Instant,
-    header: Header,
+    /// The same moment by two clocks.
+    started: (Instant, jiff::Timestamp),
     options: RecorderBuilder,
     turns: AtomicU64,
     file: Option<FileWriter>,
@@ -104,7 +104,8 @@ impl Recorder {
         };
         let ring = self.lock();
         let mut entries = Vec::with_capacity(ring.moments.len());
-        let begin = ring.moments.front().map_or(0, |moment| moment.at);
+        // The times of a recording count from its begin.
+        let begin = ring.moments.front().filter(|_| ring.is_cut).map_or(0, |moment| moment.at);
         if ring.is_cut {
             entries.extend(self.state_at_begin(&ring, &caches).map(|step| Entry { at: 0, step }));
         }
@@ -118,12 +119,12 @@ impl Recorder {
                 _ => true,
             };
             if is_known {
-                entries.push(Entry { at: moment.at - if ring.is_cut { begin } else { 0 }, step });
+                entries.push(Entry { at: moment.at - begin, step });
             }
         }
-        let mut header = self.inner.header.clone();
-        header.whole = !ring.is_cut;
-        Recording { header, entries }
+        let (_, started) = self.inner.started;
+        let started = started.saturating_add(Duration::from_micros(begin)).unwrap_or(started);
+        Recording { header: Header { whole: !ring.is_cut, ..header(started) }, entries }
     }
 
     /// Saves the recording of the last minutes to a file.
@@ -242,7 +243,7 @@ impl Recorder {
     }
 
     fn now(&self) -> u64 {
-        self.inner.started.elapsed().as_micros() as u64
+        self.inner.started.0.elapsed().as_micros() as u64
     }
 
     /// Returns the state of the caches at the begin of the ring: their state now, with the changes of the ring undone.
@@ -315,16 +316,16 @@ impl RecorderBuilder {
     /// Returns an error if the file cannot be created.
     pub fn write_to(self, path: impl Into<PathBuf>) -> Result<Recorder, Error> {
         let path = path.into();
-        let file = FileWriter::create(&path, &header(), self.max_bytes as u64).map_err(|error| {
-            Error::new(ErrorKind::Invalid, format!("cannot create recording {}", path.display())).with_source(error)
-        })?;
+        let file =
+            FileWriter::create(&path, &header(jiff::Timestamp::now()), self.max_bytes as u64).map_err(|error| {
+                Error::new(ErrorKind::Invalid, format!("cannot create recording {}", path.display())).with_source(error)
+            })?;
         Ok(self.with_file(Some(file)))
     }
 
     fn with_file(self, file: Option<FileWriter>) -> Recorder {
         let inner = Inner {
-            started: Instant::now(),
-            header: header(),
+            started: (Instant::now(), jiff::Timestamp::now()),
             options: self,
             turns: AtomicU64::new(1),
             file,
@@ -352,9 +353,8 @@ fn object_step(resource: &str, change: Change, object: &dyn RecordedObject, is_r
     Step::Object { resource: resource.to_owned(), change, object }
 }
 
-fn header() -> Header {
-    let started = jiff::Timestamp::now().to_string();
-    Header { klient: "recording".to_owned(), version: VERSION, started, whole: true }
+fn header(started: jiff::Timestamp) -> Header {
+    Header { klient: "recording".to_owned(), version: VERSION, started: started.to_string(), whole: true }
 }
 
 /// Estimates the size of what a step holds besides itself.
@@ -395,3 +395,24 @@ impl fmt::Debug for Moment {
 
 /// The memory that an entry takes besides its objects.
 const PER_ENTRY: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recording_without_its_begin_starts_at_its_first_entry() {
+        let recorder = Recorder::builder().last(Duration::from_secs(60)).build();
+        let whole = recorder.recording().header;
+        let push = |seconds: u64| {
+            let kept = Kept::Step(Step::Lost { entries: 0 });
+            recorder.push(Moment { at: seconds * 1_000_000, size: PER_ENTRY, kept });
+        };
+        [10, 90, 140].into_iter().for_each(push);
+        let cut = recorder.recording();
+        assert_eq!((whole.whole, cut.header.whole), (true, false));
+        let moment = |header: &Header| header.started.parse::<jiff::Timestamp>().unwrap();
+        assert_eq!(moment(&cut.header).duration_since(moment(&whole)), jiff::SignedDuration::from_secs(90));
+        assert_eq!(cut.entries.iter().map(|entry| entry.at).collect::<Vec<_>>(), [0, 50_000_000]);
+    }
+}

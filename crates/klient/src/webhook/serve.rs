@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, header::CONNECTION};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -26,33 +26,28 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// Accepts connections until `stop`, and then finishes the requests in flight.
+/// Accepts connections until `stop`, goes on for `linger` if any are open, and then finishes the requests in flight.
+///
+/// An API server keeps its connections, and sends the next request on one of them until it knows that the connection is closed. It does
+/// not repeat a request that reaches a closed connection. So connections of HTTP/1.1 end by a response that says so, and new
+/// ones are accepted while the service still names this process as an endpoint.
 pub(super) async fn serve(
     listener: TcpListener,
     webhooks: Webhooks,
     served: Arc<Served>,
-    stop: watch::Receiver<bool>,
+    linger: Duration,
+    stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let acceptor = acceptor(served)?;
+    let (phase, phases) = watch::channel(Phase::Serving);
+    let accepting = Accepting { listener, acceptor: acceptor(served)?, webhooks, phases };
     let mut connections = JoinSet::new();
-    let mut stopping = stop.clone();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, acceptor.clone(), webhooks.clone(), stop.clone()));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept connection, retrying");
-                    // The process may be out of file descriptors: an immediate retry would spin.
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            () = stopped(&mut stopping) => break,
-        }
+    accepting.run(&mut connections, stop).await;
+    phase.send_replace(Phase::Lingering);
+    if !connections.is_empty() {
+        accepting.run(&mut connections, tokio::time::sleep(linger)).await;
     }
-    drop(listener);
+    phase.send_replace(Phase::Closing);
+    drop(accepting);
     let drained = timeout(DRAIN, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!(connections = connections.len(), "webhook requests did not end in time, closing connections");
@@ -60,10 +55,45 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Waits until the server has to stop.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the server was dropped.
-    drop(stop.wait_for(|stop| *stop).await);
+/// The phases of a server, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Serving,
+    /// Connections end after their next response.
+    Lingering,
+    /// Idle connections are closed.
+    Closing,
+}
+
+/// A listening socket, and what its connections need.
+struct Accepting {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    webhooks: Webhooks,
+    phases: watch::Receiver<Phase>,
+}
+
+impl Accepting {
+    async fn run(&self, connections: &mut JoinSet<()>, until: impl Future<Output = ()>) {
+        let mut until = std::pin::pin!(until);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let (acceptor, webhooks) = (self.acceptor.clone(), self.webhooks.clone());
+                        connections.spawn(connection(stream, acceptor, webhooks, self.phases.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "failed to accept connection, retrying");
+                        // The process may be out of file descriptors: an immediate retry would spin.
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                () = &mut until => return,
+            }
+        }
+    }
 }
 
 fn acceptor(served: Arc<Served>) -> Result<TlsAcceptor, Error> {
@@ -77,7 +107,7 @@ fn acceptor(served: Arc<Served>) -> Result<TlsAcceptor, Error> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, webhooks: Webhooks, mut stop: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, acceptor: TlsAcceptor, webhooks: Webhooks, mut phases: watch::Receiver<Phase>) {
     // Reviews are small, and wait for nothing.
     let _ = stream.set_nodelay(true);
     let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
@@ -88,9 +118,19 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, webhooks: Webhooks
         }
         Err(_) => return,
     };
+    // HTTP/2 has a message that asks a client to open another connection. It reaches clients that connected before.
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let last = if is_http2 && *phases.borrow() == Phase::Serving { Phase::Lingering } else { Phase::Closing };
+    let phase = phases.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let webhooks = webhooks.clone();
-        async move { Ok::<_, Infallible>(respond(&webhooks, request).await) }
+        let (webhooks, phase) = (webhooks.clone(), phase.clone());
+        async move {
+            let mut response = respond(&webhooks, request).await;
+            if !is_http2 && *phase.borrow() != Phase::Serving {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
@@ -100,7 +140,8 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, webhooks: Webhooks
     // Errors of a connection are the peer's: it may close or reset the connection at any time.
     tokio::select! {
         _ = serving.as_mut() => return,
-        () = stopped(&mut stop) => serving.as_mut().graceful_shutdown(),
+        // An error means that the server was dropped.
+        _ = phases.wait_for(|phase| *phase >= last) => serving.as_mut().graceful_shutdown(),
     }
     let _ = serving.await;
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Secret;
-use tokio::{net::TcpListener, sync::watch, time::sleep};
+use tokio::{net::TcpListener, sync::oneshot, time::sleep};
 
 use super::{
     Certificates, Webhooks,
@@ -43,6 +43,7 @@ pub struct WebhookServer {
     listener: Option<TcpListener>,
     certificates: Certificates,
     registers: bool,
+    linger: Duration,
     health: Health,
 }
 
@@ -69,6 +70,7 @@ impl WebhookServer {
             address: SocketAddr::from(([0, 0, 0, 0], 9443)),
             listener: None,
             registers: true,
+            linger: LINGER,
             health: Health { problem },
         }
     }
@@ -102,6 +104,14 @@ impl WebhookServer {
         self
     }
 
+    /// Sets how long the server goes on after the signal to stop, if connections are open; 5 seconds by default. In this time the API servers
+    /// learn that this process is no endpoint of the service any more, so that no request fails.
+    #[must_use]
+    pub fn linger(mut self, duration: Duration) -> Self {
+        self.linger = duration;
+        self
+    }
+
     /// Returns the state of the server, for readiness.
     pub(crate) fn health(&self) -> Health {
         self.health.clone()
@@ -113,7 +123,7 @@ impl WebhookServer {
         move || health.check()
     }
 
-    /// Serves until the signal is ready, and then finishes the requests in flight.
+    /// Serves until the signal is ready, [a little longer](Self::linger) if connections are open, and then finishes the requests in flight.
     ///
     /// # Errors
     ///
@@ -124,7 +134,7 @@ impl WebhookServer {
     ///
     /// Dropping the future closes all connections.
     pub async fn run_until(self, signal: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        let Self { client, webhooks, address, listener, certificates, registers, health } = self;
+        let Self { client, webhooks, address, listener, certificates, registers, linger, health } = self;
         let listener = match listener {
             Some(listener) => listener,
             None => TcpListener::bind(address).await.map_err(|error| {
@@ -132,9 +142,9 @@ impl WebhookServer {
             })?,
         };
         let served = Arc::new(Served::default());
-        let (stopping, stop) = watch::channel(false);
+        let (stopping, stop) = oneshot::channel::<()>();
         let keeper = Keeper { client, webhooks: webhooks.clone(), served: Arc::clone(&served), registers, health };
-        let serving = serve::serve(listener, webhooks, served, stop);
+        let serving = serve::serve(listener, webhooks, served, linger, async { drop(stop.await) });
         let keeping = async {
             match certificates.source {
                 Source::Managed(managed) => keeper.keep_secret(&managed).await,
@@ -149,7 +159,7 @@ impl WebhookServer {
             () = keeping => {}
             () = signal => {}
         }
-        stopping.send_replace(true);
+        drop(stopping);
         serving.await
     }
 }
@@ -351,5 +361,7 @@ impl std::fmt::Debug for WebhookServer {
 const REGISTRATIONS: Duration = Duration::from_secs(30);
 /// How often files are read.
 const FILES: Duration = Duration::from_secs(5);
+/// How long a server goes on after the signal to stop.
+const LINGER: Duration = Duration::from_secs(5);
 /// How long to wait after a failure.
 const RETRY: Duration = Duration::from_secs(1);

@@ -80,6 +80,15 @@ impl Webhooks {
         self
     }
 
+    /// Sets the port of the service; 443 by default. A set that is registered by URL has none.
+    #[must_use]
+    pub fn service_port(mut self, number: u16) -> Self {
+        if let Place::Service { port, .. } = &mut self.place {
+            *port = number;
+        }
+        self
+    }
+
     /// Registers the webhooks by URL, such as `https://127.0.0.1:9443`, for a program outside of the cluster.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {

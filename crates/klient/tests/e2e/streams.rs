@@ -316,7 +316,8 @@ async fn node_is_drained_when_its_budgets_allow_it() {
     let drain = || Drain::new(pods.client().clone(), "streams-drain").grace_period(Duration::ZERO);
     let error = drain().run().await.unwrap_err();
     assert!(error.to_string().contains("streams-drain/web (no controller manages it)"), "{error}");
-    let error = drain().force().timeout(Duration::from_secs(1)).run().await.unwrap_err();
+    // The first eviction gets its response within this time, also on a busy machine.
+    let error = drain().force().timeout(Duration::from_secs(10)).run().await.unwrap_err();
     assert!(error.to_string().contains("disruption budget"), "{error}");
     allow(1).await.unwrap();
     let drained = drain().force().timeout(Duration::from_secs(30)).run().await.unwrap();

@@ -100,7 +100,9 @@ async fn page_shows_status_stories_and_keys_as_json() {
     let stories = story(&served, "default/broken", |state| matches!(state, KeyState::Failed { .. })).await;
     assert_eq!((stories.version, stories.stories[0].controller.as_str()), (VERSION, "maps"));
     assert!(stories.stories[0].has_history);
-    story(&served, "default%2Fa", |state| matches!(state, KeyState::Done { .. })).await;
+    for key in ["default%2Fa", "default/b"] {
+        story(&served, key, |state| matches!(state, KeyState::Done { .. })).await;
+    }
     story(&served, "default/nothing", |state| *state == KeyState::NotCached { covered: true }).await;
 
     let found: KeySearch = data(&served, "/v1/keys?search=default&limit=2").await;

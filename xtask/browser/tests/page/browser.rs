@@ -2,7 +2,11 @@
 
 use std::{process::Stdio, time::Duration};
 
-use fantoccini::{Client, ClientBuilder, Locator, key::Key};
+use fantoccini::{
+    Client, ClientBuilder, Locator,
+    actions::{InputSource as _, KeyAction, KeyActions},
+    key::Key,
+};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tokio::{
@@ -74,6 +78,21 @@ impl Page {
         self.wait_for("#story-body .summary", |text| text.contains(expected)).await
     }
 
+    /// Types a token on the page that asks for it, and sends it.
+    pub(crate) async fn log_in(&self, token: &str) {
+        let field = self.client.find(Locator::Id("token")).await.unwrap();
+        field.send_keys(token).await.unwrap();
+        field.send_keys(&Key::Enter.to_string()).await.unwrap();
+    }
+
+    /// Presses a key. The element with the focus receives it, also if an update of the page has replaced this element.
+    pub(crate) async fn press(&self, key: Key) {
+        let value = char::from(key);
+        let keys = KeyActions::new("keyboard".to_owned());
+        let keys = keys.then(KeyAction::Down { value }).then(KeyAction::Up { value });
+        self.client.perform_actions(keys).await.unwrap();
+    }
+
     /// Waits until the text of the first element that a selector matches satisfies a condition.
     pub(crate) async fn wait_for(&self, selector: &str, holds: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
@@ -88,7 +107,7 @@ impl Page {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        match tokio::time::timeout(Duration::from_secs(20), waiting).await {
+        match tokio::time::timeout(Duration::from_secs(60), waiting).await {
             Ok(text) => text,
             Err(_) => panic!("{selector} shows {last:?}"),
         }

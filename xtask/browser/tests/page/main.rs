@@ -7,6 +7,7 @@
 
 mod access;
 mod browser;
+mod real;
 mod reasons;
 mod sample;
 mod scale;

@@ -117,8 +117,8 @@ async fn page_shows_that_another_shard_has_the_key() {
         let mut replicas = Vec::new();
         for identity in ["anna", "berta"] {
             let options = ShardOptions::default()
-                .lease_duration(Duration::from_secs(4))
-                .renew_deadline(Duration::from_secs(3))
+                .lease_duration(Duration::from_secs(8))
+                .renew_deadline(Duration::from_secs(6))
                 .retry_period(Duration::from_millis(500))
                 .settle(Duration::from_secs(1))
                 .registry(world.registry.clone());
@@ -135,6 +135,11 @@ async fn page_shows_that_another_shard_has_the_key() {
             world.create(&format!("map-{number}")).await;
         }
         let (anna, shards) = &replicas[0];
+        // The page names the coordinator, which may be berta, before it shows a table.
+        let both_have_slots = shards.wait_until(|status| {
+            status.moves.is_empty() && status.members.iter().filter(|member| member.slots > 0).count() == 2
+        });
+        tokio::time::timeout(Duration::from_secs(60), both_have_slots).await.unwrap();
         page.open(*anna).await;
         let is_shared = |text: &str| text.contains("berta") && !text.contains("have no owner");
         page.wait_for("#shards-body", is_shared).await;
@@ -151,7 +156,7 @@ async fn page_shows_that_another_shard_has_the_key() {
 async fn page_shows_an_informer_without_its_first_list() {
     browse(|page| async move {
         let mut world = World::start().await;
-        world.server.inject(Fault::internal_error().on_path("/api/v1/configmaps"));
+        world.server().inject(Fault::internal_error().on_path("/api/v1/configmaps"));
         let address = world.run(Manager::builder().controller(world.hostile()), DebugPage::local()).await;
         page.open(address).await;
         page.story("default/good", "waiting for the first list of configmaps, whose informer is syncing").await;
@@ -195,9 +200,9 @@ async fn page_shows_a_wait_for_an_own_write() {
         page.open(address).await;
         page.story("default/a", "nothing changed since").await;
         // The watch ends, and the next one never begins: the cache does not show the write.
-        world.server.inject(Fault::internal_error().on_watches(true));
-        world.server.inject(Fault::internal_error().on_path("/api/v1/configmaps"));
-        world.server.end_watches();
+        world.server().inject(Fault::internal_error().on_watches(true));
+        world.server().inject(Fault::internal_error().on_path("/api/v1/configmaps"));
+        world.server().end_watches();
         world.set("a", "2").await;
         controller.request("default/a".parse().unwrap());
         page.wait_for("#informers-body", |text| text.contains("stale")).await;

@@ -15,7 +15,7 @@ use tokio::{sync::Semaphore, task::JoinHandle};
 
 /// A server, and the manager of a controller on it.
 pub(crate) struct World {
-    pub(crate) server: ApiServer,
+    server: Option<ApiServer>,
     pub(crate) maps: Api<ConfigMap>,
     pub(crate) client: Client,
     pub(crate) registry: Registry,
@@ -25,10 +25,22 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn start() -> Self {
         let server = ApiServer::start().await.unwrap();
+        let mut world = Self::of(&Client::from_service(server.service()));
+        world.server = Some(server);
+        world
+    }
+
+    /// Returns a world on another server.
+    pub(crate) fn of(client: &Client) -> Self {
         let registry = Registry::new();
-        let client = Client::from_service(server.service()).to_builder().metrics(&registry).build();
+        let client = client.to_builder().metrics(&registry).build();
         let maps = Api::namespaced(client.clone(), "default");
-        Self { server, maps, client, registry, tasks: Vec::new() }
+        Self { server: None, maps, client, registry, tasks: Vec::new() }
+    }
+
+    /// Returns the embedded server.
+    pub(crate) fn server(&self) -> &ApiServer {
+        self.server.as_ref().expect("this world has an embedded server")
     }
 
     pub(crate) async fn create(&self, name: &str) {

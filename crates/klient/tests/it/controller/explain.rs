@@ -280,8 +280,9 @@ async fn cached_object_without_an_event_names_its_informer() {
     world.create("a").await;
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = std::sync::Mutex::new(blocked);
-    // The handler hangs in this predicate: the cache has the change, and no event reaches the key.
-    let slow = Predicate::on_update(move |_, _| blocked.lock().unwrap().recv().is_err());
+    // The handler hangs in this predicate: the cache has the change, and no event reaches the key. The other tasks of its thread go on.
+    let slow =
+        Predicate::on_update(move |_, _| tokio::task::block_in_place(|| blocked.lock().unwrap().recv().is_err()));
     let source = Source::from(factory(&world).core_v1().config_maps()).only(slow);
     let builder = Controller::builder("maps", source).registry(Registry::new()).history(history());
     let mut running = Running::start(builder, |_| done());

@@ -21,7 +21,12 @@ use klient::{
 };
 use klient_apiserver::ApiServer;
 use serde_json::json;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
 
 use super::map;
 
@@ -53,7 +58,9 @@ impl Replica {
     }
 }
 
-const SETTLE: Duration = Duration::from_millis(1100);
+/// A replica that is later than this to serve a new certificate fails requests, so that it is long for a busy machine. Times are stored in
+/// whole seconds.
+const SETTLE: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 fn hooks() -> Webhooks {
@@ -62,7 +69,7 @@ fn hooks() -> Webhooks {
 }
 
 async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
-    let outcome = tokio::time::timeout(Duration::from_secs(30), async {
+    let outcome = tokio::time::timeout(Duration::from_secs(60), async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -180,5 +187,62 @@ async fn certificate_of_files_is_read_again() {
     let second = write();
     eventually(async || bundle(&client).await == second).await;
     create(&Api::namespaced(client.clone(), "default"), 2).await;
+    task.abort();
+}
+
+/// Sends a request on a connection of HTTP/1.1, and returns the head of the response.
+async fn head(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String {
+    stream.write_all(b"GET /nothing HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).await.unwrap();
+    head
+}
+
+#[tokio::test]
+async fn stopping_server_still_answers_its_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(path("tls.crt"), made.cert.pem()).unwrap();
+    std::fs::write(path("tls.key"), made.signing_key.serialize_pem()).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+
+    let api = ApiServer::start().await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = WebhookServer::new(Client::from_service(api.service()), hooks())
+        .listener(listener)
+        .without_registration()
+        .linger(Duration::from_secs(3600))
+        .certificates(Certificates::files(path("tls.crt"), path("tls.key")));
+    let (ready, (stop, stopped)) = (server.readiness(), oneshot::channel());
+    let task = tokio::spawn(server.run_until(async { drop(stopped.await) }));
+    eventually(async || ready().is_ok()).await;
+    let connect = async || {
+        let stream = TcpStream::connect(address).await.unwrap();
+        connector.connect("localhost".try_into().unwrap(), stream).await.unwrap()
+    };
+    let (mut open, mut idle) = (connect().await, connect().await);
+    assert!(!head(&mut open).await.contains("connection: close"));
+    assert!(!head(&mut idle).await.contains("connection: close"));
+    stop.send(()).unwrap();
+    // Requests are answered as before, until the server has seen the signal.
+    eventually(async || head(&mut connect().await).await.contains("connection: close")).await;
+    assert!(head(&mut open).await.contains("connection: close"));
+    assert_eq!(open.read(&mut [0]).await.unwrap_or(0), 0, "the connection ends with its last response");
+    assert!(head(&mut idle).await.contains("connection: close"));
     task.abort();
 }
