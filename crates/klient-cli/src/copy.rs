@@ -1,15 +1,16 @@
 //! `klient cp`: files and directories to and from containers.
 
-use std::{
-    error::Error,
-    io::{self, IsTerminal as _, Write as _},
-};
+use std::{error::Error, path::Path, sync::Arc};
 
 use clap::Args;
 use k8s_openapi::api::core::v1::Pod;
 use klient::{Api, client::streams::Copied};
 
-use crate::{cluster::Namespaced, output};
+use crate::{
+    cluster::Namespaced,
+    output,
+    progress::{ProgressBar, bytes_in},
+};
 
 /// The options of `klient cp`.
 #[derive(Args)]
@@ -30,15 +31,13 @@ pub(crate) struct Arguments {
 
 /// Copies.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let is_shown = io::stderr().is_terminal();
-    let progress = move |copied: &Copied| {
-        if is_shown {
-            // Progress that cannot be shown is no failure.
-            let _ = write!(io::stderr(), "\r{} entries, {:.1} MB", copied.entries, copied.bytes as f64 / 1e6);
-        }
-    };
+    let (from, to) = (remote(&arguments.source), remote(&arguments.target));
+    let total = from.is_none().then(|| bytes_in(Path::new(&arguments.source)));
+    let bar = Arc::new(ProgressBar::new(total));
+    let shown = Arc::clone(&bar);
+    let progress = move |copied: &Copied| shown.show(copied);
     let container = arguments.container.clone();
-    let copied = match (remote(&arguments.source), remote(&arguments.target)) {
+    let copied = match (from, to) {
         (None, Some((namespace, pod, path))) => {
             let mut copy = pods(arguments, namespace)?.copy_to(pod, &arguments.source, path).on_progress(progress);
             if let Some(container) = container {
@@ -56,10 +55,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         }
         _ => return Err("one of the two paths must be in a container: [NAMESPACE/]POD:PATH".into()),
     };
-    if is_shown {
-        // The line with the progress ends.
-        let _ = writeln!(io::stderr());
-    }
+    bar.end();
     let Copied { entries, bytes, .. } = copied?;
     output::line(format_args!("copied {entries} entries, {bytes} bytes"))?;
     Ok(())

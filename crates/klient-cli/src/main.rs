@@ -13,6 +13,7 @@ mod node;
 mod output;
 mod plain_http;
 mod port_forward;
+mod progress;
 mod replay;
 mod serve;
 mod watch;

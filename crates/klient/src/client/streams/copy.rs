@@ -9,7 +9,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::Process;
+use super::{Process, StreamProtocol};
 use crate::{Api, Error, ErrorKind, client::verbs::ResponseFuture};
 
 /// The progress or the result of a copy.
@@ -45,6 +45,7 @@ struct Copy {
     pods: Api<Pod>,
     pod: String,
     container: Option<String>,
+    protocol: StreamProtocol,
     on_progress: Arc<dyn Fn(&Copied) + Send + Sync>,
 }
 
@@ -92,6 +93,12 @@ macro_rules! copy_methods {
             self
         }
 
+        /// Sets the protocol.
+        pub fn protocol(mut self, protocol: StreamProtocol) -> Self {
+            self.copy.protocol = protocol;
+            self
+        }
+
         /// Calls a function after each file and about every megabyte. It must not block for long.
         pub fn on_progress(mut self, on_progress: impl Fn(&Copied) + Send + Sync + 'static) -> Self {
             self.copy.on_progress = Arc::new(on_progress);
@@ -134,12 +141,19 @@ impl IntoFuture for CopyFrom {
 
 impl Copy {
     fn new(pods: &Api<Pod>, pod: &str) -> Self {
-        Self { pods: pods.clone(), pod: pod.to_owned(), container: None, on_progress: Arc::new(|_| {}) }
+        Self {
+            pods: pods.clone(),
+            pod: pod.to_owned(),
+            container: None,
+            protocol: StreamProtocol::default(),
+            on_progress: Arc::new(|_| {}),
+        }
     }
 
     /// Runs a command in the container.
     async fn run(&self, command: &[&str], stdin: bool) -> Result<Process, Error> {
-        let mut exec = self.pods.exec(&self.pod, command.iter().copied()).stdin(stdin).stdout(!stdin);
+        let mut exec =
+            self.pods.exec(&self.pod, command.iter().copied()).stdin(stdin).stdout(!stdin).protocol(self.protocol);
         if let Some(container) = &self.container {
             exec = exec.container(container);
         }
