@@ -136,7 +136,7 @@ fn authorizer_is_asked() {
     let authorizer = Authorizer::new(request, |query| {
         let allowed =
             query.resource == "pods" && query.verb == "get" && query.namespace == "shop" || query.path.is_some();
-        Decision { allowed, reason: format!("asked for {}", query.verb) }
+        Decision { allowed, reason: format!("asked for {}", query.verb), ..Decision::default() }
     });
     let mut variables = Variables::new();
     variables.set("authorizer", authorizer.into());
