@@ -1,4 +1,4 @@
-//! What calls cost, in the units of the real server.
+//! The costs of calls, in the units of the real server.
 //!
 //! A cost depends on the arguments alone, so that it is paid before the call.
 
