@@ -40,7 +40,8 @@ usage: cargo xtask <command>
   compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N;
                        --invalid N compares mutated objects, to find rules of validation that differ; --kind NAME limits their kinds
   field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
-  cel-tables           record what Kubernetes' CEL rules do in their tests, for those of klient-apiserver (needs Go)
+  cel-tables           record what Kubernetes' CEL rules and libraries do in their tests, for those of klient-apiserver and
+                       klient-cel (needs Go)
   rbac-tables          record what Kubernetes' RBAC does in its tests, for those of klient-apiserver (needs Go)
   chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
                        --seed N, --replay N, --threaded, --verbose and --log
@@ -101,9 +102,15 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
             run::run(&root.join("xtask/test-tables"), "go", &arguments, &[])
         }
         ["cel-tables"] => {
-            let corpus = root.join("crates/klient-apiserver/tests/cel.jsonl.gz");
-            let arguments = ["run", ".", "cel", "../apiserver", &corpus.to_string_lossy()];
-            run::run(&root.join("xtask/test-tables"), "go", &arguments, &[])
+            for (set, corpus) in [
+                ("cel", "crates/klient-apiserver/tests/cel.jsonl.gz"),
+                ("cel-libraries", "crates/klient-cel/tests/libraries.jsonl.gz"),
+            ] {
+                let corpus = root.join(corpus);
+                let arguments = ["run", ".", set, "../apiserver", &corpus.to_string_lossy()];
+                run::run(&root.join("xtask/test-tables"), "go", &arguments, &[])?;
+            }
+            Ok(())
         }
         ["chaos", options @ ..] => chaos::run(&root, options),
         ["shards", options @ ..] => shards::run(&root, options),

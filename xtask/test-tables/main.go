@@ -34,17 +34,32 @@ var all = []recorded{
 	{"cel", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "validation.go", []string{
 		"func (s *Validator) Validate(",
 	}, "validate"},
+	{"cel-libraries", "github.com/google/cel-go/cel", "env.go", []string{
+		"func (e *Env) Compile(", "func (e *Env) Program(", "func (e *Env) EstimateCost(",
+	}, "evaluate"},
+	{"cel-libraries", "github.com/google/cel-go/cel", "program.go", []string{"func (p *prog) Eval("}, "evaluate"},
+	{"cel-libraries", "k8s.io/apiserver/pkg/cel/library", "authz.go", []string{"func newDecision("}, "decide"},
 }
 
 // modules are the modules of the packages, by set.
 var modules = map[string][]string{
 	"rbac": {"k8s.io/component-helpers", "k8s.io/kubernetes"},
 	"cel":  {"k8s.io/apiextensions-apiserver"},
+
+	"cel-libraries": {"github.com/google/cel-go", "k8s.io/apiserver"},
+}
+
+// tests are the packages whose tests run, by set, if they are others than those of the functions.
+var tests = map[string][]string{
+	"cel-libraries": {
+		"k8s.io/apiserver/pkg/cel/...", "k8s.io/apiserver/pkg/admission/plugin/cel",
+		"k8s.io/apiserver/pkg/admission/plugin/policy/...", "k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions",
+	},
 }
 
 func main() {
 	if len(os.Args) != 4 {
-		fail(fmt.Errorf("usage: test-tables <rbac or cel> <folder of the API server's module> <output.jsonl.gz>"))
+		fail(fmt.Errorf("usage: test-tables <rbac, cel or cel-libraries> <folder of the API server's module> <output.jsonl.gz>"))
 	}
 	set := os.Args[1]
 	scratch, err := os.MkdirTemp("", "test-tables")
@@ -69,7 +84,7 @@ func main() {
 			continue
 		}
 		packages[one.packagePath] = true
-		folder := filepath.Join(scratch, strings.TrimPrefix(one.packagePath, "k8s.io/"))
+		folder := filepath.Join(scratch, within(one.packagePath, modules[set]))
 		source := filepath.Join(folder, one.file)
 		text, err := os.ReadFile(source)
 		fail(err)
@@ -90,14 +105,27 @@ func main() {
 	lines := filepath.Join(scratch, "calls.jsonl")
 	arguments := []string{"test", "-mod=mod", "-count=1", "-p=1"}
 	for name := range packages {
-		arguments = append(arguments, name)
+		if tests[set] == nil {
+			arguments = append(arguments, name)
+		}
 	}
+	arguments = append(arguments, tests[set]...)
 	test := exec.Command("go", arguments...)
 	test.Dir = scratch
 	test.Env = append(os.Environ(), "TEST_TABLES="+lines)
 	test.Stdout, test.Stderr = os.Stdout, os.Stderr
 	fail(test.Run())
 	write(lines, os.Args[3])
+}
+
+// within returns the folder of a package, from the folder that has the copies of modules.
+func within(packagePath string, modules []string) string {
+	for _, module := range modules {
+		if rest, ok := strings.CutPrefix(packagePath, module+"/"); ok {
+			return filepath.Join(filepath.Base(module), rest)
+		}
+	}
+	panic(packagePath)
 }
 
 // write sorts the calls, and compresses each once.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use kube_cel::cel::{Value as Cel, objects::Opaque};
 
-use crate::{Budget, EvaluationError};
+use crate::EvaluationError;
 
 /// A permission that an expression asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Decision {
     pub allowed: bool,
     /// The reason.
     pub reason: String,
+    /// The error, if the authorizer failed. Empty if it did not.
+    pub error: String,
 }
 
 type Decide = Arc<dyn Fn(&AccessQuery) -> Decision + Send + Sync>;
@@ -45,16 +47,19 @@ pub struct Authorizer {
     query: AccessQuery,
     /// The query of `authorizer.requestResource`.
     request: AccessQuery,
+    /// The name of the type, which decides what can be called.
+    kind: &'static str,
 }
 
 impl Authorizer {
     /// Returns the variable. `request` is the resource of the request.
     pub fn new(request: AccessQuery, decide: impl Fn(&AccessQuery) -> Decision + Send + Sync + 'static) -> Self {
-        Self { decide: Arc::new(decide), query: AccessQuery::default(), request }
+        Self { decide: Arc::new(decide), query: AccessQuery::default(), request, kind: AUTHORIZER }
     }
 
-    fn with(&self, change: impl FnOnce(&mut AccessQuery)) -> Cel {
+    fn with(&self, kind: &'static str, change: impl FnOnce(&mut AccessQuery)) -> Cel {
         let mut changed = self.clone();
+        changed.kind = kind;
         change(&mut changed.query);
         Cel::Opaque(Arc::new(changed))
     }
@@ -71,18 +76,19 @@ pub(crate) fn select(operand: &Cel, field: &str) -> Option<Cel> {
     let Cel::Opaque(opaque) = operand else { return None };
     let authorizer = opaque.downcast_ref::<Authorizer>()?;
     let request = authorizer.request.clone();
-    (field == "requestResource").then(|| authorizer.with(|query| *query = request))
+    (field == "requestResource" && authorizer.kind == AUTHORIZER)
+        .then(|| authorizer.with(RESOURCE, |query| *query = request))
 }
 
 /// Calls a function of an authorizer, or of a decision. Returns `None` for others.
-pub(crate) fn call(name: &str, values: &[Cel], budget: &mut Budget) -> Option<Result<Cel, EvaluationError>> {
+pub(crate) fn call(name: &str, values: &[Cel]) -> Option<Result<Cel, EvaluationError>> {
     let (Cel::Opaque(opaque), rest) = values.split_first()? else { return None };
     if let Some(decision) = opaque.downcast_ref::<Decision>() {
         return Some(Ok(match name {
             "allowed" => Cel::Bool(decision.allowed),
             "reason" => Cel::String(Arc::new(decision.reason.clone())),
-            "errored" => Cel::Bool(false),
-            "error" => Cel::String(Arc::default()),
+            "errored" => Cel::Bool(!decision.error.is_empty()),
+            "error" => Cel::String(Arc::new(decision.error.clone())),
             _ => return None,
         }));
     }
@@ -94,22 +100,21 @@ pub(crate) fn call(name: &str, values: &[Cel], budget: &mut Budget) -> Option<Re
             _ => None,
         })
         .collect::<Option<_>>()?;
-    let value = match (name, &words[..]) {
-        ("path", [path]) if !path.is_empty() => authorizer.with(|query| query.path = Some(path.clone())),
-        ("path", [_]) => return Some(Err(EvaluationError::new("path must not be empty"))),
-        ("group", [group]) => authorizer.with(|query| query.group.clone_from(group)),
-        ("serviceAccount", [namespace, name]) => {
-            authorizer.with(|query| query.service_account = Some((namespace.clone(), name.clone())))
+    let value = match (authorizer.kind, name, &words[..]) {
+        (AUTHORIZER, "path", [path]) if !path.is_empty() => {
+            authorizer.with(PATH, |query| query.path = Some(path.clone()))
         }
-        ("resource", [resource]) => authorizer.with(|query| query.resource.clone_from(resource)),
-        ("subresource", [subresource]) => authorizer.with(|query| query.subresource.clone_from(subresource)),
-        ("namespace", [namespace]) => authorizer.with(|query| query.namespace.clone_from(namespace)),
-        ("name", [name]) => authorizer.with(|query| query.name.clone_from(name)),
-        ("fieldSelector" | "labelSelector", [_]) => authorizer.with(|_| {}),
-        ("check", [verb]) => {
-            if let Err(error) = budget.spend(CHECK) {
-                return Some(Err(error));
-            }
+        (AUTHORIZER, "path", [_]) => return Some(Err(EvaluationError::new("path must not be empty"))),
+        (AUTHORIZER, "group", [group]) => authorizer.with(GROUP, |query| query.group.clone_from(group)),
+        (AUTHORIZER, "serviceAccount", [namespace, name]) => {
+            authorizer.with(AUTHORIZER, |query| query.service_account = Some((namespace.clone(), name.clone())))
+        }
+        (GROUP, "resource", [resource]) => authorizer.with(RESOURCE, |query| query.resource.clone_from(resource)),
+        (RESOURCE, "subresource", [part]) => authorizer.with(RESOURCE, |query| query.subresource.clone_from(part)),
+        (RESOURCE, "namespace", [name]) => authorizer.with(RESOURCE, |query| query.namespace.clone_from(name)),
+        (RESOURCE, "name", [name]) => authorizer.with(RESOURCE, |query| query.name.clone_from(name)),
+        (RESOURCE, "fieldSelector" | "labelSelector", [_]) => authorizer.with(RESOURCE, |_| {}),
+        (RESOURCE | PATH, "check", [verb]) => {
             let query = AccessQuery { verb: verb.clone(), ..authorizer.query.clone() };
             Cel::Opaque(Arc::new((authorizer.decide)(&query)))
         }
@@ -120,7 +125,7 @@ pub(crate) fn call(name: &str, values: &[Cel], budget: &mut Budget) -> Option<Re
 
 impl Opaque for Authorizer {
     fn runtime_type_name(&self) -> &str {
-        "kubernetes.authorization.Authorizer"
+        self.kind
     }
 }
 
@@ -144,5 +149,7 @@ impl fmt::Debug for Authorizer {
     }
 }
 
-/// The cost of a check, as on the real server.
-const CHECK: u64 = 350_000;
+const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+const GROUP: &str = "kubernetes.authorization.GroupCheck";
+const PATH: &str = "kubernetes.authorization.PathCheck";
+const RESOURCE: &str = "kubernetes.authorization.ResourceCheck";

@@ -2,9 +2,9 @@
 
 use crate::EvaluationError;
 
-/// The units of cost that are left. A step costs one unit, and reading ten bytes of text one.
+/// The units of cost that are left. A step costs one unit, and reading ten characters of a text one.
 ///
-/// The units approximate those of the real server. They bound the time of an evaluation: a unit takes well under a microsecond.
+/// The units are those of the real server. They bound the time of an evaluation: a unit takes well under a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     left: u64,

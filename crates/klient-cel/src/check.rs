@@ -9,7 +9,9 @@ mod types;
 
 use std::{collections::HashMap, fmt};
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, StructExpr, operators,
+};
 
 pub use self::types::{Type, with_metadata};
 use crate::{
@@ -109,12 +111,7 @@ impl Check<'_> {
                 let value = self.common(values.into_iter(), scope)?;
                 Ok(Type::Map(Box::new(if has_optional { Type::Dyn } else { value })))
             }
-            Expr::Struct(object) => {
-                for entry in &object.entries {
-                    self.entry(&entry.expr, scope)?;
-                }
-                Ok(Type::Named(object.type_name.clone()))
-            }
+            Expr::Struct(object) => self.object(object, scope),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension, scope),
             Expr::Call(call) => self.call(call, scope),
             Expr::Unspecified => Ok(Type::Dyn),
@@ -141,14 +138,24 @@ impl Check<'_> {
         Ok(common.unwrap_or(Type::Dyn))
     }
 
-    fn entry(&self, entry: &EntryExpr, scope: &Scope) -> Result<(), CheckError> {
-        match entry {
-            EntryExpr::StructField(field) => self.of(&field.value, scope).map(drop),
-            EntryExpr::MapEntry(entry) => {
-                self.of(&entry.key, scope)?;
-                self.of(&entry.value, scope).map(drop)
+    /// Checks an object of a mutation: a part of the mutated object, or an operation of a patch.
+    fn object(&self, object: &StructExpr, scope: &Scope) -> Result<Type, CheckError> {
+        let name = &object.type_name;
+        if name != "JSONPatch" && name != "Object" && !name.starts_with("Object.") {
+            let message = format!("undeclared reference to '{name}' (in container '')");
+            return Err(self.error(place::after(self.source, name, '{'), &message));
+        }
+        for entry in &object.entries {
+            let EntryExpr::StructField(field) = &entry.expr else { continue };
+            let found = self.of(&field.value, scope)?;
+            let is_text = name == "JSONPatch" && matches!(field.field.as_str(), "op" | "path" | "from");
+            if is_text && !found.fits(&Type::String) {
+                let name = &field.field;
+                let message = format!("expected type of field '{name}' is 'string' but provided type is '{found}'");
+                return Err(self.error(place::after(self.source, name, ':'), &message));
             }
         }
+        Ok(Type::Named(name.clone()))
     }
 
     fn field(&self, operand: Type, field: &str, at: usize) -> Result<Type, CheckError> {

@@ -4,6 +4,8 @@
 
 mod binding;
 mod conversion;
+mod cost;
+mod format;
 mod operator;
 pub(crate) mod unique;
 
@@ -143,17 +145,22 @@ impl<'b> Evaluation<'b> {
                     && name == "variables"
                     && let Some(value) = variables.composed(&select.field, self.budget)
                 {
+                    self.budget.spend(2)?;
                     return if select.test { Ok(Cel::Bool(true)) } else { value };
                 }
                 let operand = unique::plain(self.of(&select.operand, variables)?);
-                self.budget.spend(1)?;
+                // The real server has one variable with a name of two parts.
+                if let Some(value) = authorizer::select(&operand, &select.field) {
+                    return Ok(value);
+                }
+                self.budget.spend(u64::from(!cost::is_attribute(&select.operand)))?;
                 if select.test {
                     return operator::has(&operand, &select.field).map(Cel::Bool);
                 }
-                operator::select(&operand, &select.field)
+                self.read(operator::select(&operand, &select.field))
             }
             Expr::List(list) => {
-                self.budget.spend(10)?;
+                self.budget.spend(if cost::is_constant(expression) { 0 } else { cost::LIST })?;
                 let mut items = Vec::with_capacity(list.elements.len());
                 for (place, element) in list.elements.iter().enumerate() {
                     let value = self.of(element, variables)?;
@@ -165,16 +172,22 @@ impl<'b> Evaluation<'b> {
                 }
                 Ok(Cel::List(Arc::new(items)))
             }
-            Expr::Map(map) => self.entries(&map.entries, variables),
-            Expr::Struct(object) => self.entries(&object.entries, variables),
+            Expr::Map(map) => {
+                self.budget.spend(if cost::is_constant(expression) { 0 } else { cost::MAP })?;
+                self.entries(&map.entries, variables)
+            }
+            Expr::Struct(object) => {
+                self.budget.spend(cost::STRUCT)?;
+                self.entries(&object.entries, variables)
+            }
             Expr::Comprehension(comprehension) => self.comprehension(comprehension, variables),
+            Expr::Call(_) if cost::is_constant(expression) => self.converted(expression, variables),
             Expr::Call(call) => self.call(call, variables),
             Expr::Unspecified => Err(EvaluationError::new("the expression is empty")),
         }
     }
 
     fn entries(&mut self, entries: &[IdedEntryExpr], variables: &Variables<'_>) -> Outcome {
-        self.budget.spend(30)?;
         let mut map = HashMap::with_capacity(entries.len());
         for entry in entries {
             let (key, value, is_optional) = match &entry.expr {
@@ -217,41 +230,92 @@ impl<'b> Evaluation<'b> {
                     _ => Ok(Cel::Bool(true)),
                 };
             }
-            (operators::OPT_SELECT | operators::OPT_INDEX, [operand, key]) => {
+            (operators::OPT_SELECT | operators::OPT_INDEX | operators::INDEX, [operand, key]) => {
+                self.budget.spend(u64::from(!cost::is_attribute(operand)))?;
                 let operand = unique::plain(self.of(operand, variables)?);
                 let key = self.of(key, variables)?;
-                self.budget.spend(1)?;
-                return operator::optional_index(&operand, &key);
+                return match call.func_name == operators::INDEX {
+                    true => self.read(operator::index(&operand, &key)),
+                    false => self.read(operator::optional_index(&operand, &key)),
+                };
+            }
+            ("or" | "orValue", [other]) if let Some(target) = &call.target => {
+                return self.or(target, other, call.func_name == "orValue", variables);
+            }
+            (operators::IN, [item, list]) if cost::is_constant_set(list) => {
+                let values = [self.of(item, variables)?, self.of(list, variables)?];
+                return operator::apply(operators::IN, &values).unwrap_or(Ok(Cel::Bool(false)));
             }
             _ => {}
         }
+        self.function_call(call, variables)
+    }
+
+    fn function_call(&mut self, call: &CallExpr, variables: &Variables<'_>) -> Outcome {
         // A name that is no variable is the namespace of a function: `base64.decode(text)`.
-        let mut values = Vec::with_capacity(call.args.len() + 1);
-        let mut name = call.func_name.clone();
-        let mut is_method = false;
-        if let Some(target) = &call.target {
-            match namespace(target, variables) {
-                Some(namespace) => name = format!("{namespace}.{name}"),
-                None => {
-                    values.push(self.of(target, variables)?);
-                    is_method = true;
-                }
-            }
-        }
-        for argument in &call.args {
-            values.push(self.of(argument, variables)?);
-        }
-        self.budget.spend(cost(&name, &values))?;
+        let namespace = call.target.as_deref().and_then(|target| namespace(target, variables));
+        let target = call.target.as_deref().filter(|_| namespace.is_none());
+        let name = namespace.map_or_else(|| call.func_name.clone(), |space| format!("{space}.{}", call.func_name));
+        let is_method = target.is_some();
+        let arguments: Vec<&IdedExpr> = target.into_iter().chain(&call.args).collect();
+        let values = self.arguments(&arguments, variables)?;
+        self.budget.spend(cost::of_call(&name, &values))?;
         if let Some(value) = unique::apply(&name, &values) {
             return value;
         }
         let values: Vec<Cel> = values.into_iter().map(unique::plain).collect();
         let own = operator::apply(&name, &values).or_else(|| conversion::apply(&name, &values));
-        if let Some(value) = own.or_else(|| authorizer::call(&name, &values, self.budget)) {
+        if let Some(value) = own.or_else(|| authorizer::call(&name, &values)).or_else(|| format::apply(&name, &values))
+        {
             return value;
         }
         let values = conversion::arguments(&name, values);
         conversion::result(&name, function(&name, is_method, values))
+    }
+
+    fn arguments(&mut self, arguments: &[&IdedExpr], variables: &Variables<'_>) -> Result<Vec<Cel>, EvaluationError> {
+        let mut values = Vec::with_capacity(arguments.len());
+        let mut failed = None;
+        for argument in arguments {
+            match self.of(argument, variables) {
+                Ok(value) => values.push(value),
+                // The real server evaluates both arguments of a function with two, and counts the call.
+                Err(error) if arguments.len() <= 2 && !error.is_too_expensive() => {
+                    failed.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match failed {
+            None => Ok(values),
+            Some(error) => {
+                self.budget.spend(1)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Evaluates an optional value, and the other one only if it is absent.
+    fn or(&mut self, target: &IdedExpr, other: &IdedExpr, unwraps: bool, variables: &Variables<'_>) -> Outcome {
+        let value = self.of(target, variables)?;
+        match operator::optional(&value)? {
+            Some(inner) => Ok(if unwraps { inner.clone() } else { value }),
+            None => self.of(other, variables),
+        }
+    }
+
+    /// Pays for a field or an item, unless it belongs to an optional value that is absent.
+    fn read(&mut self, value: Outcome) -> Outcome {
+        if !matches!(&value, Ok(value) if operator::is_none(value)) {
+            self.budget.spend(1)?;
+        }
+        value
+    }
+
+    /// Evaluates a conversion of a constant, which is free.
+    fn converted(&mut self, expression: &IdedExpr, variables: &Variables<'_>) -> Outcome {
+        let Expr::Call(call) = &expression.expr else { return self.of(expression, variables) };
+        Evaluation::new(&mut Budget::new(u64::MAX)).call(call, variables)
     }
 
     /// Evaluates `&&` or `||`: an error on one side does not matter if the other side decides.
@@ -326,28 +390,6 @@ fn function(name: &str, is_method: bool, values: Vec<Cel>) -> Outcome {
         ExecutionError::UndeclaredReference(_) => EvaluationError::no_such_overload(),
         error => error.into(),
     })
-}
-
-/// Returns the cost of a call: what it has to read.
-fn cost(name: &str, values: &[Cel]) -> u64 {
-    let size = |value: &Cel| match value {
-        Cel::String(text) => text.len() as u64 / 10,
-        Cel::Bytes(bytes) => bytes.len() as u64 / 10,
-        Cel::List(items) => items.len() as u64,
-        Cel::Map(map) => map.map.len() as u64,
-        _ => 0,
-    };
-    match name {
-        "size" | operators::INDEX | "type" | "startsWith" | "endsWith" => 1,
-        // As on the real server.
-        operators::ADD if matches!(values, [Cel::List(_), Cel::List(_)]) => 1,
-        // The real server multiplies the lengths of the text and the pattern.
-        "matches" | "find" | "findAll" => match values {
-            [text, pattern, ..] => 1 + (size(text) + 1).saturating_mul(size(pattern) + 1),
-            _ => 1,
-        },
-        _ => values.iter().map(size).fold(1, u64::saturating_add),
-    }
 }
 
 fn literal_value(literal: &LiteralValue) -> Cel {

@@ -15,6 +15,8 @@ mod json_pointer;
 mod label_syntax;
 mod list;
 pub mod media_type;
+#[doc(hidden)]
+pub mod names;
 mod object_key;
 mod object_ref;
 mod options;

@@ -146,7 +146,7 @@ fn decide(core: &Core, user: &User, query: &AccessQuery) -> Decision {
         path: query.path.as_deref().unwrap_or_default(),
     };
     let decision = core.access.decide(account.as_deref().unwrap_or(user), &action);
-    Decision { allowed: decision.is_allowed(), reason: decision.reason() }
+    Decision { allowed: decision.is_allowed(), reason: decision.reason(), ..Decision::default() }
 }
 
 /// The cost limit of one expression, as on the real server.

@@ -96,9 +96,8 @@ fn of_function(name: &str, arguments: &[Type]) -> Option<Type> {
         ("duration", [_]) => Some(Duration),
         ("timestamp", [_]) => Some(Timestamp),
         ("split" | "findAll", _) => Some(List(Box::new(String))),
-        ("isSorted" | "isURL" | "isIP" | "isCIDR" | "isQuantity" | "isSemver" | "hasValue" | "allowed", _) => {
-            Some(Bool)
-        }
+        ("isURL" | "isIP" | "isCIDR" | "isQuantity" | "isSemver", [_, ..]) => is(0, &String).then_some(Bool),
+        ("isSorted" | "hasValue" | "allowed", _) => Some(Bool),
         ("indexOf" | "lastIndexOf", _) => Some(Int),
         ("join", _) => Some(String),
         _ => Some(Dyn),

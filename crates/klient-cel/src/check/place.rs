@@ -57,6 +57,12 @@ pub(super) fn name(source: &str, name: &str) -> usize {
     0
 }
 
+/// Returns the place of the first symbol after a name.
+pub(super) fn after(source: &str, known: &str, symbol: char) -> usize {
+    let at = name(source, known);
+    source[at..].find(symbol).map_or(at, |distance| at + distance)
+}
+
 /// Returns the place of an operator, or of the parenthesis after the name of a function.
 pub(super) fn call(source: &str, function: &str) -> usize {
     let symbol = match function {

@@ -8,7 +8,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-use super::{Evaluation, Outcome, Variables, operator, optional_of, unique};
+use super::{Evaluation, Outcome, Variables, cost, operator, optional_of, unique};
 use crate::EvaluationError;
 
 impl Evaluation<'_> {
@@ -49,8 +49,11 @@ impl Evaluation<'_> {
         variables: &Variables<'_>,
     ) -> Outcome {
         let mut list = Vec::new();
+        // Each step reads the list. One that appends creates a list of its items, and adds it.
+        let appending = 1 + if items.iter().all(cost::is_constant) { 0 } else { cost::LIST };
+        self.budget.spend(1)?;
         for pair in pairs {
-            self.budget.spend(2)?;
+            self.budget.spend(1)?;
             let mut inner = variables.inner();
             bind(&mut inner, it, range, pair);
             match condition.map(|condition| self.of(condition, &inner)).transpose()? {
@@ -58,6 +61,7 @@ impl Evaluation<'_> {
                 Some(Cel::Bool(false)) => continue,
                 Some(_) => return Err(EvaluationError::no_such_overload()),
             }
+            self.budget.spend(appending)?;
             for item in items {
                 list.push(self.of(item, &inner)?);
             }
@@ -91,12 +95,16 @@ impl Evaluation<'_> {
             return Err(EvaluationError::no_such_overload());
         };
         let mut keyed = Vec::with_capacity(items.len());
+        // The real server reads the list twice, and collects the keys in another list.
+        self.budget.spend(3)?;
         for item in items.iter() {
+            self.budget.spend(cost::LIST + 2)?;
             let mut inner = variables.inner();
             inner.set(name, item.clone());
             keyed.push((self.of(by, &inner)?, item.clone()));
         }
-        self.budget.spend(keyed.len() as u64)?;
+        let keys = Cel::List(Arc::new(keyed.iter().map(|(key, _)| key.clone()).collect()));
+        self.budget.spend(cost::comparisons(&keys))?;
         let first = keyed.first().map(|(key, _)| key.clone());
         if let Some(first) = first
             && keyed.iter().any(|(key, _)| operator::order(&first, key).is_none())
@@ -115,8 +123,12 @@ impl Evaluation<'_> {
         variables: &Variables<'_>,
         wraps: bool,
     ) -> Outcome {
+        let before = self.budget.spent();
         let target = self.of(target, variables)?;
+        self.budget.spend(2)?;
         let Some(value) = operator::optional(&target)? else { return Ok(target) };
+        // The real server evaluates the optional value a second time.
+        self.budget.spend(self.budget.spent() - before - if wraps { 1 } else { 2 })?;
         let mut inner = variables.inner();
         inner.set(name, value.clone());
         let result = self.of(body, &inner)?;
@@ -134,11 +146,27 @@ impl Evaluation<'_> {
         let range = unique::plain(self.of(target, variables)?);
         let mut count = 0;
         let mut failed = None;
-        for pair in pairs(&range)? {
+        // Each step reads the result so far, and tests whether it decides.
+        let (step, end) = match function {
+            "all" => (3, 1),
+            "exists" => (4, 1),
+            _ => (1, 2),
+        };
+        self.budget.spend(end)?;
+        let mut pairs = pairs(&range)?.into_iter();
+        while let Some(pair) = pairs.next() {
+            self.budget.spend(step)?;
             match (self.with_pair(names, pair, body, variables), function) {
-                (Ok(Cel::Bool(false)), "all") => return Ok(Cel::Bool(false)),
-                (Ok(Cel::Bool(true)), "exists") => return Ok(Cel::Bool(true)),
-                (Ok(Cel::Bool(value)), _) => count += usize::from(value),
+                (Ok(Cel::Bool(found)), "all" | "exists") if found == (function == "exists") => {
+                    // The test before the next step finds the decision.
+                    self.budget.spend(if pairs.next().is_some() { step - 1 } else { 0 })?;
+                    return Ok(Cel::Bool(found));
+                }
+                (Ok(Cel::Bool(true)), "existsOne" | "exists_one") => {
+                    self.budget.spend(1)?;
+                    count += 1;
+                }
+                (Ok(Cel::Bool(_)), _) => {}
                 (Ok(_), _) => failed = Some(EvaluationError::no_such_overload()),
                 (Err(error), _) if error.is_too_expensive() => return Err(error),
                 (Err(error), _) => failed = Some(error),
@@ -167,12 +195,22 @@ impl Evaluation<'_> {
             _ => return Err(EvaluationError::no_such_overload()),
         };
         let (mut list, mut map) = (Vec::new(), std::collections::HashMap::new());
+        // A step without a new item reads the result so far; others add to it, too.
+        let adding = match function {
+            "transformList" if cost::is_constant(body) => 1,
+            "transformList" => 1 + cost::LIST,
+            "transformMap" => 2,
+            _ => 1,
+        };
+        self.budget.spend(1)?;
         for pair in pairs(&range)? {
+            self.budget.spend(1)?;
             if let Some(filter) = filter
                 && self.with_pair(names, pair.clone(), filter, variables)? != Cel::Bool(true)
             {
                 continue;
             }
+            self.budget.spend(adding)?;
             let value = self.with_pair(names, pair.clone(), body, variables)?;
             match function {
                 "transformList" => list.push(value),
@@ -197,7 +235,6 @@ impl Evaluation<'_> {
         body: &IdedExpr,
         variables: &Variables<'_>,
     ) -> Outcome {
-        self.budget.spend(1)?;
         let mut inner = variables.inner();
         inner.set(names[0].clone(), key);
         inner.set(names[1].clone(), value);

@@ -9,7 +9,7 @@ use kube_cel::cel::{
 };
 
 use super::{Outcome, optional_of, text};
-use crate::{EvaluationError, authorizer};
+use crate::EvaluationError;
 
 /// Applies an operator or a function of this module. Returns `None` for all others, and for types that others know.
 pub(super) fn apply(name: &str, values: &[Cel]) -> Option<Outcome> {
@@ -21,7 +21,6 @@ pub(super) fn apply(name: &str, values: &[Cel]) -> Option<Outcome> {
         (operators::LOGICAL_NOT, _) => Some(Err(EvaluationError::no_such_overload())),
         (operators::NEGATE, [Cel::Int(value)]) => Some(value.checked_neg().map(Cel::Int).ok_or_else(overflow)),
         (operators::NEGATE, [Cel::Float(value)]) => Some(Ok(Cel::Float(-value))),
-        (operators::INDEX, [operand, key]) => Some(index(operand, key)),
         (operators::IN, [item, Cel::List(items)]) => boolean(items.iter().any(|known| equal(known, item))),
         (operators::IN, [item, Cel::Map(map)]) => boolean(entry(map, item).is_some()),
         (operators::IN, _) => Some(Err(EvaluationError::no_such_overload())),
@@ -54,12 +53,6 @@ pub(super) fn apply(name: &str, values: &[Cel]) -> Option<Outcome> {
         ("value", [value]) => as_optional(value)
             .map(|value| value.value().cloned().ok_or_else(|| EvaluationError::new("optional.none() dereference"))),
         ("hasValue", [value]) => as_optional(value).map(|value| Ok(Cel::Bool(value.value().is_some()))),
-        ("or", [value, other]) => {
-            as_optional(value).map(|known| Ok(if known.value().is_some() { value.clone() } else { other.clone() }))
-        }
-        ("orValue", [value, other]) => {
-            as_optional(value).map(|known| Ok(known.value().cloned().unwrap_or_else(|| other.clone())))
-        }
         _ => None,
     }
 }
@@ -191,9 +184,6 @@ pub(super) fn select(operand: &Cel, field: &str) -> Outcome {
         // A field of an optional value is optional.
         return Ok(optional_of(value.value().and_then(|value| select(value, field).ok())));
     }
-    if let Some(value) = authorizer::select(operand, field) {
-        return Ok(value);
-    }
     match operand {
         Cel::Map(map) => field_of(map, field).cloned().ok_or_else(|| EvaluationError::no_such_key(field)),
         _ => Err(EvaluationError::no_such_overload()),
@@ -216,7 +206,8 @@ pub(super) fn has(operand: &Cel, field: &str) -> Result<bool, EvaluationError> {
     }
 }
 
-fn index(operand: &Cel, at: &Cel) -> Outcome {
+/// Returns an item of a list, or the value of a key.
+pub(super) fn index(operand: &Cel, at: &Cel) -> Outcome {
     if let Some(value) = as_optional(operand) {
         return Ok(optional_of(value.value().and_then(|value| index(value, at).ok())));
     }
@@ -282,6 +273,11 @@ pub(super) fn key(value: &Cel) -> Result<Key, EvaluationError> {
 /// Returns the value of an optional entry.
 pub(super) fn optional(value: &Cel) -> Result<Option<&Cel>, EvaluationError> {
     as_optional(value).map(OptionalValue::value).ok_or_else(EvaluationError::no_such_overload)
+}
+
+/// Returns whether a value is an optional one that is absent.
+pub(super) fn is_none(value: &Cel) -> bool {
+    as_optional(value).is_some_and(|value| value.value().is_none())
 }
 
 fn as_optional(value: &Cel) -> Option<&OptionalValue> {

@@ -47,6 +47,7 @@ fn expressions_are_true() {
         "self.replicas > 2 ? true : self.absent",
         "self.nothing == null && self.empty == [] && self.ratio < 1",
         "int('5') + 1 == 6 && string(7) == '7' && double('1.5') == 1.5 && bool('true') && dyn(1) == 1",
+        "optional.of(1).orValue(1 / 0) == 1 && optional.none().or(optional.of(2)).orValue(0) == 2",
         "'%s has %d'.format([self.name, self.replicas]) == 'web has 3' && 'TacoCat'.lowerAscii() == 'tacocat'",
         "sets.contains([1, 2, 3], [2]) && math.greatest(1, 5, 3) == 5 && base64.decode('aGk=') == b'hi'",
         "[1, 2, 2].distinct() == [1, 2] && [[1], [2]].flatten() == [1, 2] && [3, 1].sort() == [1, 3] && [1, 2].sum() == 3",
@@ -136,7 +137,7 @@ fn authorizer_is_asked() {
     let authorizer = Authorizer::new(request, |query| {
         let allowed =
             query.resource == "pods" && query.verb == "get" && query.namespace == "shop" || query.path.is_some();
-        Decision { allowed, reason: format!("asked for {}", query.verb) }
+        Decision { allowed, reason: format!("asked for {}", query.verb), ..Decision::default() }
     });
     let mut variables = Variables::new();
     variables.set("authorizer", authorizer.into());

@@ -4,3 +4,4 @@
 
 mod checks;
 mod evaluation;
+mod libraries;

@@ -109,6 +109,14 @@ fn admit(core: &Arc<Core>, request: &mut Attributes<'_>, passes: &mut Passes) ->
         if passes.is_second() && !passes.of_plugin(NAME).runs_again(&policy.name) {
             continue;
         }
+        match parameters::check(core, policy) {
+            Ok(()) => {}
+            Err(_) if policy.fails_open => continue,
+            Err(why) => {
+                let message = format!("policy \"{}\" denied request: {why}", policy.name);
+                return Err(refusal(request, StatusReason::Forbidden, vec![message]));
+            }
+        }
         for binding in &policy.bindings {
             if !binding.matches(core, request)? {
                 continue;
@@ -128,10 +136,12 @@ fn admit(core: &Arc<Core>, request: &mut Attributes<'_>, passes: &mut Passes) ->
 
 /// Applies the mutations of a policy. Returns whether they changed the object.
 fn mutate(core: &Arc<Core>, policy: &Policy, binding: &Binding, request: &mut Attributes<'_>) -> Result<bool> {
+    let denied =
+        |why: &String| format!("policy '{}' with binding '{}' denied request: {why}", policy.name, binding.name);
     let parameters = match parameters::of(core, policy, binding, request) {
         Ok(parameters) => parameters,
         Err(_) if policy.fails_open => return Ok(false),
-        Err(why) => return Err(refusal(policy, binding, request, &[why])),
+        Err(why) => return Err(refusal(request, StatusReason::Forbidden, vec![denied(&why)])),
     };
     let before = request.object.clone();
     let mut problems = Vec::new();
@@ -167,7 +177,7 @@ fn mutate(core: &Arc<Core>, policy: &Policy, binding: &Binding, request: &mut At
         }
     }
     if !problems.is_empty() && !policy.fails_open {
-        return Err(refusal(policy, binding, request, &problems));
+        return Err(refusal(request, StatusReason::Invalid, problems.iter().map(denied).collect()));
     }
     Ok(request.object != before)
 }
@@ -179,14 +189,12 @@ fn shaped(resource: &Resource, mut object: Value) -> std::result::Result<Value, 
     Ok(object)
 }
 
-fn refusal(policy: &Policy, binding: &Binding, request: &Attributes<'_>, problems: &[String]) -> Box<Status> {
-    let message =
-        |why: &String| format!("policy '{}' with binding '{}' denied request: {why}", policy.name, binding.name);
+fn refusal(request: &Attributes<'_>, reason: StatusReason, messages: Vec<String>) -> Box<Status> {
     let mut status = Status::forbidden(&request.resource.group_resource(), &request.shown_name(), String::new());
-    status.reason = StatusReason::Invalid;
-    status.message = problems.first().map(message).unwrap_or_default();
+    status.reason = reason;
+    status.message = messages.first().cloned().unwrap_or_default();
     if let Some(details) = &mut status.details {
-        details.causes.extend(problems.iter().map(|why| StatusCause::new("", "", message(why))));
+        details.causes.extend(messages.into_iter().map(|message| StatusCause::new("", "", message)));
     }
     Box::new(status)
 }

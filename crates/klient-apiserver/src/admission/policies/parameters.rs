@@ -1,9 +1,27 @@
 //! The parameters of a policy: objects that a binding names.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Binding, Policy};
-use crate::{admission::Attributes, server::Core};
+use crate::{admission::Attributes, registry::Resource, server::Core};
+
+/// Checks that the kind of the parameters of a policy exists.
+///
+/// # Errors
+///
+/// Returns the message of a policy whose kind is unknown. It is that of the policy, whatever its bindings are.
+pub(super) fn check(core: &Core, policy: &Policy) -> Result<(), String> {
+    let Some((version, kind)) = &policy.parameters else { return Ok(()) };
+    if resource(core, version, kind).is_some() {
+        return Ok(());
+    }
+    let slash = if version.contains('/') { "" } else { "/" };
+    Err(format!(
+        "failed to configure policy: failed to find resource referenced by paramKind: '{slash}{version}, Kind={kind}'"
+    ))
+}
 
 /// Returns the objects with which a policy is evaluated, one after the other: `None` stands for no parameter.
 ///
@@ -19,18 +37,20 @@ pub(super) fn of(
     let (Some((version, kind)), true) = (&policy.parameters, binding.reference.is_object()) else {
         return Ok(vec![None]);
     };
-    let (group, number) = version.split_once('/').unwrap_or(("", version));
-    let Some(resource) = core.registry.groups().of_kind(group, number, kind) else {
-        let shown = if group.is_empty() { format!("/{number}") } else { version.clone() };
-        return Err(format!(
-            "failed to configure policy: failed to find resource referenced by paramKind: '{shown}, Kind={kind}'"
-        ));
-    };
+    let Some(resource) = resource(core, version, kind) else { return Ok(Vec::new()) };
     let reference = &binding.reference;
-    let namespace = match reference["namespace"].as_str() {
-        _ if !resource.namespaced => "",
-        Some(namespace) if !namespace.is_empty() => namespace,
-        _ => &request.namespace,
+    let misconfigured = |why: &str| Err(format!("failed to configure binding: {why}"));
+    let namespace = match reference["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
+        Some(_) if !resource.namespaced => {
+            return misconfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`");
+        }
+        None if !resource.namespaced => "",
+        None if request.namespace.is_empty() => {
+            return misconfigured(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
+            );
+        }
+        named => named.unwrap_or(&request.namespace),
     };
     let found: Vec<Value> = match reference["name"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => {
@@ -52,7 +72,11 @@ pub(super) fn of(
     }
     match reference["parameterNotFoundAction"].as_str() {
         Some("Allow") => Ok(Vec::new()),
-        _ => Err("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
-            .to_owned()),
+        _ => misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction"),
     }
+}
+
+fn resource(core: &Core, version: &str, kind: &str) -> Option<Arc<Resource>> {
+    let (group, number) = version.split_once('/').unwrap_or(("", version));
+    core.registry.groups().of_kind(group, number, kind)
 }

@@ -36,6 +36,12 @@ struct Failure {
     index: usize,
 }
 
+impl Failure {
+    fn invalid(message: String) -> Self {
+        Self { message, reason: "Invalid".to_owned(), index: 0 }
+    }
+}
+
 impl Plugin for ValidatingPolicies {
     fn name(&self) -> &'static str {
         "ValidatingAdmissionPolicy"
@@ -103,11 +109,26 @@ fn validate(core: &Arc<Core>, request: &Attributes<'_>) -> Result<()> {
         if !policy.constraints.matches(core, request)? {
             continue;
         }
+        // An error of the configuration denies, whatever the actions of bindings are.
+        let misconfigured = |binding: Option<&Binding>, why: String| {
+            (!policy.fails_open).then(|| denial(policy, binding, request, &Failure::invalid(why)))
+        };
+        if let Err(why) = parameters::check(core, policy) {
+            denied = denied.or_else(|| misconfigured(None, why));
+            continue;
+        }
         for binding in &policy.bindings {
             if !binding.matches(core, request)? {
                 continue;
             }
-            for failure in failures(core, policy, binding, request) {
+            let parameters = match parameters::of(core, policy, binding, request) {
+                Ok(parameters) => parameters,
+                Err(why) => {
+                    denied = denied.or_else(|| misconfigured(Some(binding), why));
+                    continue;
+                }
+            };
+            for failure in failures(core, policy, parameters, request) {
                 if binding.has("Warn") {
                     let (policy, binding) = (&policy.name, &binding.name);
                     let text = format!(
@@ -123,7 +144,7 @@ fn validate(core: &Arc<Core>, request: &Attributes<'_>) -> Result<()> {
                     }));
                 }
                 if binding.has("Deny") && denied.is_none() {
-                    denied = Some(denial(policy, binding, request, &failure));
+                    denied = Some(denial(policy, Some(binding), request, &failure));
                 }
             }
         }
@@ -136,13 +157,13 @@ fn validate(core: &Arc<Core>, request: &Attributes<'_>) -> Result<()> {
 }
 
 /// Evaluates a policy for a request. Returns the expressions that are not true.
-fn failures(core: &Arc<Core>, policy: &Policy, binding: &Binding, request: &Attributes<'_>) -> Vec<Failure> {
-    let failed = |message: String| Failure { message, reason: "Invalid".to_owned(), index: 0 };
-    let ignored = |message: String| if policy.fails_open { Vec::new() } else { vec![failed(message)] };
-    let parameters = match parameters::of(core, policy, binding, request) {
-        Ok(parameters) => parameters,
-        Err(why) => return ignored(why),
-    };
+fn failures(
+    core: &Arc<Core>,
+    policy: &Policy,
+    parameters: Vec<Option<Value>>,
+    request: &Attributes<'_>,
+) -> Vec<Failure> {
+    let ignored = |message: String| if policy.fails_open { Vec::new() } else { vec![Failure::invalid(message)] };
     let mut all = Vec::new();
     for parameter in parameters {
         let mut variables = expressions::variables(core, request, request.object.as_ref(), request.old);
@@ -172,11 +193,9 @@ fn failures(core: &Arc<Core>, policy: &Policy, binding: &Binding, request: &Attr
     all
 }
 
-fn denial(policy: &Policy, binding: &Binding, request: &Attributes<'_>, failure: &Failure) -> Box<Status> {
-    let message = format!(
-        "ValidatingAdmissionPolicy '{}' with binding '{}' denied request: {}",
-        policy.name, binding.name, failure.message
-    );
+fn denial(policy: &Policy, binding: Option<&Binding>, request: &Attributes<'_>, failure: &Failure) -> Box<Status> {
+    let binding = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+    let message = format!("ValidatingAdmissionPolicy '{}'{binding} denied request: {}", policy.name, failure.message);
     let mut status = Status::forbidden(&request.resource.group_resource(), &request.shown_name(), message.clone());
     let (reason, code) = match failure.reason.as_str() {
         "Unauthorized" => (StatusReason::Unauthorized, 401),

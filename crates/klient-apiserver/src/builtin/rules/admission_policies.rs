@@ -4,13 +4,19 @@ use klient_cel::{Expression, Scope, Type, check};
 use klient_core::StatusCause;
 use serde_json::Value;
 
+use super::field::Field;
+
 /// Validates a policy or a binding.
 pub(in crate::builtin) fn policy(object: &Value, _: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let spec = &object["spec"];
     match object["kind"].as_str() {
         Some("ValidatingAdmissionPolicy") => validating(spec, causes),
         Some("MutatingAdmissionPolicy") => mutating(spec, causes),
-        Some("ValidatingAdmissionPolicyBinding") => binding(spec, causes),
+        Some("ValidatingAdmissionPolicyBinding") => {
+            parameter_reference(&Field::of(object, "spec"), causes);
+            binding(spec, causes);
+        }
+        Some("MutatingAdmissionPolicyBinding") => parameter_reference(&Field::of(object, "spec"), causes),
         _ => {}
     }
 }
@@ -99,4 +105,26 @@ fn binding(spec: &Value, causes: &mut Vec<StatusCause>) {
                       response and headers serves no purpose)";
         causes.push(StatusCause::invalid("spec.validationActions", actions.clone(), detail));
     }
+}
+
+fn parameter_reference(spec: &Field<'_, '_>, causes: &mut Vec<StatusCause>) {
+    let Some(reference) = spec.set("paramRef") else { return };
+    let (name, selector) = (reference.field("name"), reference.field("selector"));
+    let (has_name, has_selector) = (!name.text().is_empty(), selector.is_set());
+    if has_name {
+        name.segment(causes);
+    }
+    if has_name && has_selector {
+        name.forbidden("name and selector are mutually exclusive", causes);
+    }
+    if has_selector {
+        selector.label_selector(causes);
+    }
+    if has_name && has_selector {
+        selector.forbidden("name and selector are mutually exclusive", causes);
+    }
+    if !has_name && !has_selector {
+        reference.required("one of name or selector must be specified", causes);
+    }
+    reference.field("parameterNotFoundAction").one_of(&["Deny", "Allow"], causes);
 }

@@ -116,11 +116,9 @@ fn compile_errors(schema: &Value, is_root: bool, errors: &mut Vec<String>) {
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("invalid data, ", "values that do not fit the schema are refused before rules are evaluated"),
     ("len must be 5", "a definition cannot have rules inside of allOf"),
-    ("must be value2 or not value", "a definition cannot have rules inside of allOf"),
     ("key must not be equal to key2", "a definition cannot have rules inside of allOf"),
     ("running out of cost budget", "the test has a limit of its own for one expression"),
     ("call cost exceeds limit", "the test has a limit of its own for one expression"),
-    ("actual cost limit exceeded", "the test has a limit of its own for one expression"),
     ("self.val1 == self.val1 == self.val1", "expressions have at most 100 levels here, 250 there"),
     ("withUnknownList", "undeclared fields of two objects are not compared"),
     ("emptyDurations.sum()", "the sum of no durations is the number 0, because values of lists have no static type"),
@@ -130,8 +128,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("timestamp(-62135596801)", "kube-cel: times from numbers of seconds"),
     ("0001-01-01T00:00:00", "kube-cel: the first year is no zero value"),
     ("url('", "kube-cel: hosts and paths of URLs that lack them"),
-    ("format.named(", "kube-cel: unknown formats are values"),
-    ("format.dns1123", "kube-cel: other messages, and prefixes that end with a hyphen"),
+    ("format.dns1123", "cel: the backslash before a quote of the other sort is a part of the text"),
     ("getHours('UTC')", "kube-cel: time zones as arguments"),
     ("'%e'.format(", "kube-cel: the form of exponents"),
     ("340282346638528859811704183484516925440", "numbers of this size are read as integers"),
@@ -148,20 +145,20 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 fn rules_decide_as_in_kubernetes_tests() {
     let mut wrong = Vec::new();
     let cases = Case::all();
-    let mut excused = 0;
+    let mut excused = vec![0; EXCEPTIONS.len()];
     for case in &cases {
-        if case.call["canceled"] == true {
+        if case.call["canceled"] == true || case.is_right() {
             continue;
         }
         let text = [case.rules(), case.expected()].concat().join("\n");
-        if !case.is_right() && EXCEPTIONS.iter().any(|(part, _)| text.contains(part)) {
-            excused += 1;
-            continue;
-        }
-        if !case.is_right() {
-            wrong.push(format!("{:?}\n  real {:?}\n  ours {:?}", case.rules(), case.expected(), case.found()));
+        match EXCEPTIONS.iter().position(|(part, _)| text.contains(part)) {
+            Some(place) => excused[place] += 1,
+            None => {
+                wrong.push(format!("{:?}\n  real {:?}\n  ours {:?}", case.rules(), case.expected(), case.found()));
+            }
         }
     }
-    assert!(excused < 52, "{excused} exceptions");
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(excused.iter().all(|count| *count > 0), "exceptions without a case: {excused:?}");
+    assert!(excused.iter().sum::<usize>() <= 46, "exceptions: {excused:?}");
 }
