@@ -18,6 +18,7 @@ pub(crate) mod lister;
 #[cfg(feature = "client")]
 mod merged;
 mod metrics;
+pub(crate) mod narrow;
 #[cfg(feature = "client")]
 mod namespaces;
 mod object;

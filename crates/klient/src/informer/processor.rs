@@ -25,6 +25,7 @@ use super::{
     handler::{Event, Listener},
     object::{CachedObject, encode},
     reflector::{InformerState, ReflectorStore, StatusBoard},
+    narrow::Narrow,
     scope::Scope,
     store::ThreadSafeStore,
 };
@@ -54,6 +55,8 @@ pub(super) struct Processor<K: Resource> {
     transform: Option<Transform<K>>,
     /// The recorder of the events, and the name of the resource.
     recorder: OnceLock<(Recorder, Arc<str>)>,
+    /// The slots whose objects are stored, if not all objects are. Set before the informer is started.
+    pub(super) narrow: OnceLock<Arc<Narrow<CachedObject<K>>>>,
 }
 
 struct Handlers<K> {
@@ -97,6 +100,7 @@ impl<K: Resource> Processor<K> {
             format,
             transform,
             recorder: OnceLock::new(),
+            narrow: OnceLock::new(),
         };
         (Arc::new(processor), receiver)
     }

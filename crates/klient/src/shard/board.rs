@@ -113,7 +113,7 @@ impl Board {
     }
 
     /// Returns the number of turns that are running on a slot.
-    pub(super) fn running(&self, slot: Slot) -> u32 {
+    pub(crate) fn running(&self, slot: Slot) -> u32 {
         self.cell(slot).word.load(Ordering::SeqCst) & COUNT
     }
 

@@ -37,6 +37,9 @@ pub struct ShardStatus {
     pub members: Vec<MemberStatus>,
     /// The slots that move from one member to another.
     pub moves: Vec<SlotMove>,
+    /// What the slots that are opening wait for, if it is the list of a [narrowed
+    /// cache](crate::controller::ControllerBuilder::cache_own_shard). They wait as long as it takes.
+    pub awaited: Option<String>,
     /// The last failure of this replica, until it is over.
     pub problem: Option<String>,
 }
@@ -101,7 +104,7 @@ pub enum MoveReason {
 
 impl ShardStatus {
     pub(super) fn new(group: &str, view: &View, progress: &Progress) -> Self {
-        let State { member, table, opening, open, draining, problem } = progress.state();
+        let State { member, table, opening, open, draining, awaited, problem } = progress.state();
         let slots = table.as_ref().map(|table| table.slots.as_slice()).unwrap_or_default();
         let members: Vec<MemberStatus> = view
             .values()
@@ -149,6 +152,7 @@ impl ShardStatus {
             orphans: slots.iter().filter(|slot| !slot.holder().is_some_and(lives)).count(),
             moves: moves.collect(),
             members,
+            awaited,
             problem,
         }
     }
@@ -168,6 +172,9 @@ impl fmt::Display for ShardStatus {
             if count > 0 {
                 write!(f, ", {count} {name}")?;
             }
+        }
+        if let Some(awaited) = &self.awaited {
+            write!(f, ", waiting for {awaited}")?;
         }
         match &self.problem {
             Some(problem) => write!(f, ", {problem}"),

@@ -19,6 +19,7 @@ use super::secs;
 use crate::{
     Error, ErrorKind,
     election::tests::world::Chance,
+    informer::narrow::SlotSet,
     shard::{
         board::{Board, SlotPermit},
         lease::{GroupLease, GroupStore, Phase, Record, View},
@@ -330,7 +331,13 @@ impl GroupStore for Path {
 
 /// The caches of a process, as its member sees them.
 impl Work for Path {
-    async fn catch_up(&self, wrote: BTreeMap<String, u64>) {
+    fn hold(&self, _slots: SlotSet) {}
+
+    fn awaited(&self, _slots: SlotSet) -> Option<String> {
+        None
+    }
+
+    async fn catch_up(&self, _slots: SlotSet, wrote: BTreeMap<String, u64>) {
         let Some(version) = wrote.get("things").copied() else { return };
         let mut cache = self.0.cache.subscribe();
         let _ = cache.wait_for(|shown| *shown >= version).await;
