@@ -51,7 +51,8 @@ impl Gate {
         lister: Lister<K>,
         is_narrowed: bool,
     ) {
-        let slot_of = Box::new(Slots { key, lister, is_narrowed, computed: Mutex::default() });
+        let slots = Slots { key, lister, board: Arc::clone(&board), is_narrowed, computed: Mutex::default() };
+        let slot_of = Box::new(slots);
         // The gate of a controller is set once, when its manager begins to run it.
         let _ = self.rule.set(Rule { board, slot_of, is_narrowed });
     }
@@ -114,6 +115,7 @@ impl Admission {
 struct Slots<K: Resource> {
     key: Arc<ShardKey<K>>,
     lister: Lister<K>,
+    board: Arc<Board>,
     /// Whether the cache has only objects of this replica, so that a key without an object may belong to any replica.
     is_narrowed: bool,
     /// The slots that were computed from objects: a deleted object still has the slot of its last state.
@@ -139,7 +141,7 @@ impl<K: Resource> SlotOf for Slots<K> {
                 let slot = self.key.slot_of(&object);
                 let before = self.lock().insert(key.clone(), slot);
                 if let Some(before) = before.filter(|before| *before != slot) {
-                    tracing::warn!(%key, from = %before, to = %slot, "shard key of an object changed");
+                    self.board.key_changed(key, before, slot);
                 }
                 slot
             }

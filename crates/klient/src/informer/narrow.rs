@@ -25,6 +25,9 @@ pub(crate) trait Division<T>: Send + Sync {
     /// Returns whether work on a slot may be reading its objects.
     fn is_in_use(&self, slot: u8) -> bool;
 
+    /// Notes that a stored object has left the slots of the cache.
+    fn left(&self, key: &ObjectKey, from: u8, to: u8);
+
     /// Returns the text by which servers can select the objects of these slots. Servers may ignore it.
     fn selector(&self, slots: &SlotSet) -> Option<String>;
 }
@@ -38,20 +41,20 @@ pub(crate) struct Narrow<T> {
 
 /// The slots that a cache should have.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) slots: SlotSet,
+pub(crate) struct Wanted {
+    pub(crate) slots: SlotSet,
     /// The number of changes so far.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// The generation in which each slot was last added.
     since: Box<[u64; SlotSet::SLOTS]>,
 }
 
 /// The slots that a cache has.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Listed {
-    pub(super) slots: SlotSet,
+pub(crate) struct Listed {
+    pub(crate) slots: SlotSet,
     /// The generation of the wanted slots when the last read of the whole state began.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
 }
 
 impl<T> Narrow<T> {
@@ -108,7 +111,7 @@ impl<T> Narrow<T> {
         }
     }
 
-    pub(super) fn wanted(&self) -> watch::Ref<'_, Wanted> {
+    pub(crate) fn wanted(&self) -> watch::Ref<'_, Wanted> {
         self.wanted.borrow()
     }
 
@@ -116,7 +119,7 @@ impl<T> Narrow<T> {
         self.wanted.subscribe()
     }
 
-    pub(super) fn set_listed(&self, listed: Listed) {
+    pub(crate) fn set_listed(&self, listed: Listed) {
         self.listed.send_replace(listed);
     }
 }
@@ -128,7 +131,7 @@ impl Wanted {
     }
 
     /// Returns whether the whole state has to be read because of slots that were added.
-    pub(super) fn has_grown_since(&self, listed: &Listed) -> bool {
+    pub(crate) fn has_grown_since(&self, listed: &Listed) -> bool {
         self.slots.iter().any(|slot| !self.is_listed(slot, listed))
     }
 }
@@ -202,6 +205,8 @@ mod tests {
         fn is_in_use(&self, _slot: u8) -> bool {
             false
         }
+
+        fn left(&self, _key: &ObjectKey, _from: u8, _to: u8) {}
 
         fn selector(&self, _slots: &SlotSet) -> Option<String> {
             None

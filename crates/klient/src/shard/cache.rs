@@ -29,6 +29,10 @@ impl<K: Resource> Division<CachedObject<K>> for ByShardKey<K> {
         self.board.running(Slot::numbered(slot)) > 0
     }
 
+    fn left(&self, key: &ObjectKey, from: u8, to: u8) {
+        self.board.key_changed(key, Slot::numbered(from), Slot::numbered(to));
+    }
+
     fn selector(&self, slots: &SlotSet) -> Option<String> {
         self.key.selector(slots)
     }

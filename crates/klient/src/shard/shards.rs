@@ -99,7 +99,7 @@ impl Shards {
 
     /// Returns the group's current status, as this process sees it.
     pub fn status(&self) -> ShardStatus {
-        ShardStatus::new(&self.inner.group, &self.inner.store.view(), &self.inner.progress)
+        ShardStatus::new(&self.inner.group, &self.inner.store.view(), &self.inner.progress, &self.inner.board)
     }
 
     /// Waits until a condition of the status holds.

@@ -235,11 +235,11 @@ impl<T: Keyed> Narrowing<T> {
             return false;
         }
         let Some(known) = self.known.get(object.key()) else { return false };
-        let slot = self.narrow.division.slot_of(&known);
-        if !self.strays.contains_key(object.key()) {
-            tracing::debug!(key = %object.key(), from = slot, "object left the slots of this cache");
-            self.strays.insert(object.key().clone(), slot);
+        let (from, to) = (self.narrow.division.slot_of(&known), self.narrow.division.slot_of(object));
+        if from != to && !self.strays.contains_key(object.key()) {
+            self.narrow.division.left(object.key(), from, to);
         }
+        self.strays.entry(object.key().clone()).or_insert(from);
         true
     }
 

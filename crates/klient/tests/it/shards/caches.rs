@@ -156,6 +156,14 @@ async fn narrowed_cache_takes_over_from_a_dead_replica() {
     let (anna, mut berta) = two(&world, &ledger, ShardKey::uid).await;
     anna.replica.kill().await;
     drop(anna.informer);
+    let lists = Arc::new(Mutex::new(Vec::new()));
+    let recorded = Arc::clone(&lists);
+    world.server.inject(Fault::internal_error().on_watches(false).when(move |method, path, _| {
+        if method == http::Method::GET && path.contains("/configmaps?") {
+            recorded.lock().unwrap().push(path.to_owned());
+        }
+        false
+    }));
     // The last writes of the dead replica are in no Lease: the list has to be of the most recent state.
     for number in 0..40 {
         world.set(&format!("map-{number}"), "1").await;
@@ -164,9 +172,31 @@ async fn narrowed_cache_takes_over_from_a_dead_replica() {
     assert_eq!(berta.names(), all_names(40), "slots are open and their objects are not cached");
     ledger.wait(|entries| entries.values().all(|e| e.last.as_deref() == Some("berta"))).await;
     berta.wait_for_names(|names| *names == all_names(40)).await;
+    // Without a version, a list is of the most recent state, which has all writes of the last owner.
+    let lists = lists.lock().unwrap().clone();
+    assert!(!lists.is_empty() && lists.iter().all(|list| !list.contains("resourceVersion=")), "{lists:?}");
     let relists = berta.informer.status().relists;
     assert_eq!(relists.keys().copied().collect::<Vec<_>>(), [RelistReason::Initial, RelistReason::Resharded]);
     berta.replica.stop().await;
+    ledger.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_stays_cached_until_its_reconcile_has_ended() {
+    let (world, ledger) = (World::start().await, Ledger::default());
+    create_maps(&world, 60).await;
+    // Reconciles are running whenever slots move, and end before they would be dropped.
+    let takes = Duration::from_secs(5);
+    let start = |name| Narrowed::start_with(&world, &ledger, name, ShardKey::object(), takes, ShardOptions::default());
+    let anna = start("anna").await;
+    anna.replica.wait(|status| status.open == 256).await;
+    let mut berta = start("berta").await;
+    anna.replica.wait(|status| status.draining > 0).await;
+    berta.replica.wait(|status| status.open == 128).await;
+    ledger.wait(|entries| entries.len() == 60).await;
+    anna.replica.stop().await;
+    berta.wait_for_names(|names| *names == all_names(60)).await;
+    berta.replica.kill().await;
     ledger.check();
 }
 
@@ -198,6 +228,8 @@ async fn object_moves_to_another_cache_with_its_label() {
     berta.wait_for_names(|names| names.contains("web")).await;
     // The replica that reconciles the object sees it to the end.
     assert!(anna.names().contains("web"));
+    let status = anna.replica.status();
+    assert_eq!((status.changed_keys, status.last_changed_key), (1, Some(key.clone())));
     ledger.0.problems.lock().unwrap().retain(|problem| !problem.contains("at once"));
     anna.wait_for_names(|names| !names.contains("web")).await;
     ledger.wait(|entries| entries[&key].last.as_deref() == Some("berta") && entries[&key].running.is_none()).await;
@@ -222,8 +254,8 @@ async fn slot_stays_closed_until_its_objects_are_listed() {
     create_maps(&world, 20).await;
     let anna = Narrowed::start(&world, &ledger, "anna", ShardKey::uid()).await;
     anna.replica.wait(|status| status.open == 256).await;
-    let lists = |_: &http::Method, path: &str, _: &http::HeaderMap| path.ends_with("/configmaps");
-    world.server.inject(Fault::internal_error().when(lists).on_watches(false));
+    let path = "/api/v1/namespaces/default/configmaps";
+    world.server.inject(Fault::internal_error().on_path(path).on_watches(false));
     let mut berta = Narrowed::start(&world, &ledger, "berta", ShardKey::uid()).await;
     berta.replica.wait(|status| status.opening == 128).await;
     assert!(berta.informer.has_synced(), "a cache of no slots is complete");
@@ -270,7 +302,8 @@ async fn replica_without_slots_lists_nothing() {
 async fn deletion_reaches_the_reconciler_of_a_narrowed_cache() {
     let (world, registry) = (World::start().await, Registry::new());
     let (sender, mut deleted) = tokio::sync::mpsc::unbounded_channel();
-    let builder = Controller::builder("maps", world.maps.clone()).registry(registry.clone());
+    let informer = world.informer();
+    let builder = Controller::builder("maps", informer.clone()).registry(registry.clone());
     let controller = builder.sharded(ShardKey::object()).cache_own_shard().reconcile(move |request: Request<_>| {
         if request.cached().is_none() {
             sender.send(request.key().name().to_owned()).unwrap();
@@ -279,16 +312,7 @@ async fn deletion_reaches_the_reconciler_of_a_narrowed_cache() {
     });
     let replica = Replica::run(controller, shards(&world, "anna", &registry), registry).await;
     replica.wait(|status| status.open == 256).await;
-    let version = world.create("web").await;
-    timeout(Duration::from_secs(60), async {
-        while replica.controller.lister().is_empty() {
-            replica.shards.wait_until(|status| status.open == 256).await;
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .unwrap();
-    assert!(!version.is_empty());
+    informer.wait_until_seen(&world.create("web").await).await.unwrap();
     world.delete("web").await;
     assert_eq!(timeout(Duration::from_secs(60), deleted.recv()).await.unwrap().unwrap(), "web");
     replica.stop().await;
