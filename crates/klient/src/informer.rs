@@ -18,9 +18,9 @@ pub(crate) mod lister;
 #[cfg(feature = "client")]
 mod merged;
 mod metrics;
-pub(crate) mod narrow;
 #[cfg(feature = "client")]
 mod namespaces;
+pub(crate) mod narrow;
 mod object;
 mod processor;
 #[cfg(feature = "client")]

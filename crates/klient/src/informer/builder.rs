@@ -191,7 +191,9 @@ impl<L: ListWatch> InformerBuilder<L> {
             Box::pin(run(of_task, reflector.run(), tasks, stopped))
         };
         let lifecycle = Lifecycle::NotStarted(Some(Box::new(create_task)));
-        SharedInformer { handle: Arc::new(Handle { processor, lifecycle: lifecycle.into(), is_shared: self.is_shared }) }
+        SharedInformer {
+            handle: Arc::new(Handle { processor, lifecycle: lifecycle.into(), is_shared: self.is_shared }),
+        }
     }
 }
 

@@ -60,8 +60,7 @@ pub(crate) struct Listed {
 impl<T> Narrow<T> {
     /// Creates a value that wants no slots.
     pub(crate) fn new(division: impl Division<T> + 'static) -> Self {
-        let wanted =
-            Wanted { slots: SlotSet::default(), generation: 0, since: Box::new([0; SlotSet::SLOTS]) };
+        let wanted = Wanted { slots: SlotSet::default(), generation: 0, since: Box::new([0; SlotSet::SLOTS]) };
         let listed = watch::Sender::new(Listed::default());
         Self { division: Box::new(division), wanted: watch::Sender::new(wanted), listed }
     }

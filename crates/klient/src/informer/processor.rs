@@ -23,9 +23,9 @@ use super::{
     builder::ObjectFormat,
     delta_fifo::DeltaBatch,
     handler::{Event, Listener},
+    narrow::Narrow,
     object::{CachedObject, encode},
     reflector::{InformerState, ReflectorStore, StatusBoard},
-    narrow::Narrow,
     scope::Scope,
     store::ThreadSafeStore,
 };

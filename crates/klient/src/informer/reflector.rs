@@ -22,8 +22,8 @@ use klient_core::{ListOptions, ObjectKey, ResourceVersion, VersionMatch, WatchOp
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use self::{backoff::Backoff, narrow::Narrowing};
 pub(super) use self::status::StatusBoard;
+use self::{backoff::Backoff, narrow::Narrowing};
 pub use self::{
     options::{ErrorHandler, FirstRead, ReflectorOptions},
     status::{InformerState, InformerStatus, RelistReason},

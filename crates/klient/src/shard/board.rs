@@ -65,7 +65,14 @@ impl Board {
     pub(super) fn new(clock: Clock) -> Arc<Self> {
         let cells = Slot::all().map(|_| Cell::default()).collect();
         let term = watch::Sender::new(None);
-        Arc::new(Self { cells, term, clock, changed: Notify::new(), wrote: Mutex::default(), changed_keys: Mutex::default() })
+        Arc::new(Self {
+            cells,
+            term,
+            clock,
+            changed: Notify::new(),
+            wrote: Mutex::default(),
+            changed_keys: Mutex::default(),
+        })
     }
 
     /// Begins a turn on a slot, unless the slot is closed or this process's term has reached its deadline.

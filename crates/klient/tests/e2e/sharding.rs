@@ -112,7 +112,8 @@ async fn dropped_by_two_replicas(client: &Client) -> [u64; 2] {
 async fn half(client: &Client) -> (Value, Vec<String>) {
     let request = client.rest().get().path("/api/v1/namespaces/default/configmaps").param("shardSelector", HALF);
     let list: Value = request.accept("application/json").value().await.unwrap();
-    let uids = list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["uid"].as_str().unwrap().to_owned());
+    let uids =
+        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["uid"].as_str().unwrap().to_owned());
     (list["metadata"]["shardInfo"]["selector"].clone(), uids.collect())
 }
 

@@ -65,7 +65,8 @@ pub(super) async fn run() -> Result<bool> {
     Api::<Namespace>::cluster(client.clone()).create(&namespace).await?;
     let maps: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
     // Data that does not compress to nothing: each object has another one.
-    let data = |round: usize, number: usize| format!("{:x}", (round * OBJECTS + number) * 2_654_435_761).repeat(SIZE / 8);
+    let data =
+        |round: usize, number: usize| format!("{:x}", (round * OBJECTS + number) * 2_654_435_761).repeat(SIZE / 8);
     for_all(&maps, move |maps, number| async move {
         let map = json!({"metadata": {"name": format!("map-{number}")}, "data": {"text": data(0, number)}});
         maps.create(&serde_json::from_value(map)?).await?;
@@ -94,9 +95,11 @@ async fn measure(
         replica.wait_for_share().await?;
     }
     let expected = if matches!(cache, Cache::Everything) { OBJECTS * REPLICAS } else { OBJECTS };
-    wait_until(&replicas, || replicas.iter().map(|replica| replica.informer.status().objects).sum::<usize>() == expected)
-        .await
-        .context("the caches do not have the expected objects")?;
+    wait_until(&replicas, || {
+        replicas.iter().map(|replica| replica.informer.status().objects).sum::<usize>() == expected
+    })
+    .await
+    .context("the caches do not have the expected objects")?;
     let (heap, at_start) = (live_bytes() - before, received(&replicas));
     for_all(maps, move |maps, number| async move {
         maps.patch(&format!("map-{number}"), Patch::merge(json!({"data": {"text": data(round + 1, number)}}))).await?;
@@ -110,9 +113,11 @@ async fn measure(
         replica.informer.wait_until_seen(&last).await?;
     }
     // The owner of the last object has all of its events. The others need a moment, or had theirs before.
-    wait_until(&replicas, || replicas.iter().map(|replica| replica.informer.status().events).sum::<u64>() >= events(cache))
-        .await
-        .context("the caches do not follow the changes")?;
+    wait_until(&replicas, || {
+        replicas.iter().map(|replica| replica.informer.status().events).sum::<u64>() >= events(cache)
+    })
+    .await
+    .context("the caches do not follow the changes")?;
     let (after, objects) = (received(&replicas), replicas[0].informer.status());
     let dropped: u64 = replicas.iter().map(|replica| replica.informer.status().dropped).sum::<u64>() / REPLICAS as u64;
     let mib = |bytes: f64| bytes / f64::from(1 << 20) / REPLICAS as f64;
@@ -196,8 +201,7 @@ impl Replica {
             Cache::DroppedAtIngest => builder.sharded(ShardKey::object()).cache_own_shard(),
             Cache::FilteredByServer => builder.sharded(ShardKey::uid()).cache_own_shard(),
         };
-        let controller =
-            builder.reconcile(|_: Request<ConfigMap>| async { Ok::<_, klient::Error>(Outcome::Done) });
+        let controller = builder.reconcile(|_: Request<ConfigMap>| async { Ok::<_, klient::Error>(Outcome::Done) });
         let options = ShardOptions::default()
             .lease_duration(Duration::from_secs(6))
             .renew_deadline(Duration::from_secs(4))

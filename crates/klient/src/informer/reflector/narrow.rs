@@ -197,7 +197,11 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             .cloned()
             .collect();
         if !unwanted.is_empty() {
-            tracing::debug!(resource = self.source.describe(), objects = unwanted.len(), "dropping objects of other replicas");
+            tracing::debug!(
+                resource = self.source.describe(),
+                objects = unwanted.len(),
+                "dropping objects of other replicas"
+            );
             unwanted.into_iter().for_each(|object| self.fifo.push(Delta::Deleted(Tombstone::LastKnown(object))));
             self.flush();
         }
@@ -250,10 +254,7 @@ impl<T: Keyed> Narrowing<T> {
 }
 
 /// Waits until the wanted slots change, or it is time to check the objects that left. A whole cache waits forever.
-pub(super) async fn wait_for_change(
-    wanted: &mut Option<watch::Receiver<Wanted>>,
-    has_strays: bool,
-) {
+pub(super) async fn wait_for_change(wanted: &mut Option<watch::Receiver<Wanted>>, has_strays: bool) {
     let Some(wanted) = wanted else { return std::future::pending().await };
     tokio::select! {
         biased;
