@@ -45,7 +45,7 @@ pub struct ShardStatus {
     pub changed_keys: u64,
     /// The last object whose shard key changed.
     pub last_changed_key: Option<ObjectKey>,
-    /// What the slots that are opening wait for, if it is the list of a [narrowed
+    /// The list that slots that are opening wait for, if they wait for one of a [narrowed
     /// cache](crate::controller::ControllerBuilder::cache_own_shard). They wait as long as it takes.
     pub awaited: Option<String>,
     /// The last failure of this replica, until it is over.

@@ -34,7 +34,7 @@ use tokio::{
 use super::NAMESPACE;
 use crate::checks::live_bytes;
 
-/// What the cache of each replica has.
+/// The content of the cache of each replica.
 #[derive(Clone, Copy)]
 enum Cache {
     Everything,
