@@ -20,6 +20,7 @@ mod merged;
 mod metrics;
 #[cfg(feature = "client")]
 mod namespaces;
+pub(crate) mod narrow;
 mod object;
 mod processor;
 #[cfg(feature = "client")]

@@ -16,10 +16,12 @@
 //! The first start of a group waits for one lease duration, as after a deletion of all Leases: replicas may still work that this
 //! process cannot see.
 //!
-//! Every replica's caches hold all objects, so that a takeover needs no list. Handing over is about reconciles, and about the requests
-//! that they wait for.
+//! By default, every replica's caches hold all objects, so that a takeover needs no list. Handing over is about reconciles, and about the
+//! requests that they wait for. With [`cache_own_shard`](crate::controller::ControllerBuilder::cache_own_shard), the cache of a controller's own
+//! kind holds only the objects of the replica's slots. Such a slot is worked on only after a list that began when it belonged to the replica.
 
 mod board;
+mod cache;
 mod coordinator;
 mod grant;
 mod group;
@@ -31,6 +33,7 @@ mod mutant;
 mod options;
 mod plan;
 mod progress;
+mod ranges;
 mod shards;
 mod slot;
 mod status;
@@ -40,6 +43,7 @@ mod tests;
 
 pub(crate) use self::{
     board::{Board, SlotPermit, Turn},
+    cache::ByShardKey,
     shards::SharedWork,
 };
 pub use self::{

@@ -3,6 +3,7 @@
 //! The checks need no clocks of different machines: all processes are on this one. Each replica appends a line to a file before each
 //! step of a reconcile. Per object, the tokens of these lines must never go back, and one token belongs to one replica.
 
+mod caches;
 mod cost;
 mod driver;
 mod history;
@@ -24,7 +25,7 @@ usage: klient-chaos shards [OPTIONS]
   --rate N       changes of objects per second (default 100)
   --seed N       the seed of the faults
   --throughput   only compare the throughput of 1, 2 and 4 replicas
-  --cost         only measure the time that shards add to a reconcile";
+  --cost         only measure the time that shards add to a reconcile, and the memory and traffic of caches";
 
 /// The options of a run.
 pub(crate) struct Options {
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> Result<bool> {
     runtime.block_on(async {
         match (options.is_throughput, options.is_cost) {
             (true, _) => throughput::run().await,
-            (_, true) => cost::run().await,
+            (_, true) => Ok(cost::run().await? && caches::run().await?),
             _ => driver::run(&options).await,
         }
     })

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Error,
     controller::{Controller, HistoryLimits, Permit},
-    informer::{InformerState, InformerStatus},
+    informer::{InformerState, InformerStatus, narrow::SlotSet},
     manager::{AnyController, BoxFuture, Inspect, Part, Stop},
     recording::Recorder,
     shard::{Board, Slot},
@@ -343,6 +343,20 @@ impl AnyController for Fleet {
     }
 
     fn shard_key(&self) -> Option<String> {
+        None
+    }
+
+    fn narrow(&self, _board: &Arc<Board>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn hold(&self, _slots: SlotSet) {}
+
+    fn fill(&self, _slots: SlotSet) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn awaited(&self, _slots: SlotSet) -> Option<String> {
         None
     }
 

@@ -46,6 +46,8 @@ pub struct ControllerBuilder<K: Resource> {
     cluster: Option<Arc<str>>,
     #[cfg(feature = "client")]
     pub(super) shard_key: Option<Arc<crate::shard::ShardKey<K>>>,
+    #[cfg(feature = "client")]
+    pub(super) caches_own_shard: bool,
 }
 
 /// A function that decides about retries.
@@ -81,6 +83,8 @@ impl<K: Resource> ControllerBuilder<K> {
             cluster: None,
             #[cfg(feature = "client")]
             shard_key: None,
+            #[cfg(feature = "client")]
+            caches_own_shard: false,
             name,
         }
     }
@@ -321,6 +325,10 @@ impl<K: Resource> ControllerBuilder<K> {
                 cluster: self.cluster,
                 #[cfg(feature = "client")]
                 shard_key: self.shard_key,
+                #[cfg(feature = "client")]
+                caches_own_shard: self.caches_own_shard,
+                #[cfg(feature = "client")]
+                narrow: OnceLock::new(),
             }),
         }
     }

@@ -29,6 +29,8 @@ use super::{
     trigger::OwnerKind,
     worker::{self, AnyReconciler},
 };
+#[cfg(feature = "client")]
+use crate::informer::{CachedObject, narrow::Narrow};
 use crate::{
     BoxError, Error, ErrorKind,
     informer::{InformerStatus, Lister},
@@ -93,6 +95,11 @@ pub(super) struct ControllerInner<K: Resource> {
     pub(super) cluster: Option<Arc<str>>,
     #[cfg(feature = "client")]
     pub(super) shard_key: Option<Arc<crate::shard::ShardKey<K>>>,
+    #[cfg(feature = "client")]
+    pub(super) caches_own_shard: bool,
+    /// The slots of the cache of the controller's own kind, if it is narrowed.
+    #[cfg(feature = "client")]
+    pub(super) narrow: OnceLock<Arc<Narrow<CachedObject<K>>>>,
 }
 
 /// The phase of a run, which introspection shows.

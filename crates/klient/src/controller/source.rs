@@ -243,7 +243,7 @@ impl<K: Resource> AnySource for MappedSource<K> {
     }
 
     fn covers(&self, key: &ObjectKey) -> bool {
-        self.source.informer.scope().covers(key)
+        self.source.informer.covers(key)
     }
 
     #[cfg(feature = "client")]

@@ -48,6 +48,7 @@ pub struct InformerBuilder<L: ListWatch> {
     transform: Option<Transform<L::Kind>>,
     indexers: Indexers<CachedObject<L::Kind>>,
     metrics: Option<(Registry, String)>,
+    is_shared: bool,
 }
 
 impl<L: ListWatch> InformerBuilder<L> {
@@ -59,6 +60,7 @@ impl<L: ListWatch> InformerBuilder<L> {
             transform: None,
             indexers: Indexers::new(),
             metrics: None,
+            is_shared: false,
         }
     }
 
@@ -162,6 +164,13 @@ impl<L: ListWatch> InformerBuilder<L> {
         self
     }
 
+    /// Notes that users that do not know of each other read the cache, so that it must have all objects.
+    #[cfg(feature = "client")]
+    pub(super) fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
+    }
+
     /// Creates the informer, which does nothing until it is started.
     pub fn build(self) -> SharedInformer<L::Kind> {
         let resource = self.source.describe();
@@ -177,9 +186,14 @@ impl<L: ListWatch> InformerBuilder<L> {
         }
         let reflector = Reflector::new(self.source, Arc::clone(&processor)).options(self.options).board(board);
         let of_task = Arc::clone(&processor);
-        let create_task = move |stopped| -> Task { Box::pin(run(of_task, reflector.run(), tasks, stopped)) };
+        let create_task = move |stopped| -> Task {
+            let reflector = reflector.narrowed(of_task.narrow.get().cloned());
+            Box::pin(run(of_task, reflector.run(), tasks, stopped))
+        };
         let lifecycle = Lifecycle::NotStarted(Some(Box::new(create_task)));
-        SharedInformer { handle: Arc::new(Handle { processor, lifecycle: lifecycle.into() }) }
+        SharedInformer {
+            handle: Arc::new(Handle { processor, lifecycle: lifecycle.into(), is_shared: self.is_shared }),
+        }
     }
 }
 

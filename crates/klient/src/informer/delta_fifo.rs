@@ -350,7 +350,7 @@ impl<T: Keyed> DeltaFifo<T> {
         self.front + self.queue.len() as u64
     }
 
-    fn is_queued(&self, key: &ObjectKey) -> bool {
+    pub(super) fn is_queued(&self, key: &ObjectKey) -> bool {
         let is_key = |position: &u64| {
             let queued = self.queue.get(index(*position, self.front)).and_then(Option::as_ref);
             queued.is_some_and(|queued| queued.delta.object().key() == key)

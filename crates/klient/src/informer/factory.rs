@@ -177,7 +177,7 @@ impl InformerFactory {
             return SharedInformer { handle };
         }
         let builder = SharedInformer::builder(api).labels(&self.label_selector).fields(&self.field_selector);
-        let informer = set_up(builder).build();
+        let informer = set_up(builder).shared().build();
         let weak = Arc::downgrade(&informer.handle);
         let entry = Entry { typed: Box::new(weak.clone()), informer: weak };
         informers.by_key.retain(|_, entry| entry.informer.strong_count() > 0);

@@ -40,6 +40,12 @@ impl<K: Resource> Lister<K> {
         Self { handle }
     }
 
+    /// Returns the informer behind the lister.
+    #[cfg(feature = "client")]
+    pub(crate) fn handle(&self) -> &Handle<K> {
+        &self.handle
+    }
+
     /// Returns the cached object with this key, if any.
     pub fn get(&self, key: &ObjectKey) -> Option<CachedObject<K>> {
         self.handle.processor.store.get(key)

@@ -93,7 +93,7 @@ pub(super) fn merge<K: Resource, G: Send + 'static>(
         Box::pin(run(of_task, running, tasks, stopped))
     };
     let lifecycle = Lifecycle::NotStarted(Some(Box::new(create_task)));
-    SharedInformer { handle: Arc::new(Handle { processor, lifecycle: lifecycle.into() }) }
+    SharedInformer { handle: Arc::new(Handle { processor, lifecycle: lifecycle.into(), is_shared: true }) }
 }
 
 /// The merged cache, and the lock that orders its changes.

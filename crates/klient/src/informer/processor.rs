@@ -23,6 +23,7 @@ use super::{
     builder::ObjectFormat,
     delta_fifo::DeltaBatch,
     handler::{Event, Listener},
+    narrow::Narrow,
     object::{CachedObject, encode},
     reflector::{InformerState, ReflectorStore, StatusBoard},
     scope::Scope,
@@ -54,6 +55,8 @@ pub(super) struct Processor<K: Resource> {
     transform: Option<Transform<K>>,
     /// The recorder of the events, and the name of the resource.
     recorder: OnceLock<(Recorder, Arc<str>)>,
+    /// The slots whose objects are stored, if not all objects are. Set before the informer is started.
+    pub(super) narrow: OnceLock<Arc<Narrow<CachedObject<K>>>>,
 }
 
 struct Handlers<K> {
@@ -97,6 +100,7 @@ impl<K: Resource> Processor<K> {
             format,
             transform,
             recorder: OnceLock::new(),
+            narrow: OnceLock::new(),
         };
         (Arc::new(processor), receiver)
     }

@@ -9,6 +9,7 @@ mod backoff;
 mod errors;
 mod follow;
 mod initial;
+mod narrow;
 mod options;
 mod status;
 mod unreadable;
@@ -21,8 +22,8 @@ use klient_core::{ListOptions, ObjectKey, ResourceVersion, VersionMatch, WatchOp
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use self::backoff::Backoff;
 pub(super) use self::status::StatusBoard;
+use self::{backoff::Backoff, narrow::Narrowing};
 pub use self::{
     options::{ErrorHandler, FirstRead, ReflectorOptions},
     status::{InformerState, InformerStatus, RelistReason},
@@ -118,6 +119,8 @@ pub struct Reflector<L, S: ReflectorStore> {
     empty_watches: u32,
     /// Whether the server sends bookmarks, so that silence means a dead connection.
     bookmarks_seen: bool,
+    /// The slots whose objects are stored, if not all objects are.
+    narrowing: Option<Box<Narrowing<S::Object>>>,
 }
 
 /// The next action of the state machine.
@@ -167,6 +170,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             expired: false,
             empty_watches: 0,
             bookmarks_seen: false,
+            narrowing: None,
         }
     }
 
@@ -195,6 +199,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         let mut step = Step::Begin(RelistReason::Initial);
         loop {
             step = match step {
+                Step::Begin(_) | Step::List(_) if self.wants_nothing() => self.idle().await,
                 Step::Begin(reason) if self.begins_with_watch() => self.watch_list(reason).await,
                 Step::Begin(reason) | Step::List(reason) => self.list(reason).await,
                 Step::Watch => self.watch().await,
@@ -233,6 +238,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         let mut options = ListOptions::default();
         options.label_selector.clone_from(&self.options.label_selector);
         options.field_selector.clone_from(&self.options.field_selector);
+        options.shard_selector = self.shard_selector();
         options
     }
 
@@ -243,6 +249,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         let mut options = WatchOptions::default().version(version).bookmarks().timeout(limit);
         options.label_selector.clone_from(&self.options.label_selector);
         options.field_selector.clone_from(&self.options.field_selector);
+        options.shard_selector = self.shard_selector();
         (options, limit)
     }
 }

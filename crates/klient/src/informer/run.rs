@@ -35,6 +35,12 @@ impl Lifecycle {
         *self = Self::Started { stop: Some(stop), task: task.abort_handle(), ended: TaskEnd(ended) };
     }
 
+    /// Returns whether the task can still be started.
+    #[cfg(feature = "client")]
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self, Self::NotStarted(Some(_)))
+    }
+
     /// Signals the task to end, and returns its end to wait for.
     pub(super) fn stop(&mut self) -> Option<TaskEnd> {
         match self {

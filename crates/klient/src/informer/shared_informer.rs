@@ -9,6 +9,8 @@ use std::{
 
 use klient_core::{ObjectKey, Resource, ResourceVersion};
 
+#[cfg(feature = "client")]
+use super::narrow::Narrow;
 use super::{handler::Listener, processor::Processor, run::Lifecycle, scope::Scope, *};
 use crate::{Error, ErrorKind, recording::Recorder};
 
@@ -46,6 +48,9 @@ pub struct SharedInformer<K: Resource> {
 pub(crate) struct Handle<K: Resource> {
     pub(super) processor: Arc<Processor<K>>,
     pub(super) lifecycle: std::sync::Mutex<Lifecycle>,
+    /// Whether users that do not know of each other read the cache.
+    #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "only replicas that share keys narrow caches"))]
+    pub(super) is_shared: bool,
 }
 
 impl<K: Resource> SharedInformer<K> {
@@ -188,6 +193,11 @@ impl<K: Resource> SharedInformer<K> {
         &self.handle.processor.scope
     }
 
+    /// Returns whether the cache may have an object with this key.
+    pub(crate) fn covers(&self, key: &ObjectKey) -> bool {
+        self.scope().covers(key) && self.handle.has_slot_of(key)
+    }
+
     async fn unless_stopped(&self, waiting: impl Future<Output = ()>) -> Result<(), Error> {
         let mut states = self.handle.processor.board.states();
         tokio::select! {
@@ -273,6 +283,27 @@ impl<K: Resource> SharedInformer<K> {
 }
 
 impl<K: Resource> Handle<K> {
+    /// Narrows the cache of an informer that is not started. Returns the reason if that is not possible.
+    #[cfg(feature = "client")]
+    pub(crate) fn narrow(&self, narrow: Arc<Narrow<CachedObject<K>>>) -> Result<(), &'static str> {
+        let lifecycle = self.lifecycle.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_shared {
+            return Err("its informer belongs to a factory or to several namespaces, and other users may read it");
+        }
+        if !lifecycle.is_new() {
+            return Err("its informer was started before the manager was built");
+        }
+        let is_set = self.processor.narrow.set(narrow);
+        drop(lifecycle);
+        is_set.map_err(|_| "another controller that caches its own shard has the same informer")
+    }
+
+    /// Returns whether the cache may have an object with this key, as far as the slots that it has decide.
+    pub(crate) fn has_slot_of(&self, key: &ObjectKey) -> bool {
+        let cached = || self.processor.store.get(key).is_some();
+        self.processor.narrow.get().is_none_or(|narrow| narrow.covers(key, cached))
+    }
+
     pub(super) fn start(&self) {
         self.lifecycle.lock().unwrap_or_else(PoisonError::into_inner).start();
     }

@@ -317,7 +317,7 @@ impl ManagerBuilder {
             self.informers.iter().for_each(|part| part.record(recorder));
             self.controllers.iter().for_each(|part| part.record(recorder));
         }
-        sharding::check(&self.controllers, self.shards.as_ref())?;
+        sharding::prepare(&self.controllers, self.shards.as_ref())?;
         if let Some(shards) = self.shards.clone() {
             self.readiness.push(Check::note("shards", move || shards.status().to_string()));
         }

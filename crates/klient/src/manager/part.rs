@@ -10,7 +10,7 @@ use crate::{
     BoxError, Error,
     controller::{Controller, HistoryLimits, Permit},
     election::{LeaderChanges, LeaderElector, LeaderLock, Leadership},
-    informer::{InformerStatus, SharedInformer},
+    informer::{InformerStatus, SharedInformer, narrow::SlotSet},
     introspection::LeadershipReport,
     recording::Recorder,
     shard::{Board, Slot},
@@ -67,6 +67,18 @@ pub(crate) trait AnyController: Part {
 
     /// Returns the shard key in words, if the controller is sharded.
     fn shard_key(&self) -> Option<String>;
+
+    /// Narrows the cache of the controller's own kind to the slots that it holds, if the controller wants that.
+    fn narrow(&self, board: &Arc<Board>) -> Result<(), Error>;
+
+    /// Sets the slots whose objects a narrowed cache should have.
+    fn hold(&self, slots: SlotSet);
+
+    /// Waits until a narrowed cache has the objects of slots.
+    fn fill(&self, slots: SlotSet) -> BoxFuture<'_, ()>;
+
+    /// Returns what is waited for if a narrowed cache does not have the objects of slots.
+    fn awaited(&self, slots: SlotSet) -> Option<String>;
 
     /// Reconciles only keys of slots that are open on the board.
     fn share(&self, board: &Arc<Board>);
@@ -168,6 +180,22 @@ impl<K: Resource> AnyController for Controller<K> {
 
     fn shard_key(&self) -> Option<String> {
         Controller::shard_key(self)
+    }
+
+    fn narrow(&self, board: &Arc<Board>) -> Result<(), Error> {
+        Controller::narrow(self, board)
+    }
+
+    fn hold(&self, slots: SlotSet) {
+        Controller::hold(self, slots);
+    }
+
+    fn fill(&self, slots: SlotSet) -> BoxFuture<'_, ()> {
+        Box::pin(Controller::fill(self, slots))
+    }
+
+    fn awaited(&self, slots: SlotSet) -> Option<String> {
+        Controller::awaited(self, slots)
     }
 
     fn share(&self, board: &Arc<Board>) {

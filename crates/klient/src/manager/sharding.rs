@@ -12,11 +12,13 @@ use super::{
 use crate::{
     Error, ErrorKind,
     controller::Permit,
+    informer::narrow::SlotSet,
     shard::{Shards, SharedWork, Slot},
 };
 
-/// Checks that sharded controllers have shards, and the other way round.
-pub(super) fn check(controllers: &[Arc<dyn AnyController>], shards: Option<&Shards>) -> Result<(), Error> {
+/// Checks that sharded controllers have shards, and the other way round. Narrows the caches of controllers that want that, before they are
+/// started.
+pub(super) fn prepare(controllers: &[Arc<dyn AnyController>], shards: Option<&Shards>) -> Result<(), Error> {
     let sharded = controllers.iter().find(|controller| controller.shard_key().is_some());
     match (sharded, shards) {
         (Some(controller), None) => {
@@ -30,7 +32,8 @@ pub(super) fn check(controllers: &[Arc<dyn AnyController>], shards: Option<&Shar
             let message = "the manager has shards, and none of its controllers is sharded: call `sharded` on a builder";
             Err(Error::new(ErrorKind::Config, message))
         }
-        _ => Ok(()),
+        (_, None) => Ok(()),
+        (Some(_), Some(shards)) => controllers.iter().try_for_each(|controller| controller.narrow(shards.board())),
     }
 }
 
@@ -112,6 +115,22 @@ async fn run_sharded(
 struct Controllers<'a>(&'a [Arc<dyn AnyController>]);
 
 impl SharedWork for Controllers<'_> {
+    fn hold(&self, slots: SlotSet) {
+        for controller in self.0 {
+            controller.hold(slots);
+        }
+    }
+
+    async fn fill(&self, slots: SlotSet) {
+        for controller in self.0 {
+            controller.fill(slots).await;
+        }
+    }
+
+    fn awaited(&self, slots: SlotSet) -> Option<String> {
+        self.0.iter().find_map(|controller| controller.awaited(slots))
+    }
+
     async fn catch_up(&self, wrote: BTreeMap<String, u64>) {
         for controller in self.0 {
             controller.catch_up(&wrote).await;

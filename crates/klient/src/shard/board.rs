@@ -13,6 +13,7 @@ use std::{
     },
 };
 
+use klient_core::ObjectKey;
 use tokio::sync::{Notify, futures::Notified, watch};
 
 use super::slot::Slot;
@@ -28,6 +29,8 @@ pub(crate) struct Board {
     changed: Notify,
     /// The newest version that reconciles wrote, by resource.
     wrote: Mutex<BTreeMap<String, u64>>,
+    /// The number of objects whose slot was seen to change, and the last one.
+    changed_keys: Mutex<(u64, Option<ObjectKey>)>,
 }
 
 /// One slot: flags and the number of turns in one word, so that a turn never begins on a slot that was closed before.
@@ -62,7 +65,14 @@ impl Board {
     pub(super) fn new(clock: Clock) -> Arc<Self> {
         let cells = Slot::all().map(|_| Cell::default()).collect();
         let term = watch::Sender::new(None);
-        Arc::new(Self { cells, term, clock, changed: Notify::new(), wrote: Mutex::default() })
+        Arc::new(Self {
+            cells,
+            term,
+            clock,
+            changed: Notify::new(),
+            wrote: Mutex::default(),
+            changed_keys: Mutex::default(),
+        })
     }
 
     /// Begins a turn on a slot, unless the slot is closed or this process's term has reached its deadline.
@@ -113,7 +123,7 @@ impl Board {
     }
 
     /// Returns the number of turns that are running on a slot.
-    pub(super) fn running(&self, slot: Slot) -> u32 {
+    pub(crate) fn running(&self, slot: Slot) -> u32 {
         self.cell(slot).word.load(Ordering::SeqCst) & COUNT
     }
 
@@ -146,6 +156,18 @@ impl Board {
 
     pub(super) fn written(&self) -> BTreeMap<String, u64> {
         self.wrote.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that the shard key of an object has changed, so that the object has another slot.
+    pub(crate) fn key_changed(&self, key: &ObjectKey, from: Slot, to: Slot) {
+        tracing::warn!(%key, %from, %to, "shard key of an object changed");
+        let mut changed = self.changed_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.0 += 1;
+        changed.1 = Some(key.clone());
+    }
+
+    pub(super) fn changed_keys(&self) -> (u64, Option<ObjectKey>) {
+        self.changed_keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn cell(&self, slot: Slot) -> &Cell {

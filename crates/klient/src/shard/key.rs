@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc};
 
 use klient_core::{ObjectKey, Resource};
 
-use super::slot::Slot;
-use crate::informer::CachedObject;
+use super::{ranges::selector, slot::Slot};
+use crate::informer::{CachedObject, narrow::SlotSet};
 
 /// The part of an object that decides to which replica the object belongs. Objects with the same shard key belong to the same
 /// replica.
@@ -13,6 +13,7 @@ use crate::informer::CachedObject;
 /// The key of the object itself and its namespace never change, so that two replicas never act on one object at once.
 /// A label or an owner can change: replicas see the change at different moments, and for that long both may act on the object.
 /// Choose labels that do not change. An object without the label is shared by its name.
+/// A UID never changes either, but an object that is deleted and created again has another one.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -28,6 +29,7 @@ pub struct ShardKey<K: Resource> {
 enum Part<K: Resource> {
     Object,
     Namespace,
+    Uid,
     Computed(Arc<str>, Compute<K>),
 }
 
@@ -42,6 +44,14 @@ impl<K: Resource> ShardKey<K> {
     /// Shares namespaces: all objects of a namespace belong to one replica.
     pub fn namespace() -> Self {
         Self { part: Part::Namespace }
+    }
+
+    /// Shares objects by UID. API servers can select objects by it, so that a [narrowed
+    /// cache](crate::controller::ControllerBuilder::cache_own_shard) receives only its own part.
+    ///
+    /// An object that is created again under the same name may belong to another replica.
+    pub fn uid() -> Self {
+        Self { part: Part::Uid }
     }
 
     /// Shares objects by the value of a label.
@@ -68,12 +78,20 @@ impl<K: Resource> ShardKey<K> {
         Self { part: Part::Computed(name.into(), Arc::new(compute)) }
     }
 
+    /// Returns the text by which API servers select the objects of some slots, if they can.
+    pub(crate) fn selector(&self, slots: &SlotSet) -> Option<String> {
+        match &self.part {
+            Part::Uid => selector(slots),
+            _ => None,
+        }
+    }
+
     /// Returns the slot of a key, if the key alone decides.
     pub(crate) fn slot_of_key(&self, key: &ObjectKey) -> Option<Slot> {
         match &self.part {
             Part::Object => Some(Slot::of(key)),
             Part::Namespace => Some(Slot::of_text(key.namespace().unwrap_or(key.name()))),
-            Part::Computed(..) => None,
+            Part::Uid | Part::Computed(..) => None,
         }
     }
 
@@ -83,6 +101,7 @@ impl<K: Resource> ShardKey<K> {
             Part::Computed(_, compute) => {
                 compute(object).map_or_else(|| Slot::of(object.key()), |text| Slot::of_text(&text))
             }
+            Part::Uid => object.uid().map_or_else(|| Slot::of(object.key()), |uid| Slot::of_uid(&uid)),
             _ => self.slot_of_key(object.key()).unwrap_or_else(|| Slot::of(object.key())),
         }
     }
@@ -93,6 +112,7 @@ impl<K: Resource> fmt::Display for ShardKey<K> {
         f.write_str(match &self.part {
             Part::Object => "object",
             Part::Namespace => "namespace",
+            Part::Uid => "uid",
             Part::Computed(name, _) => name,
         })
     }

@@ -31,12 +31,19 @@ use super::{
     slot::Slot,
     table::Table,
 };
-use crate::{Error, ErrorKind, election::Term};
+use crate::{Error, ErrorKind, election::Term, informer::narrow::SlotSet};
 
 /// The work that members share.
 pub(super) trait Work: Send + Sync {
-    /// Waits until the caches of this process show the writes of other members, for a limited time.
-    fn catch_up(&self, wrote: BTreeMap<String, u64>) -> impl Future<Output = ()> + Send;
+    /// Sets the slots whose objects the caches should have: those of this member, and those on which work still runs.
+    fn hold(&self, slots: SlotSet);
+
+    /// Waits until the caches of this process have the objects of slots that are about to open, without a time limit, and show the
+    /// writes of other members, for a limited time.
+    fn catch_up(&self, slots: SlotSet, wrote: BTreeMap<String, u64>) -> impl Future<Output = ()> + Send;
+
+    /// Returns what slots that are about to open wait for, if it is a list.
+    fn awaited(&self, slots: SlotSet) -> Option<String>;
 
     /// Begins the work on slots that are open now.
     fn gained(&self, slots: &[Slot]);
@@ -136,6 +143,7 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
             self.follow_table();
             self.keep_term();
             let is_drained = self.drain();
+            self.hold();
             self.report();
             if self.stopping && is_drained {
                 self.release().await;
@@ -152,7 +160,8 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
             if opening.is_none()
                 && let Some(slots) = self.ready_to_open()
             {
-                opening = Some((slots, Box::pin(parts.work.catch_up(self.handed_over()))));
+                let wanted = numbers(&slots);
+                opening = Some((slots, Box::pin(parts.work.catch_up(wanted, self.handed_over()))));
             }
             let wake = self.wake_after();
             let caught_up = async {
@@ -273,6 +282,14 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
             board.revoke(busy.into_iter());
         }
         self.parts.options.breaks(Mutant::AcknowledgeEarly)
+    }
+
+    /// Tells the caches which slots they need. A slot that was taken away is needed until its work has ended: a reconcile must not see
+    /// its object disappear.
+    fn hold(&self) {
+        let Some(table) = &self.table else { return };
+        let is_needed = |slot: &Slot| table.is_owned_by(*slot, &self.id) || self.parts.board.running(*slot) > 0;
+        self.parts.work.hold(Slot::all().filter(is_needed).map(Slot::number).collect());
     }
 
     fn is_write_due(&self, is_drained: bool) -> bool {
@@ -425,6 +442,8 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
             changed.as_mut().enable();
             self.report();
             if Slot::all().all(|slot| board.running(slot) == 0) {
+                // Another member may write to the objects from now on: they are read again if the slots come back.
+                parts.work.hold(SlotSet::default());
                 return End::Lost;
             }
             parts.progress.update(|state| {
@@ -484,12 +503,19 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
         let open = Slot::all().filter(|slot| board.is_open(*slot)).count();
         let mine = |slot: Slot| self.table.as_ref().is_some_and(|table| table.is_owned_by(slot, id));
         let draining = Slot::all().filter(|slot| board.running(*slot) > 0 && !mine(*slot)).count();
+        let to_open = self.to_open.iter().map(|slot| slot.number()).collect();
+        let awaited = self.parts.work.awaited(to_open);
         self.parts.progress.update(|state| {
+            state.awaited = awaited;
             state.member.clone_from(id);
             state.table.clone_from(&self.table);
             (state.open, state.opening, state.draining) = (open, self.to_open.len(), draining);
         });
     }
+}
+
+fn numbers(slots: &[Slot]) -> SlotSet {
+    slots.iter().map(|slot| slot.number()).collect()
 }
 
 fn timed_out() -> Error {

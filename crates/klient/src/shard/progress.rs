@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) open: usize,
     /// The slots that were taken away, and on which reconciles still run.
     pub(super) draining: usize,
+    /// The list that slots that are about to open wait for, in words.
+    pub(super) awaited: Option<String>,
     /// The last problem, until it is over.
     pub(super) problem: Option<String>,
 }

@@ -15,7 +15,7 @@ use super::{
     progress::Progress,
     slot::Slot,
 };
-use crate::{Error, ErrorKind, client::Client, metrics::Registry, retry::random};
+use crate::{Error, ErrorKind, client::Client, informer::narrow::SlotSet, metrics::Registry, retry::random};
 
 /// The membership of this process in a group of replicas that share the keys of controllers. Clones refer to the same one.
 ///
@@ -99,7 +99,7 @@ impl Shards {
 
     /// Returns the group's current status, as this process sees it.
     pub fn status(&self) -> ShardStatus {
-        ShardStatus::new(&self.inner.group, &self.inner.store.view(), &self.inner.progress)
+        ShardStatus::new(&self.inner.group, &self.inner.store.view(), &self.inner.progress, &self.inner.board)
     }
 
     /// Waits until a condition of the status holds.
@@ -156,6 +156,15 @@ impl Shards {
 
 /// The controllers that share keys.
 pub(crate) trait SharedWork: Sync {
+    /// Sets the slots whose objects narrowed caches should have.
+    fn hold(&self, slots: SlotSet);
+
+    /// Waits until narrowed caches have the objects of slots.
+    fn fill(&self, slots: SlotSet) -> impl Future<Output = ()> + Send;
+
+    /// Returns which narrowed cache does not have the objects of slots.
+    fn awaited(&self, slots: SlotSet) -> Option<String>;
+
     /// Waits until the caches show writes of other replicas, by resource and version.
     fn catch_up(&self, wrote: BTreeMap<String, u64>) -> impl Future<Output = ()> + Send;
 
@@ -163,14 +172,24 @@ pub(crate) trait SharedWork: Sync {
     fn gained(&self, slots: &[Slot]);
 }
 
-/// Work whose caches are waited for only for a limited time: a stalled watch must not stop the replica.
+/// Work for whose caches to show writes the replica waits only for a limited time: a stalled watch must not stop it.
 struct Limited<'a, W: ?Sized> {
     work: &'a W,
     options: &'a ShardOptions,
 }
 
 impl<W: SharedWork + ?Sized> Work for Limited<'_, W> {
-    async fn catch_up(&self, wrote: BTreeMap<String, u64>) {
+    fn hold(&self, slots: SlotSet) {
+        self.work.hold(slots);
+    }
+
+    fn awaited(&self, slots: SlotSet) -> Option<String> {
+        self.work.awaited(slots)
+    }
+
+    async fn catch_up(&self, slots: SlotSet, wrote: BTreeMap<String, u64>) {
+        // Without a limit: objects that were never listed would look deleted.
+        self.work.fill(slots).await;
         let limit = self.options.catch_up;
         if tokio::time::timeout(limit, self.work.catch_up(wrote)).await.is_err() {
             tracing::warn!(?limit, "caches do not show the writes of the last owner of the keys, reconciling anyway");

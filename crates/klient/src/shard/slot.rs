@@ -37,9 +37,23 @@ impl Slot {
         Self::of_hash(fnv1a(OFFSET, text.as_bytes()))
     }
 
+    /// Returns the slot of a UID. It is the top byte of the hash by which API servers select objects, so that some slots are some ranges
+    /// of that hash.
+    pub fn of_uid(uid: &str) -> Self {
+        Self(fnv1a(OFFSET, uid.as_bytes()).to_be_bytes()[0])
+    }
+
     /// Returns the number of the slot, from 0 to 255.
     pub fn index(self) -> usize {
         usize::from(self.0)
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn numbered(number: u8) -> Self {
+        Self(number)
     }
 
     /// Returns all slots.
@@ -106,6 +120,30 @@ mod tests {
     fn slot_of_a_key_is_that_of_its_text() {
         assert_eq!(Slot::of(&ObjectKey::namespaced("shop", "web")), Slot::of_text("shop/web"));
         assert_eq!(Slot::of(&ObjectKey::cluster("node-7")), Slot::of_text("node-7"));
+    }
+
+    #[test]
+    fn slot_of_a_uid_is_the_top_byte_of_the_servers_hash() {
+        // The published values of 64-bit FNV-1a: 0xcbf29ce484222325, 0xaf63dc4c8601ec8c and 0x85944171f73967e8.
+        let slots = ["", "a", "foobar"].map(|uid| Slot::of_uid(uid).index());
+        assert_eq!(slots, [0xcb, 0xaf, 0x85]);
+    }
+
+    #[test]
+    fn slots_of_uids_are_even() {
+        let mut state = 7;
+        let mut random = || {
+            state = mix(state + 1);
+            state
+        };
+        let uids = (0..10_000).map(|_| {
+            let (high, low) = (random(), random());
+            let [a, b, c] = [high >> 32, high >> 16 & 0xffff, low >> 48 & 0xfff];
+            format!("{a:08x}-{b:04x}-4{c:03x}-8{:03x}-{:012x}", high & 0xfff, low & 0xffff_ffff_ffff)
+        });
+        let counts = counts(uids.map(|uid| Slot::of_uid(&uid)));
+        let (low, high) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(*low >= 15 && *high <= 70, "{low} to {high}, expected about 39");
     }
 
     #[test]

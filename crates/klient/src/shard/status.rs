@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use klient_core::ObjectKey;
+
 use super::{
+    board::Board,
     lease::{Phase, Record, View},
     progress::{Progress, State},
     slot::Slot,
@@ -37,6 +40,14 @@ pub struct ShardStatus {
     pub members: Vec<MemberStatus>,
     /// The slots that move from one member to another.
     pub moves: Vec<SlotMove>,
+    /// The number of times that this replica saw the shard key of an object change, such as its label. Until all replicas see it, two of
+    /// them may act on the object.
+    pub changed_keys: u64,
+    /// The last object whose shard key changed.
+    pub last_changed_key: Option<ObjectKey>,
+    /// The list that slots that are opening wait for, if they wait for one of a [narrowed
+    /// cache](crate::controller::ControllerBuilder::cache_own_shard). They wait as long as it takes.
+    pub awaited: Option<String>,
     /// The last failure of this replica, until it is over.
     pub problem: Option<String>,
 }
@@ -100,8 +111,9 @@ pub enum MoveReason {
 }
 
 impl ShardStatus {
-    pub(super) fn new(group: &str, view: &View, progress: &Progress) -> Self {
-        let State { member, table, opening, open, draining, problem } = progress.state();
+    pub(super) fn new(group: &str, view: &View, progress: &Progress, board: &Board) -> Self {
+        let State { member, table, opening, open, draining, awaited, problem } = progress.state();
+        let (changed_keys, last_changed_key) = board.changed_keys();
         let slots = table.as_ref().map(|table| table.slots.as_slice()).unwrap_or_default();
         let members: Vec<MemberStatus> = view
             .values()
@@ -149,6 +161,9 @@ impl ShardStatus {
             orphans: slots.iter().filter(|slot| !slot.holder().is_some_and(lives)).count(),
             moves: moves.collect(),
             members,
+            changed_keys,
+            last_changed_key,
+            awaited,
             problem,
         }
     }
@@ -168,6 +183,9 @@ impl fmt::Display for ShardStatus {
             if count > 0 {
                 write!(f, ", {count} {name}")?;
             }
+        }
+        if let Some(awaited) = &self.awaited {
+            write!(f, ", waiting for {awaited}")?;
         }
         match &self.problem {
             Some(problem) => write!(f, ", {problem}"),

@@ -19,6 +19,7 @@ mod kinds;
 mod metadata;
 mod options;
 mod robustness;
+mod sharding;
 #[cfg(feature = "streams")]
 mod streams;
 mod subresources;

@@ -1,6 +1,7 @@
 //! Several managers that share the keys of a controller, on the embedded server with a paused clock.
 
 mod bad_input;
+mod caches;
 mod handover;
 
 use std::{
@@ -73,6 +74,7 @@ impl Ledger {
         entry.count += 1;
         let data = request.object().unwrap().and_then(|map| map.data.clone());
         entry.seen = data.and_then(|data| data.get("n").cloned());
+        self.0.changed.send_modify(|number| *number += 1);
         Running { ledger: self.clone(), key: request.key().clone() }
     }
 
@@ -85,6 +87,11 @@ impl Ledger {
             }
         };
         timeout(Duration::from_secs(120), waiting).await.expect("the reconciles do not happen");
+    }
+
+    /// Waits until a replica reconciles a key.
+    async fn wait_while_running(&self, key: &ObjectKey, replica: &str) {
+        self.wait(|entries| entries.get(key).is_some_and(|entry| entry.running.as_deref() == Some(replica))).await;
     }
 
     fn check(&self) {
@@ -125,7 +132,11 @@ impl Replica {
     async fn start_with(world: &World, ledger: &Ledger, name: &str, key: ShardKey<ConfigMap>, takes: Duration) -> Self {
         let registry = Registry::new();
         let controller = controller(world, ledger, name, key, takes, &registry);
-        let shards = shards(world, name, &registry);
+        Self::run(controller, shards(world, name, &registry), registry).await
+    }
+
+    /// Runs a manager with a controller.
+    async fn run(controller: Controller<ConfigMap>, shards: Shards, registry: Registry) -> Self {
         let builder = Manager::builder().registry(registry.clone()).shards(shards.clone());
         let manager = builder.controller(controller.clone()).build().await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

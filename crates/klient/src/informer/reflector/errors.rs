@@ -15,6 +15,9 @@ const MAX_DELAY_NOT_SERVED: Duration = Duration::from_secs(10);
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Returns the next step after a failed list.
     pub(super) fn after_list_error<W>(&mut self, error: &Error, reason: RelistReason) -> Step<W> {
+        if self.is_selector_refused(error) {
+            return Step::Begin(reason);
+        }
         if is_version_unavailable(error) && !self.version_unavailable && !self.version.is_empty() {
             tracing::debug!(
                 resource = self.source.describe(),
@@ -26,7 +29,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         }
         self.report(error);
         let reason = match reason {
-            RelistReason::Initial | RelistReason::VersionWentBack => reason,
+            RelistReason::Initial | RelistReason::VersionWentBack | RelistReason::Resharded => reason,
             _ => RelistReason::Unavailable,
         };
         Step::Wait(self.delay(error), Retry::Begin(reason))
@@ -36,6 +39,9 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     pub(super) fn after_watch_error<W>(&mut self, error: &Error) -> Step<W> {
         if is_version_unavailable(error) {
             return self.after_expired(error);
+        }
+        if self.is_selector_refused(error) {
+            return Step::Watch;
         }
         self.report(error);
         self.empty_watches += 1;

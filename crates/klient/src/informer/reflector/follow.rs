@@ -6,7 +6,7 @@ use klient_core::{ResourceVersion, VersionMatch, WatchEvent};
 use klient_proto::RawObject;
 use tokio::time::Instant;
 
-use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Step};
+use super::{ListWatch, Reflector, ReflectorStore, RelistReason, Step, narrow::wait_for_change};
 use crate::{
     Error, ErrorKind, deadline,
     informer::{
@@ -30,6 +30,9 @@ const SUSPICIOUS: Duration = Duration::from_secs(5);
 impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Opens a watch from the last version.
     pub(super) async fn watch(&mut self) -> Step<L::Watch> {
+        if let Some(step) = self.follow_wanted() {
+            return step;
+        }
         let (options, limit) = self.watch_options(VersionMatch::Exact(self.version.clone()));
         match self.source.watch(options, self.options.managed_fields).await {
             Ok(watch) => {
@@ -44,6 +47,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     pub(super) async fn follow(&mut self, mut watch: L::Watch, limit: Duration) -> Step<L::Watch> {
         self.board.following();
         let mut progress = Progress::new(self.version.clone(), limit);
+        let mut wanted = self.wanted_changes();
+        if let Some(step) = self.follow_wanted() {
+            return step;
+        }
         let wake = tokio::time::sleep_until(self.dead_at(&progress));
         tokio::pin!(wake);
         let end = loop {
@@ -57,12 +64,21 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                         // Handlers go first. Otherwise old states pile up in front of them for as long as more is at hand.
                         crate::sync::yield_to_others().await;
                     }
+                    if let Some(step) = self.follow_wanted() {
+                        return step;
+                    }
                     // From the first bookmark on, silence means a dead connection; and an unreadable event sets a time to relist.
                     let dead = self.dead_at(&progress);
                     if dead < wake.deadline() {
                         wake.as_mut().reset(dead);
                     }
                     continue;
+                }
+                () = wait_for_change(&mut wanted, self.has_strays()), if wanted.is_some() => {
+                    match self.follow_wanted() {
+                        Some(step) => return step,
+                        None => continue,
+                    }
                 }
                 () = &mut wake => {
                     let dead = self.dead_at(&progress);
@@ -148,7 +164,9 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         match self.store.ingest(object) {
             Ok(object) => {
                 self.note_readable(object.key());
-                self.fifo.push(delta(object));
+                if self.keeps_event(&object, is_deletion) {
+                    self.fifo.push(delta(object));
+                }
             }
             Err(error) if is_deletion => self.delete_unreadable(&raw.key(), &error),
             Err(error) => self.keep_unreadable(raw.key(), &error),

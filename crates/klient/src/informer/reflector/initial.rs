@@ -24,6 +24,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Reads the whole state by lists, and replaces the content of the store.
     pub(super) async fn list(&mut self, reason: RelistReason) -> Step<L::Watch> {
         self.board.started();
+        self.begin_read();
         match self.read_list().await {
             Ok((_, version)) if self.is_unexpectedly_old(&version) => self.after_version_went_back(&version),
             Ok((state, version)) => {
@@ -34,7 +35,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         }
     }
 
-    fn replace(&mut self, state: ReadState<S::Object>, version: ResourceVersion, reason: RelistReason) {
+    pub(super) fn replace(&mut self, state: ReadState<S::Object>, version: ResourceVersion, reason: RelistReason) {
         // A list with an object of unknown key may hide any change. It is read again, paced as after an unreadable event.
         self.relist_at = (!state.is_complete).then(|| Instant::now() + self.unreadable_backoff.delay(None));
         let objects = self.keep_last_known(state);
@@ -53,6 +54,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         self.fifo.replace(objects, self.version.clone());
         self.flush();
         self.board.listed(reason, &self.version);
+        self.end_read();
     }
 
     /// Returns whether a list is older than the last version seen although cached objects were reused for it. They must not be:
@@ -120,7 +122,8 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
             };
             let raw = object.clone();
             match self.ingest_listed(object) {
-                Ok(object) => state.objects.push(object),
+                Ok(object) if self.keeps(&object) => state.objects.push(object),
+                Ok(_) => {}
                 Err(error) => {
                     self.report_unreadable(&error);
                     state.unreadable.insert(raw.key());
@@ -142,6 +145,9 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     }
 
     fn wanted_version(&self) -> VersionMatch {
+        if self.reads_new_slots() {
+            return VersionMatch::MostRecent;
+        }
         match (self.version.is_empty(), self.version_unavailable || self.options.consistent_first_read) {
             (false, _) if !self.version_unavailable => VersionMatch::NotOlderThan(self.version.clone()),
             (true, false) => VersionMatch::Any,
@@ -152,6 +158,7 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
     /// Reads the whole state by a watch that begins with it, and follows that watch.
     pub(super) async fn watch_list(&mut self, reason: RelistReason) -> Step<L::Watch> {
         self.board.started();
+        self.begin_read();
         let version = match self.wanted_version() {
             VersionMatch::Any => VersionMatch::MostRecent,
             version => version,
@@ -215,6 +222,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
                 Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
                     let raw = object.clone();
                     match self.ingest_listed(object) {
+                        Ok(object) if !self.keeps(&object) => {
+                            state.unreadable.remove(object.key());
+                            objects.remove(object.key());
+                        }
                         Ok(object) => {
                             state.unreadable.remove(object.key());
                             objects.insert(object.key().clone(), object);

@@ -56,6 +56,8 @@ pub enum RelistReason {
     VersionWentBack,
     /// An event could not be read, so that any object may have changed.
     Unreadable,
+    /// The cache has only the objects of one replica, and this replica became responsible for others.
+    Resharded,
 }
 
 impl RelistReason {
@@ -68,6 +70,7 @@ impl RelistReason {
             Self::Unavailable => "unavailable",
             Self::VersionWentBack => "version_went_back",
             Self::Unreadable => "unreadable",
+            Self::Resharded => "resharded",
         }
     }
 }
@@ -90,6 +93,10 @@ pub struct InformerStatus {
     pub relists: BTreeMap<RelistReason, u64>,
     /// The number of events and bookmarks that arrived on watches.
     pub events: u64,
+    /// The number of objects and events that arrived and were not stored, because they belong to other replicas. It does not grow
+    /// if the server sends only what belongs to this replica; see
+    /// [`cache_own_shard`](crate::controller::ControllerBuilder::cache_own_shard).
+    pub dropped: u64,
     /// The number of objects and events that could not be read.
     pub decode_errors: u64,
     /// The number of objects whose current state could not be read. The cache has the last state of each that could be read, if
@@ -129,6 +136,7 @@ impl StatusBoard {
             bookmark_age: None,
             relists: BTreeMap::new(),
             events: 0,
+            dropped: 0,
             decode_errors: 0,
             unreadable: 0,
             unreadable_keys: Vec::new(),
@@ -241,6 +249,13 @@ impl StatusBoard {
         });
         if let Some(metrics) = &self.metrics {
             metrics.received(events);
+        }
+    }
+
+    /// Counts an object that belongs to another replica.
+    pub(super) fn dropped(&self, is_dropped: bool) {
+        if is_dropped {
+            self.update(|record| record.status.dropped += 1);
         }
     }
 

@@ -42,7 +42,10 @@ impl<L: ListWatch, S: ReflectorStore> Reflector<L, S> {
         if let (false, Some(known)) = (is_complete, &known) {
             // Any known object that is not in the list may be the one that could not be read.
             let listed: HashSet<&ObjectKey, RandomState> = objects.iter().map(Keyed::key).collect();
-            let kept: Vec<_> = known.list().iter().filter(|object| !listed.contains(object.key())).cloned().collect();
+            let narrowing = self.narrowing.as_deref();
+            let may_be_listed =
+                |object: &&S::Object| !listed.contains(object.key()) && narrowing.is_none_or(|n| n.may_keep(object));
+            let kept: Vec<_> = known.list().iter().filter(may_be_listed).cloned().collect();
             drop(listed);
             unreadable.extend(kept.iter().map(|object| object.key().clone()));
             objects.extend(kept);

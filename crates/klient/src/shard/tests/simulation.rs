@@ -75,6 +75,7 @@ impl Machine {
         let mut running = self.running.subscribe();
         for start in 0.. {
             running.wait_for(|running| *running).await.unwrap();
+            self.path.restart();
             let options = options(self.path.rate(), &chance, mutant);
             let (board, progress) = (Board::new(options.clock.clone()), Progress::new(&Registry::new(), GROUP));
             *self.board.lock().unwrap() = Some(Arc::clone(&board));
@@ -170,6 +171,7 @@ fn run(seed: u64, mutant: Option<Mutant>) -> Outcome {
             machine.running.send_replace(number == 0 || chance.happens(0.7));
             all.spawn(machine.path.clone().watch());
             all.spawn(machine.path.clone().watch_objects());
+            all.spawn(machine.path.clone().list_objects());
             all.spawn(machine.clone().run(number, chance.clone(), mutant));
             machines.push(machine);
         }
@@ -279,6 +281,7 @@ fn slots_of_a_killed_member_move_within_the_bound() {
                     machine.path.change(|trouble| trouble.slow = Duration::from_millis(20));
                     all.spawn(machine.path.clone().watch());
                     all.spawn(machine.path.clone().watch_objects());
+                    all.spawn(machine.path.clone().list_objects());
                     all.spawn(machine.clone().run(number, chance.clone(), None));
                     machine
                 })

@@ -10,6 +10,7 @@ use std::{
     task::Poll,
 };
 
+use klient_core::ObjectKey;
 use tokio::{
     sync::{Notify, watch},
     time::{Duration, sleep, timeout},
@@ -19,6 +20,7 @@ use super::secs;
 use crate::{
     Error, ErrorKind,
     election::tests::world::Chance,
+    informer::narrow::{Division, Listed, Narrow, SlotSet},
     shard::{
         board::{Board, SlotPermit},
         lease::{GroupLease, GroupStore, Phase, Record, View},
@@ -97,7 +99,7 @@ impl World {
     }
 
     /// Notes that a member works on a slot. Fails if the slot may belong to another one.
-    fn act(&self, slot: Slot, who: &str, permit: &SlotPermit, cache: u64) -> u64 {
+    fn act(&self, slot: Slot, who: &str, permit: &SlotPermit, (cache, read_at): (u64, u64)) -> u64 {
         let token = permit.token();
         let mut facts = self.0.facts.lock().unwrap();
         facts.acts += 1;
@@ -112,6 +114,10 @@ impl World {
         if let Some(last) = facts.last.get(&slot) {
             assert!(token >= last.token, "{who} of {token} works on {slot} after {} of {}", last.who, last.token);
             assert!(token > last.token || who == last.who, "{who} and {} both have {token} for {slot}", last.who);
+            if last.who != who {
+                let version = last.version;
+                assert!(read_at >= version, "{who} begins on {slot}, listed at {read_at}, before it sees {version}");
+            }
             if last.who != who && facts.ended_in_order(&last.who) {
                 assert!(cache >= last.version, "{who} begins on {slot} at {cache}, before it sees {}", last.version);
             }
@@ -183,8 +189,46 @@ struct PathInner {
     changed: watch::Sender<u64>,
     /// The newest version that the process's cache of objects shows. It has a watch of its own, with delays of its own.
     cache: watch::Sender<u64>,
+    /// The slots of a narrowed cache, and the newest version when the list of each began.
+    narrowed: Mutex<Narrowed>,
     /// The rate of its clock: durations appear shorter by this factor.
     rate: f64,
+}
+
+/// A narrowed cache of one process.
+struct Narrowed {
+    narrow: Arc<Narrow<u64>>,
+    listed: Listed,
+    read_at: [u64; SlotSet::SLOTS],
+}
+
+impl Default for Narrowed {
+    fn default() -> Self {
+        Self { narrow: Arc::new(Narrow::new(Nothing)), listed: Listed::default(), read_at: [0; SlotSet::SLOTS] }
+    }
+}
+
+/// A division of no objects: the world has slots only.
+struct Nothing;
+
+impl Division<u64> for Nothing {
+    fn slot_of(&self, _object: &u64) -> u8 {
+        0
+    }
+
+    fn slot_of_key(&self, _key: &ObjectKey) -> Option<u8> {
+        None
+    }
+
+    fn is_in_use(&self, _slot: u8) -> bool {
+        false
+    }
+
+    fn left(&self, _key: &ObjectKey, _from: u8, _to: u8) {}
+
+    fn selector(&self, _slots: &SlotSet) -> Option<String> {
+        None
+    }
 }
 
 impl Path {
@@ -197,6 +241,7 @@ impl Path {
             view: Mutex::default(),
             changed: watch::Sender::new(0),
             cache: watch::Sender::new(0),
+            narrowed: Mutex::default(),
             rate,
         }))
     }
@@ -230,6 +275,52 @@ impl Path {
                 self.0.cache.send_replace(shown);
             }
         }
+    }
+
+    /// Begins with an empty narrowed cache, as a new process does.
+    pub(super) fn restart(&self) {
+        *self.0.narrowed.lock().unwrap() = Narrowed::default();
+    }
+
+    /// Reads the slots that the narrowed cache should have, and drops those that it should not have, late.
+    pub(super) async fn list_objects(self) {
+        let chance = Chance::new(11);
+        loop {
+            sleep(Duration::from_millis(20) + secs(1).mul_f64(0.3 * chance.number())).await;
+            let (narrow, mut listed) = {
+                let narrowed = self.0.narrowed.lock().unwrap();
+                (Arc::clone(&narrowed.narrow), narrowed.listed)
+            };
+            let (wanted, generation, has_grown) = {
+                let wanted = narrow.wanted();
+                (wanted.slots, wanted.generation, wanted.has_grown_since(&listed))
+            };
+            let newest = self.0.world.0.facts.lock().unwrap().writes;
+            if has_grown {
+                sleep(self.trouble().slow.mul_f64(chance.number())).await;
+                if self.trouble().cut {
+                    continue;
+                }
+                listed = Listed { slots: wanted, generation };
+            } else {
+                listed.slots = listed.slots.iter().filter(|slot| wanted.has(*slot)).collect();
+            }
+            let mut narrowed = self.0.narrowed.lock().unwrap();
+            if Arc::ptr_eq(&narrowed.narrow, &narrow) {
+                if has_grown {
+                    wanted.iter().for_each(|slot| narrowed.read_at[usize::from(slot)] = newest);
+                }
+                narrowed.listed = listed;
+                narrow.set_listed(listed);
+            }
+        }
+    }
+
+    /// Returns the newest version when the list of a slot began. Fails if the narrowed cache does not have the slot.
+    fn read_at(&self, slot: Slot) -> u64 {
+        let narrowed = self.0.narrowed.lock().unwrap();
+        assert!(narrowed.listed.slots.has(slot.number()), "work on slot {slot}, whose objects are not cached");
+        narrowed.read_at[slot.index()]
     }
 
     /// Brings changes of the store to the process's view, late.
@@ -330,7 +421,17 @@ impl GroupStore for Path {
 
 /// The caches of a process, as its member sees them.
 impl Work for Path {
-    async fn catch_up(&self, wrote: BTreeMap<String, u64>) {
+    fn hold(&self, slots: SlotSet) {
+        self.0.narrowed.lock().unwrap().narrow.want(slots);
+    }
+
+    fn awaited(&self, _slots: SlotSet) -> Option<String> {
+        None
+    }
+
+    async fn catch_up(&self, slots: SlotSet, wrote: BTreeMap<String, u64>) {
+        let narrow = Arc::clone(&self.0.narrowed.lock().unwrap().narrow);
+        narrow.wait_until_listed(&slots).await;
         let Some(version) = wrote.get("things").copied() else { return };
         let mut cache = self.0.cache.subscribe();
         let _ = cache.wait_for(|shown| *shown >= version).await;
@@ -355,7 +456,7 @@ pub(super) async fn worker(path: Path, board: Arc<Board>, member: impl Fn() -> S
         let steps = if chance.happens(0.05) { 60 } else { 1 + (chance.number() * 5.0) as u32 };
         let job = async {
             for _ in 0..steps {
-                let version = world.act(slot, &who, &permit, path.cache());
+                let version = world.act(slot, &who, &permit, (path.cache(), path.read_at(slot)));
                 board.wrote("things", version);
                 sleep(Duration::from_millis(230)).await;
             }
