@@ -33,7 +33,7 @@ pub(crate) async fn serve(world: &mut World, page: DebugPage) -> SocketAddr {
     let controller = builder(foos, deployments).registry(world.registry.clone()).reconcile(syncer);
     world.spawn(async move {
         let _sink = sink;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     world.run(Manager::builder().controller(controller), page).await
 }
@@ -41,8 +41,8 @@ pub(crate) async fn serve(world: &mut World, page: DebugPage) -> SocketAddr {
 /// Checks the stories of a Foo that is done and of one that cannot be done, on a page that is open.
 pub(crate) async fn check(page: &Page, world: &World) {
     let api: Api<Foo> = Api::namespaced(world.client.clone(), "default");
-    let foo = Foo::new("example", FooSpec::new("example-deployment", Some(1)));
-    api.create(&foo).await.unwrap();
+    let example = Foo::new("example", FooSpec::new("example-deployment", Some(1)));
+    api.create(&example).await.unwrap();
     page.story("default/example", "and nothing changed since").await;
     let wrote = |text: &str| text.contains("deployments.apps default/example-deployment");
     page.wait_for("#story-body", wrote).await;
@@ -54,8 +54,8 @@ pub(crate) async fn check(page: &Page, world: &World) {
     }}))
     .unwrap();
     Api::<Deployment>::namespaced(world.client.clone(), "default").create(&taken).await.unwrap();
-    let foo = Foo::new("blocked", FooSpec::new("taken", Some(1)));
-    api.create(&foo).await.unwrap();
+    let blocked = Foo::new("blocked", FooSpec::new("taken", Some(1)));
+    api.create(&blocked).await.unwrap();
     page.story("default/blocked", "taken").await;
     page.screenshot("sample").await;
 }

@@ -261,7 +261,7 @@ impl http_body::Body for CountingBody {
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
             self.received.fetch_add(data.len() as u64, Ordering::Relaxed);
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(frame)
     }
 }
 
