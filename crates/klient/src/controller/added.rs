@@ -1,11 +1,18 @@
 //! Sources that are added to and removed from a controller while it runs.
+//!
+//! The caches of running sources take part in the wait for own writes. A source that is removed, or whose cache does not follow the
+//! server, never holds up a reconcile.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use klient_core::Resource;
+use tokio::sync::watch;
 
 use super::{
     Controller, Keys, Source,
@@ -15,13 +22,16 @@ use super::{
 };
 use crate::{
     Error, ErrorKind,
-    informer::{Event, InformerStatus},
+    informer::{Event, InformerState, InformerStatus},
     metrics::Counter,
+    writes::Write,
 };
 
 /// The sources that were added to a controller after it was built.
 #[derive(Default)]
 pub(super) struct AddedSources {
+    /// The number of sources, so that controllers without any take no lock.
+    count: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -41,7 +51,34 @@ struct Target {
 struct Added {
     // Dropped first: no key is added after the source was removed.
     listening: Option<Box<dyn Listening>>,
-    source: Box<dyn AnySource>,
+    source: Arc<dyn AnySource>,
+    /// Dropped when the source is removed, which ends the waits for its cache.
+    present: watch::Sender<()>,
+}
+
+/// The cache of a source that was added, until the source is removed.
+pub(super) struct AddedCache {
+    source: Arc<dyn AnySource>,
+    present: watch::Receiver<()>,
+}
+
+impl AddedCache {
+    /// Waits until the cache shows a write, or until the source is removed. Fails if the cache does not follow the server: unlike the other
+    /// sources of a controller, one that was added may be denied or not served, also before its first list.
+    pub(super) async fn wait_for_write(&self, write: &Write) -> Result<(), Error> {
+        let (mut present, mut states) = (self.present.clone(), self.source.states());
+        let follows = |state: &InformerState| matches!(state, InformerState::Synced | InformerState::Stale { .. });
+        tokio::select! {
+            biased;
+            // Nothing is ever sent: this is the drop of the sender.
+            _ = present.changed() => Ok(()),
+            shown = self.source.wait_for_write(write) => shown,
+            _ = states.wait_for(|state| !follows(state)) => {
+                let message = format!("the cache of {} does not follow the server", self.source.resource());
+                Err(Error::new(ErrorKind::Canceled, message))
+            }
+        }
+    }
 }
 
 impl Added {
@@ -65,6 +102,7 @@ impl AddedSources {
         let mut state = self.lock();
         state.target = None;
         let ended = std::mem::take(&mut state.by_name);
+        self.count.store(0, Ordering::Relaxed);
         drop(state);
         drop(ended);
     }
@@ -75,18 +113,36 @@ impl AddedSources {
             let message = format!("cannot add source {name:?}: the controller has one with this name, remove it first");
             return Err(Error::new(ErrorKind::AlreadyExists, message));
         }
-        let mut added = Added { listening: None, source };
+        let mut added = Added { listening: None, source: source.into(), present: watch::Sender::new(()) };
         if let Some(target) = state.target.clone() {
             added.begin(&target);
         }
         state.by_name.insert(name, added);
+        self.count.store(state.by_name.len(), Ordering::Relaxed);
         Ok(())
     }
 
     fn remove(&self, name: &str) -> bool {
+        let mut state = self.lock();
+        let removed = state.by_name.remove(name);
+        self.count.store(state.by_name.len(), Ordering::Relaxed);
         // Dropped without the lock: the informer may end with it.
-        let removed = self.lock().by_name.remove(name);
+        drop(state);
         removed.is_some()
+    }
+
+    /// Returns the caches of the sources that run and will show a write.
+    pub(super) fn caches_of(&self, write: &Write) -> Vec<AddedCache> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let resource = write.resource.to_string();
+        let state = self.lock();
+        let running = state.by_name.values().filter(|added| added.listening.is_some());
+        let showing = running.filter(|added| added.source.resource() == resource && added.source.covers(&write.key));
+        showing
+            .map(|added| AddedCache { source: Arc::clone(&added.source), present: added.present.subscribe() })
+            .collect()
     }
 
     pub(super) fn status(&self) -> BTreeMap<String, InformerStatus> {
@@ -105,6 +161,9 @@ impl<K: Resource> Controller<K> {
     /// The name identifies the source, in [`remove_source`](Self::remove_source) and in the [status](Self::status). A kind that is not
     /// installed, or that the server denies access to, shows there, and harms no other source. A running controller starts the
     /// informer at once; it must be called on a Tokio runtime then.
+    ///
+    /// Reconciles [wait](super::ControllerBuilder::wait_for_own_writes) until the cache of the source shows their own writes, too, unless
+    /// the cache does not follow the server, or the source is removed.
     ///
     /// ```no_run
     /// use klient::{Client, Controller, InformerFactory, ObjectKey, resource::ApiResource};

@@ -15,13 +15,20 @@ use std::{
 use klient_core::ObjectKey;
 use tokio::time::Instant;
 
-use super::source::AnySource;
+use super::{added::AddedSources, source::AnySource};
 use crate::{deadline, writes::Write};
 
 pub(super) struct OwnWrites {
     pending: Mutex<Pending>,
     /// The writes that turns wait for now. Most turns wait for none.
     waiting: Mutex<HashMap<ObjectKey, Awaited, foldhash::fast::RandomState>>,
+}
+
+/// The caches of a controller.
+#[derive(Clone, Copy)]
+pub(super) struct Caches<'a> {
+    pub(super) sources: &'a [Box<dyn AnySource>],
+    pub(super) added: &'a AddedSources,
 }
 
 /// A write that a turn waits for.
@@ -47,40 +54,52 @@ impl OwnWrites {
     }
 
     /// Stores the writes of a reconcile that a cache of this controller will show.
-    pub(super) fn store(&self, key: &ObjectKey, mut writes: Vec<Write>, sources: &[Box<dyn AnySource>]) {
-        writes.retain(|write| sources_of(sources, write).next().is_some());
+    pub(super) fn store(&self, key: &ObjectKey, mut writes: Vec<Write>, caches: Caches<'_>) {
+        writes.retain(|write| caches.will_show(write));
         if writes.is_empty() {
             return;
         }
         let mut pending = self.lock();
         pending.by_key.entry(key.clone()).or_default().extend(writes);
         if pending.by_key.len() >= pending.sweep_at {
-            pending.by_key.retain(|_, writes| !writes.iter().all(|write| is_shown(sources, write)));
+            pending.by_key.retain(|_, writes| !writes.iter().all(|write| caches.need_no_wait(write)));
             pending.sweep_at = SWEEP_AT.max(pending.by_key.len() * 2);
         }
     }
 
     /// Waits until the caches show the writes of a key's last reconcile. Returns whether they did within the limit.
-    pub(super) async fn wait(&self, key: &ObjectKey, sources: &[Box<dyn AnySource>], limit: Duration) -> bool {
+    pub(super) async fn wait(&self, key: &ObjectKey, caches: Caches<'_>, limit: Duration) -> bool {
         let Some(writes) = self.lock().by_key.remove(key) else { return true };
         let since = Instant::now();
-        let deadline = deadline::after(since, limit);
+        let time = (since, deadline::after(since, limit));
+        let mut is_current = true;
         for write in &writes {
-            for source in sources_of(sources, write) {
-                match poll_once(source.wait_for_write(write)) {
-                    Some(Ok(())) => continue,
-                    Some(Err(_)) => return false,
-                    None => {}
-                }
-                let _waiting = self.waiting(key, Awaited { write: write.clone(), since, until: deadline });
-                match tokio::time::timeout_at(deadline, source.wait_for_write(write)).await {
-                    Ok(Ok(())) => {}
-                    // A stopped informer never shows the write.
-                    Ok(Err(_)) | Err(_) => return false,
-                }
+            for source in sources_of(caches.sources, write) {
+                is_current &= self.wait_for(key, write, time, || source.wait_for_write(write)).await;
+            }
+            for cache in caches.added.caches_of(write) {
+                is_current &= self.wait_for(key, write, time, || cache.wait_for_write(write)).await;
             }
         }
-        true
+        is_current
+    }
+
+    /// Waits until one cache shows a write. Returns whether it did: a stopped informer never does.
+    async fn wait_for<F>(
+        &self,
+        key: &ObjectKey,
+        write: &Write,
+        (since, until): (Instant, Instant),
+        shown: impl Fn() -> F,
+    ) -> bool
+    where
+        F: Future<Output = Result<(), crate::Error>>,
+    {
+        if let Some(result) = poll_once(shown()) {
+            return result.is_ok();
+        }
+        let _waiting = self.waiting(key, Awaited { write: write.clone(), since, until });
+        matches!(tokio::time::timeout_at(until, shown()).await, Ok(Ok(())))
     }
 
     /// Returns the write that the turn of a key waits for.
@@ -109,8 +128,16 @@ pub(super) fn sources_of<'a>(
     sources.filter(move |source| source.resource() == resource && source.covers(&write.key))
 }
 
-fn is_shown(sources: &[Box<dyn AnySource>], write: &Write) -> bool {
-    sources_of(sources, write).all(|source| poll_once(source.wait_for_write(write)).is_some())
+impl Caches<'_> {
+    fn will_show(self, write: &Write) -> bool {
+        sources_of(self.sources, write).next().is_some() || !self.added.caches_of(write).is_empty()
+    }
+
+    /// Returns whether a turn would not wait for a write: all caches show it, or never will.
+    fn need_no_wait(self, write: &Write) -> bool {
+        sources_of(self.sources, write).all(|source| poll_once(source.wait_for_write(write)).is_some())
+            && self.added.caches_of(write).iter().all(|cache| poll_once(cache.wait_for_write(write)).is_some())
+    }
 }
 
 /// Returns the result of a wait that ends at once.

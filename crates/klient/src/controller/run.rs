@@ -24,7 +24,7 @@ use super::{
     builder::{OnError, Options},
     key_queue::{KeyQueue, Tap},
     metrics::Metrics,
-    own_writes::OwnWrites,
+    own_writes::{Caches, OwnWrites},
     source::{AnySource, KeyStream},
     trigger::OwnerKind,
     worker::{self, AnyReconciler},
@@ -128,6 +128,11 @@ impl<K: Resource> ControllerInner<K> {
             Some(cluster) => format!("{} in {cluster}", self.name),
             None => self.name.to_string(),
         }
+    }
+
+    /// Returns the caches that may show a write.
+    pub(super) fn caches(&self) -> Caches<'_> {
+        Caches { sources: &self.sources, added: &self.added }
     }
 }
 

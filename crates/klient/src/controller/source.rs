@@ -4,6 +4,7 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use futures_core::Stream;
 use klient_core::{ObjectKey, Resource};
+use tokio::sync::watch;
 
 use super::{
     key_queue::KeyQueue,
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     Error,
-    informer::{Event, HandlerOptions, InformerStatus, Registration, SharedInformer},
+    informer::{Event, HandlerOptions, InformerState, InformerStatus, Registration, SharedInformer},
     metrics::Counter,
     recording::Recorder,
     workqueue::AddOptions,
@@ -142,6 +143,9 @@ pub(super) trait AnySource: Send + Sync {
 
     fn status(&self) -> InformerStatus;
 
+    /// Returns a receiver of the state of the informer.
+    fn states(&self) -> watch::Receiver<InformerState>;
+
     /// Records the events of the informer.
     fn record(&self, recorder: &Recorder);
 
@@ -187,6 +191,10 @@ impl<K: Resource> AnySource for MappedSource<K> {
 
     fn status(&self) -> InformerStatus {
         self.source.informer.status()
+    }
+
+    fn states(&self) -> watch::Receiver<InformerState> {
+        self.source.informer.states()
     }
 
     fn record(&self, recorder: &Recorder) {

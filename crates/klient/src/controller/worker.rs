@@ -116,7 +116,7 @@ pub(super) async fn step<K: Resource>(
     let _retry = RetryIfPanicking { controller: &controller, key: item.key().clone() };
     let (key, failures) = (item.key().clone(), failures.unwrap_or_else(|| item.failures()));
     let own_writes = controller.options.own_writes;
-    let is_current = controller.own_writes.wait(&key, &controller.sources, own_writes).await;
+    let is_current = controller.own_writes.wait(&key, controller.caches(), own_writes).await;
     let reasons = controller.keys.take_reasons(&key).reasons;
     let mark = TurnMark { id, recorder: None };
     let (result, facts) =
@@ -159,7 +159,7 @@ async fn turn<K: Resource>(
 ) -> (TurnResult, Option<Box<EndedTurn>>) {
     let (name, own_writes) = (&*controller.name, controller.options.own_writes);
     let taken = controller.keys.history().map(|_| Instant::now());
-    if !controller.own_writes.wait(key, &controller.sources, own_writes).await {
+    if !controller.own_writes.wait(key, controller.caches(), own_writes).await {
         controller.metrics.stale.increment();
         tracing::warn!(controller = name, %key, "cache does not show the last write of this key, reconciling anyway");
     }
@@ -221,7 +221,7 @@ async fn turn<K: Resource>(
         recorder.ended(turn, result.end());
     }
     if !own_writes.is_zero() {
-        controller.own_writes.store(key, writes, &controller.sources);
+        controller.own_writes.store(key, writes, controller.caches());
     }
     (result, facts)
 }

@@ -39,12 +39,15 @@ pub(super) struct World(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     facts: Mutex<Facts>,
-    changed: watch::Sender<u64>,
+    /// Wakes the watches of all processes in their order. Tokio's `watch` wakes tasks in a random one.
+    changed: Notify,
 }
 
 #[derive(Default)]
 struct Facts {
     view: View,
+    /// The number of changes of the view.
+    changes: u64,
     writes: u64,
     table: Option<Table>,
     /// The last work on each slot: who did it, by which right, and the version that it wrote.
@@ -60,9 +63,27 @@ struct Act {
 
 impl World {
     fn change<T>(&self, change: impl FnOnce(&mut Facts) -> T) -> T {
-        let result = change(&mut self.0.facts.lock().unwrap());
-        self.0.changed.send_modify(|number| *number += 1);
+        let mut facts = self.0.facts.lock().unwrap();
+        facts.changes += 1;
+        let result = change(&mut facts);
+        drop(facts);
+        self.0.changed.notify_waiters();
         result
+    }
+
+    fn changes(&self) -> u64 {
+        self.0.facts.lock().unwrap().changes
+    }
+
+    /// Waits for a change after those that were seen.
+    async fn changed_since(&self, seen: u64) {
+        loop {
+            let changed = self.0.changed.notified();
+            if self.changes() > seen {
+                return;
+            }
+            changed.await;
+        }
     }
 
     pub(super) fn view(&self) -> View {
@@ -325,15 +346,15 @@ impl Path {
 
     /// Brings changes of the store to the process's view, late.
     pub(super) async fn watch(self) {
-        let mut changes = self.0.world.0.changed.subscribe();
+        let mut seen = self.0.world.changes();
         loop {
-            let _ = timeout(secs(5), changes.changed()).await;
+            let _ = timeout(secs(5), self.0.world.changed_since(seen)).await;
             sleep(self.trouble().slow.mul_f64(self.0.chance.number()) + Duration::from_millis(5)).await;
             if self.trouble().cut {
                 sleep(secs(1)).await;
                 continue;
             }
-            changes.borrow_and_update();
+            seen = self.0.world.changes();
             let shown = {
                 let facts = self.0.world.0.facts.lock().unwrap();
                 facts.view.iter().map(|(name, lease)| (name.clone(), self.read(lease.clone()))).collect()
