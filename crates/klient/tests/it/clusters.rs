@@ -6,14 +6,20 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::{
+    api::{
+        authentication::v1::TokenRequest,
+        core::v1::{ConfigMap, Secret, ServiceAccount},
+    },
+    jiff::{SignedDuration, Timestamp},
+};
 use klient::{
     Api, Client, Controller, Manager, Patch,
     cluster::{Cluster, ClusterSet, ClusterState, ClusterStatus, Fleet},
     controller::{Outcome, Request},
     metrics::Registry,
 };
-use klient_apiserver::{ApiServer, Fault};
+use klient_apiserver::{ApiServer, Fault, ManualClock};
 use serde_json::json;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -74,7 +80,7 @@ impl Running {
     }
 
     async fn wait(&self, holds: impl Fn(&BTreeMap<String, ClusterStatus>) -> bool) {
-        let waited = timeout(Duration::from_secs(120), self.fleet.wait_until(holds)).await;
+        let waited = timeout(Duration::from_secs(60), self.fleet.wait_until(holds)).await;
         assert!(waited.is_ok(), "{:?}", self.fleet.status());
     }
 
@@ -219,5 +225,52 @@ async fn files_with_kubeconfigs_are_clusters() {
     assert_eq!(status.keys().collect::<Vec<_>>(), ["east", "east.yml", "plugin"]);
     let expected = "another file has the cluster \"east\": rename one of them";
     assert_eq!(status["east.yml"].problem.as_deref(), Some(expected));
+    running.stop().await;
+}
+
+/// Returns a token of a server for ten minutes.
+async fn short_token(server: &ApiServer) -> String {
+    let accounts: Api<ServiceAccount> = Api::namespaced(embedded::client(server), "default");
+    let account = serde_json::from_value(json!({"metadata": {"name": "fleet"}})).unwrap();
+    // The account exists from the second token on.
+    let _ = accounts.create(&account).await;
+    let request: TokenRequest =
+        serde_json::from_value(json!({"spec": {"audiences": [], "expirationSeconds": 600}})).unwrap();
+    accounts.create_token("fleet", &request).await.unwrap().status.unwrap().token.unwrap()
+}
+
+#[tokio::test]
+async fn cluster_with_an_expired_token_fails_until_it_is_replaced() {
+    let clock = Arc::new(ManualClock::new(Timestamp::now()));
+    let member = ApiServer::builder().clock(Arc::clone(&clock)).start().await.unwrap();
+    let (hub, other) = (ApiServer::start().await.unwrap(), ApiServer::start().await.unwrap());
+    let (serving, other_serving) = (member.listen(0).await.unwrap(), other.listen(0).await.unwrap());
+    let secrets: Api<Secret> = Api::namespaced(embedded::client(&hub), "default");
+    let expiring = serving.kubeconfig(Some(&short_token(&member).await));
+    for (name, text) in [("expiring", expiring), ("other", other_serving.kubeconfig(None))] {
+        let secret = json!({"metadata": {"name": name, "labels": {"cluster": "true"}}, "stringData": {"value": text}});
+        secrets.create(&serde_json::from_value(secret).unwrap()).await.unwrap();
+    }
+    let mut running = Running::start(&ClusterSet::secrets(embedded::client(&hub), "default", "cluster=true"));
+    create(&embedded::client(&member), "a", "member").await;
+    running.sees("expiring/a=member").await;
+
+    clock.advance(SignedDuration::from_secs(3600));
+    // A watch lasts longer than its token. The next one is refused.
+    member.end_watches();
+    running.wait(|status| status["expiring"].state == ClusterState::Failing).await;
+    let problem = running.fleet.status()["expiring"].problem.clone().unwrap();
+    assert_eq!(problem, "configmaps: Unauthorized");
+    create(&embedded::client(&member), "late", "member").await;
+    create(&embedded::client(&other), "b", "other").await;
+    running.sees("other/b=other").await;
+    assert_eq!(running.fleet.status()["other"].state, ClusterState::Synced);
+    assert_eq!(running.fleet.status()["expiring"].state, ClusterState::Failing);
+    assert!(!running.seen.lock().unwrap().contains("expiring/late=member"));
+
+    let text = serving.kubeconfig(Some(&short_token(&member).await));
+    secrets.patch("expiring", Patch::merge(json!({"stringData": {"value": text}}))).await.unwrap();
+    running.sees("expiring/late=member").await;
+    running.wait(|status| status.values().all(|cluster| cluster.state == ClusterState::Synced)).await;
     running.stop().await;
 }
