@@ -132,7 +132,9 @@ fn crates_depend_on_each_other_in_one_direction() {
                 || (dev && ["klient-apiserver", "klient-harness"].contains(&on))
         }
         "klient-apiserver" => ["klient-cel", "klient-core", "klient-proto", "klient-streams"].contains(&on) || dev,
-        "klient-telemetry" => on == "klient" || (dev && ["klient-apiserver", "klient-telemetry"].contains(&on)),
+        "klient-telemetry" => {
+            on == "klient" || (dev && ["klient-apiserver", "klient-harness", "klient-telemetry"].contains(&on))
+        }
         "klient-replay" => ["klient", "klient-apiserver"].contains(&on) || (dev && on == "klient-harness"),
         "klient-cli" | "klient-browser" | "klient-examples" | "klient-chaos" | "klient-custom-types" => true,
         "xtask" => on == "klient-harness",
