@@ -12,33 +12,32 @@ use super::{format, function};
 
 /// Returns the cost of a call.
 pub(super) fn of_call(name: &str, values: &[Cel]) -> u64 {
-    let first = values.first().map_or(0, size);
-    let second = values.get(1).map_or(0, size);
+    // A call with too few arguments fails after it was paid.
+    let (one, two) = (values.first().unwrap_or(&Cel::Null), values.get(1).unwrap_or(&Cel::Null));
+    let (first, second) = (values.first().map_or(0, size), values.get(1).map_or(0, size));
     match name {
-        operators::EQUALS if is_of_kubernetes(&values[0]) => 1,
+        operators::EQUALS if is_of_kubernetes(one) => 1,
         operators::EQUALS | operators::NOT_EQUALS => tenth(first.min(second)),
-        operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS
-            if is_text(&values[0]) =>
-        {
+        operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS if is_text(one) => {
             tenth(first.min(second))
         }
-        operators::ADD if is_text(&values[0]) => tenth(first.saturating_add(second)),
-        operators::IN if matches!(values[1], Cel::List(_)) => second,
+        operators::ADD if is_text(one) => tenth(first.saturating_add(second)),
+        operators::IN if matches!(two, Cel::List(_)) => second,
         "startsWith" | "endsWith" | "bytes" | "strings.quote" | "format" => tenth(first),
-        "string" if matches!(values[0], Cel::Bytes(_)) => tenth(first),
+        "string" if matches!(one, Cel::Bytes(_)) => tenth(first),
         "contains" => tenth(first).saturating_mul(tenth(second)),
         "matches" | "find" | "findAll" => matching(first, second),
-        "validate" => format::of(&values[0]).map_or(1, |format| matching(second, format.pattern)),
+        "validate" => format::of(one).map_or(1, |format| matching(second, format.pattern)),
         "check" => CHECK,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => values.first().map_or(1, traversal),
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "jsonpatch.escapeKey" => tenth(first),
         "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" => tenth(first),
-        "ip" if matches!(values[0], Cel::Opaque(_)) => 1,
+        "ip" if matches!(one, Cel::Opaque(_)) => 1,
         "ip" => tenth(first),
         "replace" | "split" | "ip.isCanonical" => tenth(first.saturating_mul(2)),
         "join" => tenth(joined(values).saturating_mul(2)),
-        "containsIP" => tenth(first * 2) + text_of(&values[1]),
-        "containsCIDR" => tenth(first * 2) + tenth(first) + 1 + text_of(&values[1]),
+        "containsIP" => tenth(first.saturating_mul(2)) + text_of(two),
+        "containsCIDR" => tenth(first.saturating_mul(2)) + tenth(first) + 1 + text_of(two),
         "fieldSelector" | "labelSelector" => LIST + tenth(second) + second.div_ceil(2).saturating_mul(LIST + STRUCT),
         "sets.contains" | "sets.intersects" => first.saturating_mul(second).saturating_add(1),
         "sets.equivalent" => first.saturating_mul(second).saturating_mul(2).saturating_add(1),
@@ -54,7 +53,7 @@ pub(super) fn of_call(name: &str, values: &[Cel]) -> u64 {
             [Cel::Int(end)] => u64::try_from(*end).unwrap_or(0).saturating_add(LIST + 1),
             _ => 1,
         },
-        "reverse" if !is_text(&values[0]) => first + LIST + 1,
+        "reverse" if !is_text(one) => first + LIST + 1,
         "distinct" | "sort" => values.first().map_or(1, comparisons),
         _ => 1,
     }

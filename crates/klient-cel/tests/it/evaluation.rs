@@ -20,6 +20,18 @@ fn evaluate(text: &str) -> Result<CelValue, String> {
 }
 
 #[test]
+fn call_with_too_few_arguments_is_an_error() {
+    let functions =
+        ["string", "ip", "cidr", "reverse", "quantity", "semver", "url", "validate", "containsIP", "contains"];
+    let methods =
+        ["containsIP", "containsCIDR", "contains", "matches", "validate", "replace", "fieldSelector", "slice"];
+    let calls = functions.map(|name| format!("{name}() == 1")).into_iter();
+    for text in calls.chain(methods.map(|name| format!("self.name.{name}() == 1"))) {
+        assert!(evaluate(&text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn expressions_are_true() {
     for text in [
         "self.replicas == 3 && self.replicas < 4 && self.replicas >= 3u && 3.0 == 3",
