@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -19,7 +19,10 @@ use klient_harness::{Programs, Server};
 use serde_json::json;
 use tokio::{task::JoinSet, time::sleep};
 
-use super::{NAMESPACE, Options, history::History};
+use super::{
+    NAMESPACE, Options,
+    history::{History, Resumed},
+};
 use crate::rng::Rng;
 
 /// The real server, and the processes that use it.
@@ -52,6 +55,11 @@ impl Replica {
             let _ = process.kill();
             let _ = process.wait();
         }
+    }
+
+    /// Returns the name of the process that was started last.
+    fn name(&self) -> String {
+        format!("r{}-{}", self.number, self.started)
     }
 
     /// Sends a signal by its name.
@@ -107,7 +115,7 @@ impl Stage {
     fn start_replica(&mut self, number: usize, waits: Duration, workers: usize) -> Result<()> {
         let replica = &mut self.replicas[number];
         replica.started += 1;
-        let name = format!("r{}-{}", replica.number, replica.started);
+        let name = replica.name();
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("replica").arg(&name).arg(self.folder.path().join(&name));
         command.arg(waits.as_millis().to_string()).arg(workers.to_string());
@@ -197,6 +205,7 @@ struct Faults {
     killed: u32,
     stopped: u32,
     terminated: u32,
+    resumed: Vec<Resumed>,
 }
 
 /// Kills, stops and terminates replicas every few seconds.
@@ -219,6 +228,8 @@ async fn trouble(stage: &mut Stage, options: &Options, faults: &mut Faults) -> R
                 stage.replicas[number].signal("STOP")?;
                 // Shorter and longer than the lease.
                 sleep(Duration::from_millis(500 + rng.range(0, 24_000))).await;
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                faults.resumed.push((stage.replicas[number].name(), now.as_nanos()));
                 stage.replicas[number].signal("CONT")?;
             }
             _ => {
@@ -276,7 +287,7 @@ fn report(
     settled: Option<Duration>,
     folder: &Path,
 ) -> Result<bool> {
-    let checked = History::read(folder)?.check();
+    let checked = History::read(folder)?.check(&faults.resumed);
     let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
     objects.slowest.sort();
     let slowest = &objects.slowest;
@@ -288,7 +299,7 @@ fn report(
         Some(settled) => println!("every object was reconciled after its last change, {settled:.1?} after the end"),
         None => println!("FAILED: {} objects were not reconciled after their last change", objects.waiting.len()),
     }
-    println!("overlaps: {}", checked.overlaps.len());
+    println!("overlaps: {}; steps that a suspension interrupted: {}", checked.overlaps.len(), checked.suspended);
     checked.overlaps.iter().chain(&objects.problems).take(20).for_each(|problem| println!("FAILED: {problem}"));
     Ok(settled.is_some() && checked.overlaps.is_empty() && objects.problems.is_empty() && checked.takeovers > 0)
 }
