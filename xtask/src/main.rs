@@ -41,7 +41,7 @@ usage: cargo xtask <command>
                        --invalid N compares mutated objects, to find rules of validation that differ; --kind NAME limits their kinds
   field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
   cel-tables           record what Kubernetes' CEL rules and libraries do in their tests, for those of klient-apiserver and
-                       klient-cel (needs Go)
+                       klient-cel and klient-core (needs Go)
   rbac-tables          record what Kubernetes' RBAC does in its tests, for those of klient-apiserver (needs Go)
   chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
                        --seed N, --replay N, --threaded, --verbose and --log
@@ -104,6 +104,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["cel-tables"] => {
             for (set, corpus) in [
                 ("cel", "crates/klient-apiserver/tests/cel.jsonl.gz"),
+                ("cel-estimates", "crates/klient-core/testdata/rule-costs.jsonl.gz"),
                 ("cel-libraries", "crates/klient-cel/tests/libraries.jsonl.gz"),
             ] {
                 let corpus = root.join(corpus);

@@ -34,6 +34,13 @@ var all = []recorded{
 	{"cel", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "validation.go", []string{
 		"func (s *Validator) Validate(",
 	}, "validate"},
+	{"cel", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "validation.go", nil, "schema"},
+	{"cel-estimates", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "compilation.go", []string{
+		"func Compile(",
+	}, "compile"},
+	{"cel-estimates", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "compilation.go", nil, "schema"},
+	{"cel-estimates", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "compilation.go", nil, "more_test"},
+	{"cel-estimates", "github.com/google/cel-go/cel", "env.go", []string{"func (e *Env) EstimateCost("}, "estimate"},
 	{"cel-libraries", "github.com/google/cel-go/cel", "env.go", []string{
 		"func (e *Env) Compile(", "func (e *Env) Program(", "func (e *Env) EstimateCost(",
 	}, "evaluate"},
@@ -46,11 +53,13 @@ var modules = map[string][]string{
 	"rbac": {"k8s.io/component-helpers", "k8s.io/kubernetes"},
 	"cel":  {"k8s.io/apiextensions-apiserver"},
 
+	"cel-estimates": {"github.com/google/cel-go", "k8s.io/apiextensions-apiserver"},
 	"cel-libraries": {"github.com/google/cel-go", "k8s.io/apiserver"},
 }
 
 // tests are the packages whose tests run, by set, if they are others than those of the functions.
 var tests = map[string][]string{
+	"cel-estimates": {"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel", "k8s.io/apiserver/pkg/cel/library"},
 	"cel-libraries": {
 		"k8s.io/apiserver/pkg/cel/...", "k8s.io/apiserver/pkg/admission/plugin/cel",
 		"k8s.io/apiserver/pkg/admission/plugin/policy/...", "k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions",
@@ -59,7 +68,7 @@ var tests = map[string][]string{
 
 func main() {
 	if len(os.Args) != 4 {
-		fail(fmt.Errorf("usage: test-tables <rbac, cel or cel-libraries> <folder of the API server's module> <output.jsonl.gz>"))
+		fail(fmt.Errorf("usage: test-tables <rbac, cel, cel-estimates or cel-libraries> <folder of the API server's module> <output.jsonl.gz>"))
 	}
 	set := os.Args[1]
 	scratch, err := os.MkdirTemp("", "test-tables")
@@ -103,7 +112,7 @@ func main() {
 		fail(os.WriteFile(filepath.Join(folder, "recorder_"+one.recorder+".go"), wrapper, 0o644))
 	}
 	lines := filepath.Join(scratch, "calls.jsonl")
-	arguments := []string{"test", "-mod=mod", "-count=1", "-p=1"}
+	arguments := []string{"test", "-mod=mod", "-count=1", "-p=1", "-parallel=1"}
 	for name := range packages {
 		if tests[set] == nil {
 			arguments = append(arguments, name)

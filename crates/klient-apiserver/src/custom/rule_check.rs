@@ -3,7 +3,7 @@
 use klient_cel::{Expression, Scope, Type, check};
 use klient_core::{
     StatusCause,
-    rule_cost::{self, Occurrence, RULE_LIMIT, TOTAL_LIMIT},
+    rule_cost::{self, Estimate, Occurrence, RULE_LIMIT, TOTAL_LIMIT},
 };
 use serde_json::{Value, json};
 
@@ -125,7 +125,7 @@ impl Place {
 
     fn property(&self, name: &str) -> Self {
         let path = format!("{}.properties[{name}]", self.path);
-        Self { path, occurrence: self.occurrence, uncorrelated: self.uncorrelated.clone(), is_root: false }
+        Self { path, occurrence: self.occurrence.field(), uncorrelated: self.uncorrelated.clone(), is_root: false }
     }
 }
 
@@ -141,18 +141,20 @@ fn compile(schema: &Value, place: &Place, costs: &mut Costs, causes: &mut Vec<St
     let own = if place.is_root { Type::of_root(schema) } else { Type::of_schema(schema) };
     for (index, rule) in rules(schema) {
         let at = |name: &str| format!("{}.x-kubernetes-validations[{index}].{name}", place.path);
-        let old = if rule["optionalOldSelf"] == true { Type::Optional(Box::new(own.clone())) } else { own.clone() };
+        let has_optional_old = rule["optionalOldSelf"] == true;
+        let old = if has_optional_old { Type::Optional(Box::new(own.clone())) } else { own.clone() };
         let scope = Scope::new().with("self", own.clone()).with("oldSelf", old);
         let source = text(rule, "rule");
-        costs.observe(at("rule"), "rule", source, schema, place, causes);
-        if let Err(detail) = compiled(source, &scope, "", "cel expression must evaluate to a bool", is_bool) {
-            causes.push(wrong(at("rule"), rule, &detail));
+        let estimated = |source: &str| rule_cost::estimate(source, schema, place.occurrence, has_optional_old);
+        match compiled(source, &scope, "", "cel expression must evaluate to a bool", is_bool) {
+            Err(detail) => causes.push(wrong(at("rule"), rule, &detail)),
+            Ok(()) => costs.observe(at("rule"), "rule", estimated(source), causes),
         }
         if let Some(source) = rule["messageExpression"].as_str() {
             let detail = "messageExpression must evaluate to a string";
             match compiled(source, &scope, "messageExpression ", detail, is_text) {
                 Err(detail) => causes.push(wrong(at("messageExpression"), rule, &detail)),
-                Ok(()) => costs.observe(at("messageExpression"), "messageExpression", source, schema, place, causes),
+                Ok(()) => costs.observe(at("messageExpression"), "messageExpression", estimated(source), causes),
             }
         }
         let reads_old = Expression::parse(source).is_ok_and(|expression| expression.reads("oldSelf"));
@@ -220,12 +222,10 @@ impl Costs {
         &mut self,
         field: String,
         what: &str,
-        source: &str,
-        schema: &Value,
-        place: &Place,
+        estimate: Result<Estimate, String>,
         causes: &mut Vec<StatusCause>,
     ) {
-        let Ok(estimate) = rule_cost::estimate(source, schema, place.occurrence) else { return };
+        let Ok(estimate) = estimate else { return };
         if estimate.cost > RULE_LIMIT {
             causes.push(StatusCause::forbidden(
                 &field,

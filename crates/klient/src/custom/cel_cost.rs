@@ -1,6 +1,6 @@
 //! CEL rules: their syntax, and the cost that the server estimates before it takes a definition.
 
-use klient_core::rule_cost::{self, Occurrence, RULE_LIMIT, TOTAL_LIMIT};
+use klient_core::rule_cost::{self, Estimate, Occurrence, RULE_LIMIT, TOTAL_LIMIT};
 use serde_json::Value;
 
 /// Checks the rules of one schema. Returns their cost.
@@ -21,9 +21,10 @@ pub(super) fn check_rules(schema: &Value, occurrence: Occurrence, problem: &mut 
             }
             _ => {}
         }
-        total = total.saturating_add(check_expression("rule", text, schema, occurrence, problem));
-        if let Some(text) = rule["messageExpression"].as_str() {
-            total = total.saturating_add(check_expression("message expression", text, schema, occurrence, problem));
+        let texts = [("rule", Some(text)), ("message expression", rule["messageExpression"].as_str())];
+        for (what, text) in texts.into_iter().filter_map(|(what, text)| text.map(|text| (what, text))) {
+            let estimate = rule_cost::estimate(text, schema, occurrence, rule["optionalOldSelf"] == true);
+            total = total.saturating_add(check_expression(what, text, estimate, occurrence, problem));
         }
     }
     total
@@ -33,11 +34,11 @@ pub(super) fn check_rules(schema: &Value, occurrence: Occurrence, problem: &mut 
 fn check_expression(
     what: &str,
     text: &str,
-    schema: &Value,
+    estimate: Result<Estimate, String>,
     occurrence: Occurrence,
     problem: &mut dyn FnMut(String),
 ) -> u64 {
-    let estimate = match rule_cost::estimate(text, schema, occurrence) {
+    let estimate = match estimate {
         Ok(estimate) => estimate,
         Err(error) => {
             problem(format!("the CEL {what} {text:?} is not valid: {error}"));

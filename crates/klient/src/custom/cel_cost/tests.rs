@@ -25,7 +25,7 @@ fn rules_are_parsed() {
         "r'\\d' == '''a\nb''' // words",
         "-self < 1 && [?self.a, 2][0] == 1",
     ] {
-        assert_eq!(rule_cost::estimate(rule, &Value::Null, Occurrence::ROOT).map(drop), Ok(()), "{rule}");
+        assert_eq!(rule_cost::estimate(rule, &Value::Null, Occurrence::ROOT, false).map(drop), Ok(()), "{rule}");
     }
     for (rule, message) in [
         ("self.", "expected a field after `.`"),
@@ -36,10 +36,10 @@ fn rules_are_parsed() {
         ("self # 1", "unexpected character `#`"),
         ("has(self)", "`has` needs a field: `has(self.field)`"),
     ] {
-        assert_eq!(rule_cost::estimate(rule, &Value::Null, Occurrence::ROOT), Err(message.to_owned()), "{rule}");
+        assert_eq!(rule_cost::estimate(rule, &Value::Null, Occurrence::ROOT, false), Err(message.to_owned()), "{rule}");
     }
     let deep = format!("{}self{}", "(".repeat(10_000), ")".repeat(10_000));
-    let estimate = rule_cost::estimate(&deep, &Value::Null, Occurrence::ROOT);
+    let estimate = rule_cost::estimate(&deep, &Value::Null, Occurrence::ROOT, false);
     assert_eq!(estimate, Err("nested too deeply".to_owned()));
 }
 

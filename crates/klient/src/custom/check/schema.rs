@@ -65,7 +65,7 @@ fn field(schema: &Value, path: &str, occurrence: Occurrence, problems: &mut Prob
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if !path.is_empty() || name != "metadata" {
-            cost = cost.saturating_add(field(property, &format!("{path}.{name}"), occurrence, problems));
+            cost = cost.saturating_add(field(property, &format!("{path}.{name}"), occurrence.field(), problems));
         }
     }
     for (keyword, mark) in [("items", "[]"), ("additionalProperties", "[*]")] {
