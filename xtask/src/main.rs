@@ -40,7 +40,7 @@ usage: cargo xtask <command>
   compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N;
                        --invalid N compares mutated objects, to find rules of validation that differ; --kind NAME limits their kinds
   field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
-  cel-tables           record what Kubernetes' CEL rules and libraries do in their tests, for those of klient-apiserver and
+  cel-tables           record what Kubernetes' CEL rules and libraries do in their tests, for those of klient-apiserver,
                        klient-cel and klient-core (needs Go)
   rbac-tables          record what Kubernetes' RBAC does in its tests, for those of klient-apiserver (needs Go)
   chaos [OPTIONS]      run worlds with random faults and check each at its end; options are --worlds N, --real N (needs Go, once),
