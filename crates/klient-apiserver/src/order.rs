@@ -5,6 +5,7 @@
 //! lookups: the fields of an object and those of its layout are both sorted by name, and are merged.
 
 mod documents;
+mod json;
 mod structs;
 
 use std::{
@@ -16,14 +17,14 @@ use klient_proto::{
     Codec,
     descriptor::{Descriptor, Field, Shape, Type},
 };
-use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::{Value, value::RawValue};
+
+use self::json::{Object, write_list};
 
 /// Returns the JSON of an object, a list or a document of discovery. Its layout follows from its kind.
 pub(crate) fn to_vec(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(CAPACITY);
-    // Values have only text keys, and memory accepts all writes.
-    let _ = serde_json::to_writer(&mut out, &ByKind(value));
+    write_by_kind(&mut out, value);
     out
 }
 
@@ -245,106 +246,68 @@ fn flatten(fields: &'static [Field], places: &mut Vec<Place>) {
     }
 }
 
-/// A value that is written in the order of a layout.
-struct InOrder<'a> {
-    value: &'a Value,
-    layout: Option<&'a Layout>,
-}
-
-impl Serialize for InOrder<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (self.value, self.layout) {
-            (Value::Object(fields), Some(layout)) => {
-                let mut slots = [None; MAX_FIELDS];
-                let mut others = Vec::new();
-                let mut places = layout.by_name.iter().copied().peekable();
-                for (name, value) in fields {
-                    while places.next_if(|at| layout.place(*at).name < name.as_str()).is_some() {}
-                    let slot = places.next_if(|at| layout.place(*at).name == name).map(usize::from);
-                    match slot.and_then(|at| slots.get_mut(at)) {
-                        Some(slot) => *slot = Some((name, value)),
-                        None => others.push((name, value)),
-                    }
+/// Writes a value in the order of a layout.
+fn write_in_order(out: &mut Vec<u8>, value: &Value, layout: &Layout) {
+    match value {
+        Value::Object(fields) => {
+            let mut slots = [None; MAX_FIELDS];
+            let mut others = Vec::new();
+            let mut places = layout.by_name.iter().copied().peekable();
+            for (name, value) in fields {
+                while places.next_if(|at| layout.place(*at).name < name.as_str()).is_some() {}
+                let slot = places.next_if(|at| layout.place(*at).name == name).map(usize::from);
+                match slot.and_then(|at| slots.get_mut(at)) {
+                    Some(slot) => *slot = Some((name, value)),
+                    None => others.push((name, value)),
                 }
-                let mut map = serializer.serialize_map(Some(fields.len()))?;
-                for (place, slot) in layout.fields.iter().zip(slots) {
-                    let Some((name, value)) = slot else { continue };
-                    write_field(&mut map, name, value, &place.inner, layout)?;
-                }
-                for (name, value) in others {
-                    map.serialize_entry(name, value)?;
-                }
-                map.end()
             }
-            (Value::Array(items), Some(layout)) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for value in items {
-                    list.serialize_element(&InOrder { value, layout: Some(layout) })?;
-                }
-                list.end()
+            let mut object = Object::begin(out);
+            for (place, slot) in layout.fields.iter().zip(slots) {
+                let Some((name, value)) = slot else { continue };
+                write_field(object.key(name), value, &place.inner, layout);
             }
-            (value, _) => value.serialize(serializer),
+            for (name, value) in others {
+                json::write(object.key(name), value);
+            }
+            object.end();
         }
+        Value::Array(items) => write_list(out, items, |out, value| write_in_order(out, value, layout)),
+        value => json::write(out, value),
     }
 }
 
-/// Writes a field. `own` is the layout that the field belongs to.
-fn write_field<M: serde::ser::SerializeMap>(
-    map: &mut M,
-    name: &str,
-    value: &Value,
-    inner: &Inner,
-    own: &Layout,
-) -> Result<(), M::Error> {
-    let layout = match inner {
-        Inner::Plain => return map.serialize_entry(name, value),
-        Inner::FieldSet => return write_field_set(map, name, value),
-        Inner::Map(lazy) => return map.serialize_entry(name, &MapOf { value, layout: lazy.get() }),
-        Inner::Message(lazy) => Some(lazy.get()),
-        Inner::Own => Some(own),
-        Inner::ByKind => return map.serialize_entry(name, &ByKind(value)),
-        Inner::Fixed(layout) => Some(&**layout),
-    };
-    map.serialize_entry(name, &InOrder { value, layout })
-}
-
-/// A map to objects that are written in the order of a layout.
-struct MapOf<'a> {
-    value: &'a Value,
-    layout: &'static Layout,
-}
-
-impl Serialize for MapOf<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.value {
-            Value::Object(entries) => serializer
-                .collect_map(entries.iter().map(|(name, value)| (name, InOrder { value, layout: Some(self.layout) }))),
-            value => value.serialize(serializer),
+/// Writes the value of a field. `own` is the layout that the field belongs to.
+fn write_field(out: &mut Vec<u8>, value: &Value, inner: &Inner, own: &Layout) {
+    match (inner, value) {
+        (Inner::Plain, _) => json::write(out, value),
+        (Inner::FieldSet, _) => write_field_set(out, value),
+        (Inner::Map(lazy), Value::Object(entries)) => {
+            let mut object = Object::begin(out);
+            for (name, value) in entries {
+                write_in_order(object.key(name), value, lazy.get());
+            }
+            object.end();
         }
+        (Inner::Map(_), _) => json::write(out, value),
+        (Inner::Message(lazy), _) => write_in_order(out, value, lazy.get()),
+        (Inner::Own, _) => write_in_order(out, value, own),
+        (Inner::ByKind, _) => write_by_kind(out, value),
+        (Inner::Fixed(layout), _) => write_in_order(out, value, layout),
     }
 }
 
-/// An object that has a kind of its own, or a list of such objects.
-struct ByKind<'a>(&'a Value);
-
-impl Serialize for ByKind<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Array(items) => serializer.collect_seq(items.iter().map(ByKind)),
-            value => match Layout::of(value) {
-                Some(layout) => InOrder { value, layout: Some(layout) }.serialize(serializer),
-                None => Alphabetical { value, part: Part::Object }.serialize(serializer),
-            },
-        }
+/// Writes an object that has a kind of its own, or a list of such objects.
+fn write_by_kind(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Array(items) => write_list(out, items, write_by_kind),
+        value => match Layout::of(value) {
+            Some(layout) => write_in_order(out, value, layout),
+            None => write_alphabetical(out, value, Part::Object),
+        },
     }
 }
 
-/// A custom object, or a part of it that leads to its field sets.
-struct Alphabetical<'a> {
-    value: &'a Value,
-    part: Part,
-}
-
+/// A part of a custom object that leads to its field sets.
 #[derive(Clone, Copy)]
 enum Part {
     Object,
@@ -352,28 +315,27 @@ enum Part {
     Entry,
 }
 
-impl Serialize for Alphabetical<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let below = |value, part| Alphabetical { value, part };
-        let fields = match self.value {
-            Value::Object(fields) => fields,
-            Value::Array(entries) if matches!(self.part, Part::Entry) => {
-                return serializer.collect_seq(entries.iter().map(|entry| below(entry, Part::Entry)));
-            }
-            value => return value.serialize(serializer),
-        };
-        let mut map = serializer.serialize_map(Some(fields.len()))?;
-        for (name, value) in fields {
-            match (self.part, name.as_str()) {
-                (Part::Object, "metadata") => map.serialize_entry(name, &below(value, Part::Metadata))?,
-                (Part::Object, "items") if is_list(fields) => map.serialize_entry(name, &ByKind(value))?,
-                (Part::Metadata, "managedFields") => map.serialize_entry(name, &below(value, Part::Entry))?,
-                (Part::Entry, "fieldsV1") => write_field_set(&mut map, name, value)?,
-                _ => map.serialize_entry(name, value)?,
-            }
+/// Writes a custom object, or a part of it.
+fn write_alphabetical(out: &mut Vec<u8>, value: &Value, part: Part) {
+    let fields = match value {
+        Value::Object(fields) => fields,
+        Value::Array(entries) if matches!(part, Part::Entry) => {
+            return write_list(out, entries, |out, entry| write_alphabetical(out, entry, Part::Entry));
         }
-        map.end()
+        value => return json::write(out, value),
+    };
+    let mut object = Object::begin(out);
+    for (name, value) in fields {
+        let out = object.key(name);
+        match (part, name.as_str()) {
+            (Part::Object, "metadata") => write_alphabetical(out, value, Part::Metadata),
+            (Part::Object, "items") if is_list(fields) => write_by_kind(out, value),
+            (Part::Metadata, "managedFields") => write_alphabetical(out, value, Part::Entry),
+            (Part::Entry, "fieldsV1") => write_field_set(out, value),
+            _ => json::write(out, value),
+        }
     }
+    object.end();
 }
 
 fn is_list(fields: &serde_json::Map<String, Value>) -> bool {
@@ -381,10 +343,10 @@ fn is_list(fields: &serde_json::Map<String, Value>) -> bool {
 }
 
 /// Writes a field set, which is its own JSON.
-fn write_field_set<M: serde::ser::SerializeMap>(map: &mut M, name: &str, value: &Value) -> Result<(), M::Error> {
-    match value.as_str().and_then(|text| serde_json::from_str::<&RawValue>(text).ok()) {
-        Some(text) => map.serialize_entry(name, text),
-        None => map.serialize_entry(name, value),
+fn write_field_set(out: &mut Vec<u8>, value: &Value) {
+    match value.as_str().filter(|text| serde_json::from_str::<&RawValue>(text).is_ok()) {
+        Some(text) => out.extend_from_slice(text.trim().as_bytes()),
+        None => json::write(out, value),
     }
 }
 

@@ -4,6 +4,7 @@ mod admitted;
 mod apply;
 mod create;
 mod delete;
+mod empties;
 mod get;
 mod list;
 mod modify;
@@ -151,8 +152,8 @@ impl Core {
             Verb::Watch => self.watch(call, &target).await,
             Verb::Get => self.get(call, &target).await,
             Verb::List => self.list(call, &target).await,
-            Verb::Create => self.create(call, &target).await,
-            Verb::Update => self.update(call, &target).await,
+            Verb::Create => self.create(call, &target).await.map_err(|status| empties::shown(call, status)),
+            Verb::Update => self.update(call, &target).await.map_err(|status| empties::shown(call, status)),
             Verb::Patch => self.patch(call, &target).await,
             Verb::Delete => self.delete(call, &target).await,
             Verb::DeleteCollection => self.delete_collection(call, &target).await,

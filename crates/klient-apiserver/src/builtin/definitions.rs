@@ -66,9 +66,12 @@ fn versions(object: &Value) -> &[Value] {
 pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
     let spec = &object["spec"];
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
-    if metadata::text(object, "name") != expected {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        causes.push(StatusCause::invalid("metadata.name", metadata::text(object, "name"), detail));
+    for field in ["generateName", "name"] {
+        let name = metadata::text(object, field);
+        if name != expected && !(field == "generateName" && name.is_empty()) {
+            let detail = "must be spec.names.plural+\".\"+spec.group";
+            causes.push(StatusCause::invalid(format!("metadata.{field}"), name, detail));
+        }
     }
     names::group_and_scope(spec, causes);
     let list = versions(object);

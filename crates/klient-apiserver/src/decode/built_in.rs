@@ -205,6 +205,9 @@ impl Walk {
             Type::IntOrString if !value.is_string() => integer(value, Some(&Shape::Int32), location),
             Type::Quantity => quantity(value),
             Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime), location),
+            Type::SchemaOrBool if !value.is_boolean() && !value.is_object() => {
+                Err("boolean or JSON schema expected".to_owned())
+            }
             Type::Message(descriptor) => {
                 let descriptor = descriptor();
                 let types = match shape {
@@ -236,7 +239,8 @@ const NULL_LISTS: [(&str, &str); 4] = [
     ("ProjectedVolumeSource", "sources"),
 ];
 /// Lists that are not the same as absent ones where they are empty.
-const KEPT_LISTS: [(&str, &str); 4] = [
+const KEPT_LISTS: [(&str, &str); 5] = [
+    ("PodFailurePolicy", "rules"),
     ("SuccessPolicy", "rules"),
     ("PodFailurePolicyOnExitCodesRequirement", "values"),
     ("ProjectedVolumeSource", "sources"),

@@ -229,9 +229,9 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
                 board.close(slot);
             } else if !board.is_open(slot) && !self.stopping {
                 self.to_open.insert(slot);
-            } else if !self.stopping {
-                board.open(slot, table.slot(slot).since);
             }
+            // A slot that is open stays so, with the token of the table that gave it: nobody else had it in between, even if tables that this
+            // member never saw took it away and gave it back. Turns that run have that token, and later ones must not have a lower one.
         }
         if closed > 0 {
             info!(group = self.parts.group, generation = table.generation, slots = closed, "giving slots away");

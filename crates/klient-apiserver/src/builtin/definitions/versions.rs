@@ -147,7 +147,8 @@ fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Vec<Sta
             .and_then(|segments| segments.iter().try_fold(schema, |schema, name| schema["properties"].get(*name)));
         let Some(found) = found else {
             if segments.is_none() && !text.starts_with('[') {
-                let detail = format!("is an invalid path: expected [ or . but got: {text}");
+                let first = text.split(['.', '[']).next().unwrap_or_default();
+                let detail = format!("is an invalid path: expected [ or . but got: {first}");
                 causes.push(StatusCause::invalid(at, text, &detail));
                 continue;
             }

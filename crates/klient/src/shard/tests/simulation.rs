@@ -247,6 +247,14 @@ fn simulated_members_never_share_a_slot() {
 }
 
 #[test]
+fn simulated_worlds_that_failed_once_pass() {
+    // 1620: a slot that was taken away and given back unseen had two tokens at a time.
+    for seed in [1620] {
+        run(seed, None);
+    }
+}
+
+#[test]
 fn simulated_world_is_the_same_for_the_same_seed() {
     for seed in 0..10 {
         assert_eq!(run(seed, None), run(seed, None), "seed {seed}");
