@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::Value;
 
-use super::{Ownership, Target};
+use super::{Ownership, Target, empties};
 use crate::{
     Result,
     admission::{Attributes, Operation, Origin, Stage},
@@ -62,7 +62,7 @@ impl Core {
                     if status.is_already_exists() || status.code == 500 {
                         warnings.extend(others.concat());
                     }
-                    let failure = response::failure(&status, call.error_format());
+                    let failure = response::failure(&empties::shown(call, status), call.error_format());
                     return Ok(response::with_warnings(failure, &warnings));
                 }
             }

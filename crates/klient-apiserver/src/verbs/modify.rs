@@ -12,6 +12,7 @@ use super::{
     Ownership, Target,
     admitted::Admitted,
     create::{check_namespace, commit_failed, validate},
+    empties,
 };
 use crate::{
     Result,
@@ -91,7 +92,7 @@ impl Core {
             Ok(modified) => modified,
             // Warnings about fields are sent with errors, too.
             Err(status) => {
-                let failure = response::failure(&status, call.error_format());
+                let failure = response::failure(&empties::shown(call, status), call.error_format());
                 return Ok(response::with_warnings(failure, &warnings));
             }
         };

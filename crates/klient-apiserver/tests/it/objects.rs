@@ -42,6 +42,21 @@ async fn components_are_healthy() {
 }
 
 #[tokio::test]
+async fn messages_show_empty_values_as_they_were_sent() {
+    let client = started().await.to_builder().json_only().build();
+    let resource = ApiResource::new(GroupVersionKind::new("apps", "v1", "DaemonSet"), "daemonsets", Scope::Namespaced);
+    let sets = Api::<DynamicObject>::dynamic(client, resource, Target::Namespace("default".to_owned()));
+    for (labels, shown) in [(json!({}), "{}"), (Value::Null, "null")] {
+        let set = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a"}, "spec":
+            {"selector": {"matchLabels": {"app": "a"}}, "template":
+                {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "b"}]}}}});
+        let refused = sets.create(&serde_json::from_value(set).unwrap()).await.unwrap_err().to_string();
+        let expected = format!("spec.template.metadata.labels: Invalid value: {shown}: `selector` does not match");
+        assert!(refused.contains(&expected), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn object_is_created_read_updated_and_deleted() {
     for client in [started().await, started().await.to_builder().json_only().build()] {
         let maps = maps(&client);
