@@ -53,7 +53,8 @@ fn world() -> World {
 }
 
 async fn post(server: &ApiServer, path: &str, body: &'static str) -> (u16, serde_json::Value) {
-    let request = Request::post(path).header("content-type", "application/json").body(Bytes::from_static(body.as_bytes()));
+    let request =
+        Request::post(path).header("content-type", "application/json").body(Bytes::from_static(body.as_bytes()));
     let response = server.handle(request.expect("a request")).await;
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.expect("a whole body").to_bytes();

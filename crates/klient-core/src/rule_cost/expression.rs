@@ -165,9 +165,12 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
 }
 
 fn number(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
     let is_part = |(index, c): (usize, char)| {
-        let after_exponent = index > 0 && matches!(text.as_bytes()[index - 1], b'e' | b'E') && !text.starts_with("0x");
-        c.is_ascii_alphanumeric() || c == '.' || (after_exponent && (c == '+' || c == '-'))
+        let after_exponent = index > 0 && matches!(bytes[index - 1], b'e' | b'E') && !text.starts_with("0x");
+        // A point without digits is the access to a field.
+        c.is_ascii_alphanumeric() || (c == '.' && is_digit(index + 1)) || (after_exponent && (c == '+' || c == '-'))
     };
     text.char_indices().find(|&part| !is_part(part)).map_or(text.len(), |(index, _)| index)
 }

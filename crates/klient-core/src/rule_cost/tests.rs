@@ -67,3 +67,10 @@ fn hostile_expressions_are_refused_or_estimated_quickly() {
     let doubled = format!("self{}.hasValue()", ".optMap(x, x)".repeat(200));
     assert!(estimate(&doubled, &Value::Null, Occurrence::ROOT, false).unwrap().cost > 1 << 60);
 }
+
+#[test]
+fn point_after_a_number_is_a_field_unless_digits_follow() {
+    for text in ["9.?g", "9.g", "9.5 > 1.0 && .5 < 2.e", "1.0e-3 + 1e5"] {
+        assert!(expression::parse(text).is_ok(), "{text}");
+    }
+}
