@@ -145,7 +145,7 @@ fn compile(schema: &Value, place: &Place, costs: &mut Costs, causes: &mut Vec<St
         let old = if has_optional_old { Type::Optional(Box::new(own.clone())) } else { own.clone() };
         let scope = Scope::new().with("self", own.clone()).with("oldSelf", old);
         let source = text(rule, "rule");
-        let estimated = |source: &str| rule_cost::estimate(source, schema, place.occurrence, has_optional_old);
+        let estimated = |source: &str| rule_cost::estimate(source, schema, place.occurrence, has_optional_old).ok();
         match compiled(source, &scope, "", "cel expression must evaluate to a bool", is_bool) {
             Err(detail) => causes.push(wrong(at("rule"), rule, &detail)),
             Ok(()) => costs.observe(at("rule"), "rule", estimated(source), causes),
@@ -218,14 +218,8 @@ struct Costs {
 }
 
 impl Costs {
-    fn observe(
-        &mut self,
-        field: String,
-        what: &str,
-        estimate: Result<Estimate, String>,
-        causes: &mut Vec<StatusCause>,
-    ) {
-        let Ok(estimate) = estimate else { return };
+    fn observe(&mut self, field: String, what: &str, estimate: Option<Estimate>, causes: &mut Vec<StatusCause>) {
+        let Some(estimate) = estimate else { return };
         if estimate.cost > RULE_LIMIT {
             causes.push(StatusCause::forbidden(
                 &field,

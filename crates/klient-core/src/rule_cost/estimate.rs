@@ -216,7 +216,7 @@ impl<'s> Estimator<'s> {
                 let rest = arguments.iter().skip(usize::from(target.is_none()));
                 let rest: Vec<Operand<'s>> = rest.map(|argument| self.operand(argument)).collect();
                 match target {
-                    Some(_) => self.call(function, Some(first), &rest),
+                    Some(_) => self.call(function, Some(&first), &rest),
                     None => self.call(function, None, &std::iter::once(first).chain(rest).collect::<Vec<_>>()),
                 }
             }
@@ -297,14 +297,14 @@ impl<'s> Estimator<'s> {
         map
     }
 
-    fn call(&mut self, name: &str, target: Option<Operand<'s>>, arguments: &[Operand<'s>]) -> Operand<'s> {
-        let operands = arguments.iter().chain(&target);
+    fn call(&self, name: &str, target: Option<&Operand<'s>>, arguments: &[Operand<'s>]) -> Operand<'s> {
+        let operands = arguments.iter().chain(target);
         let costs = operands.fold(0_u64, |sum, operand| sum.saturating_add(operand.cost));
         if name == "dyn" && target.is_none() {
             let (size, elements) = arguments.first().map_or((None, None), |inner| (inner.size, inner.elements));
             return Operand { size, elements, ..Operand::new(costs.saturating_add(1), Type::Dyn) };
         }
-        let mut operand = calls::call(self, name, target.as_ref(), arguments);
+        let mut operand = calls::call(self, name, target, arguments);
         // Of two results, only one is evaluated.
         operand.cost = if name == "?:" { operand.cost } else { operand.cost.saturating_add(costs) };
         self.sized(operand)

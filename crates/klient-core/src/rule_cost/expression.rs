@@ -340,7 +340,7 @@ impl Parser {
                 self.at += 1;
                 whole = if !is_optional && self.takes("(") {
                     let (arguments, depth) = self.arguments(")")?;
-                    Parsed::of(macros::method(whole.expression, name, arguments), whole.depth.max(depth))?
+                    Parsed::of(macros::method(whole.expression, &name, arguments), whole.depth.max(depth))?
                 } else if is_optional {
                     Parsed::of(Expression::OptionalField(Box::new(whole.expression), name), whole.depth)?
                 } else {

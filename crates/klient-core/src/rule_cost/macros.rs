@@ -3,7 +3,7 @@
 use super::expression::{Expression, Literal, Loop, RESULT};
 
 /// Returns a call on a target, or what a macro stands for.
-pub(super) fn method(target: Expression, function: String, arguments: Vec<Expression>) -> Expression {
+pub(super) fn method(target: Expression, function: &str, arguments: Vec<Expression>) -> Expression {
     let names = arguments.iter().map_while(|argument| match argument {
         Expression::Name(name) => Some(name.clone()),
         _ => None,
@@ -12,7 +12,7 @@ pub(super) fn method(target: Expression, function: String, arguments: Vec<Expres
     let count = arguments.len();
     let mut parts = arguments.into_iter();
     let mut part = || parts.next().unwrap_or(Expression::Literal(Literal::Null));
-    match (function.as_str(), names.as_slice(), count) {
+    match (function, names.as_slice(), count) {
         ("optMap" | "optFlatMap", [name, ..], 2) => {
             part();
             let (target, body) = (Box::new(target), Box::new(part()));
@@ -29,7 +29,7 @@ pub(super) fn method(target: Expression, function: String, arguments: Vec<Expres
         ("all" | "exists" | "exists_one" | "existsOne" | "filter", [name, ..], 2) => {
             part();
             let item = Expression::name(name);
-            single(target, &function, name.clone(), None, part(), item)
+            single(target, function, name.clone(), None, part(), item)
         }
         ("map", [name, ..], 2 | 3) => {
             part();
@@ -41,14 +41,14 @@ pub(super) fn method(target: Expression, function: String, arguments: Vec<Expres
             part();
             part();
             let item = Expression::name(second);
-            single(target, &function, name.clone(), Some(second.clone()), part(), item)
+            single(target, function, name.clone(), Some(second.clone()), part(), item)
         }
         ("transformList" | "transformMap" | "transformMapEntry", [name, second], 3 | 4) => {
             part();
             part();
             let filter = (count == 4).then(&mut part);
             let body = part();
-            let (first, step) = match function.as_str() {
+            let (first, step) = match function {
                 "transformList" => (Expression::List(Vec::new()), step_list(body, filter)),
                 insertion => {
                     let mut arguments = vec![Expression::name(RESULT)];
@@ -60,7 +60,7 @@ pub(super) fn method(target: Expression, function: String, arguments: Vec<Expres
             };
             looped(target, name.clone(), Some(second.clone()), first, step)
         }
-        _ => Expression::method(target, &function, parts.collect()),
+        _ => Expression::method(target, function, parts.collect()),
     }
 }
 

@@ -247,11 +247,9 @@ fn simulated_members_never_share_a_slot() {
 }
 
 #[test]
-fn simulated_worlds_that_failed_once_pass() {
-    // 1620: a slot that was taken away and given back unseen had two tokens at a time.
-    for seed in [1620] {
-        run(seed, None);
-    }
+fn slot_that_was_given_back_unseen_keeps_its_token() {
+    // In this world a slot had two tokens at a time, when tables that the member never saw took it away and gave it back.
+    assert!(run(1620, None).acts > 0);
 }
 
 #[test]
