@@ -17,7 +17,8 @@ pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
     let Ok(sent) = serde_json::from_slice::<Value>(&call.body) else { return status };
     let mut changes = Vec::new();
     for cause in causes {
-        let Some(prefix) = prefix_of(&cause.message) else { continue };
+        // A message about a whole `spec` shows a value inside of it.
+        let Some(prefix) = prefix_of(&cause.message).filter(|_| cause.field.contains('.')) else { continue };
         let empty = match find(&sent, &cause.field) {
             Some(Value::Array(items)) if items.is_empty() => "[]",
             Some(Value::Object(entries)) if entries.is_empty() => "{}",
