@@ -1,4 +1,4 @@
-//! What a schema declares: the types of fields, and the sizes of their values.
+//! The declarations of a schema: the types of fields, and the sizes of their values.
 
 use serde_json::{Value, json};
 

@@ -230,7 +230,7 @@ impl<'a, S: GroupStore, W: Work> Member<'a, S, W> {
             } else if !board.is_open(slot) && !self.stopping {
                 self.to_open.insert(slot);
             }
-            // A slot that is open stays so, with the token of the table that gave it: nobody else had it in between, even if tables that this
+            // A slot that is open stays so, with the token of the table that gave it: no other member had it in between, even if tables that this
             // member never saw took it away and gave it back. Turns that run have that token, and later ones must not have a lower one.
         }
         if closed > 0 {
