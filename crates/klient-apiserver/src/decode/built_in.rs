@@ -239,8 +239,7 @@ const NULL_LISTS: [(&str, &str); 4] = [
     ("ProjectedVolumeSource", "sources"),
 ];
 /// Lists that are not the same as absent ones where they are empty.
-const KEPT_LISTS: [(&str, &str); 5] = [
-    ("PodFailurePolicy", "rules"),
+const KEPT_LISTS: [(&str, &str); 4] = [
     ("SuccessPolicy", "rules"),
     ("PodFailurePolicyOnExitCodesRequirement", "values"),
     ("ProjectedVolumeSource", "sources"),
