@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use klient_core::rule_cost::RESERVED_WORDS;
 use kube_cel::cel::{
     Value as Cel,
     objects::{Key, Map},
@@ -98,7 +99,7 @@ pub fn from_cel(value: &Cel) -> Option<Value> {
 /// Returns the name by which an expression reads a field.
 #[must_use]
 pub fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if RESERVED_WORDS.contains(&name) {
         return format!("__{name}__");
     }
     name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
@@ -110,36 +111,11 @@ fn unescape(name: &str) -> String {
         return name.to_owned();
     }
     let plain = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"));
-    if let Some(word) = plain.filter(|word| RESERVED.contains(word)) {
+    if let Some(word) = plain.filter(|word| RESERVED_WORDS.contains(word)) {
         return word.to_owned();
     }
     name.replace("__dot__", ".").replace("__dash__", "-").replace("__slash__", "/").replace("__underscores__", "__")
 }
-
-/// The words of CEL that cannot be names.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 #[cfg(test)]
 mod tests {

@@ -86,6 +86,30 @@ pub fn estimate(
     Ok(Estimate { cost, reads_old: expression.mentions("oldSelf") })
 }
 
+/// The words of CEL that cannot be names.
+pub const RESERVED_WORDS: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
 /// The limit for one expression.
 pub const RULE_LIMIT: u64 = 10_000_000;
 /// The limit for all expressions of a version.

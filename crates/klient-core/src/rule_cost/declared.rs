@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{LARGEST_REQUEST, types::Type};
+use super::{LARGEST_REQUEST, RESERVED_WORDS, types::Type};
 
 /// A schema, as rules see it.
 #[derive(Clone, Debug)]
@@ -125,31 +125,10 @@ impl Declared {
             ("@items" | "@values", Shape::Map { values, .. }) => Some(values.as_ref()),
             ("@keys", Shape::Map { keys, .. }) => Some(keys.as_ref()),
             // The size of a field whose name is a word of the language is found by its escaped name only.
-            (name, _) => declared.field(name).filter(|_| !WORDS.contains(&name)),
+            (name, _) => declared.field(name).filter(|_| !RESERVED_WORDS.contains(&name)),
         })
     }
 }
-
-/// The words of the language that fields may have as names.
-const WORDS: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 fn has_metadata(schema: &Value) -> bool {
     let properties = &schema["properties"];

@@ -61,7 +61,10 @@ fn hostile_expressions_are_refused_or_estimated_quickly() {
     assert_eq!(refused(" ".repeat(100_001)), "longer than 100000 characters");
     for call in [".map(x, x)", ".filter(x, x)", ".sortBy(x, x)", ".all(x, x)", ".transformMap(x, y, y)"] {
         assert_eq!(refused(format!("self{}", call.repeat(300))), "nested too deeply", "{call}");
-        assert!(estimate(&format!("self{}", call.repeat(250)), &Value::Null, Occurrence::ROOT, false).is_ok(), "{call}");
+        assert!(
+            estimate(&format!("self{}", call.repeat(250)), &Value::Null, Occurrence::ROOT, false).is_ok(),
+            "{call}"
+        );
     }
     // As many as fit are fine, if they are on one level.
     let long = vec!["self == 1"; 7_000].join(" || ");
