@@ -3,10 +3,12 @@
 mod defaults;
 mod embedded;
 mod formats;
+mod keywords;
 mod list_types;
 mod prune;
 mod ratchet;
 mod replicas;
+pub(crate) mod root;
 mod rule_check;
 mod rules;
 pub(crate) mod structural;

@@ -78,6 +78,7 @@ mod clock;
 mod conversion;
 mod custom;
 mod decode;
+mod der;
 mod discovery;
 mod endpoints;
 mod faults;

@@ -5,6 +5,7 @@
 mod connection;
 mod location;
 mod problem;
+mod trust;
 
 use std::{
     collections::HashMap,

@@ -68,7 +68,7 @@ pub struct ApiServer {
 
 struct Running {
     core: Arc<Core>,
-    collector: Option<JoinHandle<()>>,
+    collector: JoinHandle<()>,
 }
 
 /// The state that request handlers share.
@@ -510,6 +510,7 @@ impl ApiServerBuilder {
     }
 
     /// Leaves out the garbage collector: dependents of deleted owners stay, and so do deleted namespaces with their contents.
+    /// The real API server without controller manager behaves like this; `klient serve --bare` does, too.
     #[must_use]
     pub fn without_garbage_collector(mut self) -> Self {
         self.collects_garbage = false;
@@ -556,7 +557,7 @@ impl ApiServerBuilder {
             bootstrap::objects(&core).await;
         }
         bootstrap::roles(&core).await;
-        let collector = self.collects_garbage.then(|| tokio::spawn(Collector::run(Arc::downgrade(&core))));
+        let collector = tokio::spawn(Collector::run(Arc::downgrade(&core), !self.collects_garbage));
         Ok(ApiServer { inner: Arc::new(Running { core, collector }) })
     }
 }
@@ -651,9 +652,7 @@ fn random_uids() -> Box<dyn Fn() -> String + Send + Sync> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(collector) = &self.collector {
-            collector.abort();
-        }
+        self.collector.abort();
         // Open watches end when the store is closed.
         self.core.store.close();
     }

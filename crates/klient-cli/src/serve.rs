@@ -23,7 +23,8 @@ pub(crate) struct Arguments {
     /// Serve plain HTTP, without certificates; clients send no credentials over it, so --anonymous is required
     #[arg(long, requires = "anonymous")]
     http: bool,
-    /// Create no service account and no config map kube-root-ca.crt in namespaces, like an API server without controller manager
+    /// Be like an API server without controller manager: create no service account and no config map kube-root-ca.crt in
+    /// namespaces, and delete neither dependents nor the contents of namespaces
     #[arg(long)]
     bare: bool,
     /// Allow every user everything; by default roles and bindings decide, as in a cluster
@@ -52,9 +53,7 @@ pub(crate) struct Arguments {
 /// Serves until the command is interrupted.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut builder = ApiServer::builder();
-    if !arguments.bare {
-        builder = builder.namespace_objects();
-    }
+    builder = if arguments.bare { builder.without_garbage_collector() } else { builder.namespace_objects() };
     if let Some(folder) = &arguments.data {
         builder = builder.folder(folder);
     }

@@ -3,6 +3,7 @@
 //! TLS has verified the certificate already. What cannot be read here has no user.
 
 use super::User;
+use crate::der::{OBJECT_IDENTIFIER, Reader, SEQUENCE, SET, VERSION};
 
 /// Returns the user that a certificate in DER names.
 pub(crate) fn subject(certificate: &[u8]) -> Option<User> {
@@ -33,42 +34,6 @@ pub(crate) fn subject(certificate: &[u8]) -> Option<User> {
     (!user.name.is_empty()).then_some(user)
 }
 
-/// The rest of a DER document.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn tag(&self) -> Option<u8> {
-        self.0.first().copied()
-    }
-
-    /// Returns the tag and content of the next value.
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
-        let (&[tag, first], mut rest) = self.0.split_first_chunk::<2>()?;
-        let mut length = usize::from(first);
-        if first & 0x80 != 0 {
-            let count = usize::from(first & 0x7f);
-            if count == 0 || count > size_of::<u32>() {
-                return None;
-            }
-            let (bytes, after) = rest.split_at_checked(count)?;
-            length = bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
-            rest = after;
-        }
-        let (content, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((tag, content))
-    }
-
-    /// Returns the content of the next value, if it has a tag.
-    fn value(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next().filter(|(found, _)| *found == tag).map(|(_, content)| content)
-    }
-}
-
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const VERSION: u8 = 0xa0;
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 

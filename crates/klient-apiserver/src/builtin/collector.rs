@@ -1,6 +1,7 @@
 //! The garbage collector: deletes objects without owners, and the contents of deleted namespaces and definitions.
 //!
 //! The collector learns owners from committed changes. Its jobs run one after another in its own task.
+//! Contents of definitions are deleted by the real API server itself, and all else by its controller manager.
 
 mod ownership;
 #[cfg(test)]
@@ -117,11 +118,12 @@ impl Collector {
         self.push(Job::Definition(name.to_owned()));
     }
 
-    /// Runs jobs until the server is dropped.
-    pub(crate) async fn run(core: std::sync::Weak<Core>) {
+    /// Runs jobs until the server is dropped. Those of the controller manager are dropped if `is_alone`.
+    pub(crate) async fn run(core: std::sync::Weak<Core>, is_alone: bool) {
         while let Some(strong) = core.upgrade() {
             let job = strong.collector.state.lock().unwrap_or_else(PoisonError::into_inner).queue.pop_front();
             match job {
+                Some(job) if is_alone && !matches!(job, Job::Definition(_)) => {}
                 Some(job) => work::perform(&strong, job).await,
                 None => {
                     let collector = Arc::clone(&strong.collector);

@@ -68,7 +68,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     for field in ["generateName", "name"] {
         let name = metadata::text(object, field);
-        if name != expected && !(field == "generateName" && name.is_empty()) {
+        if name != expected && !name.is_empty() {
             let detail = "must be spec.names.plural+\".\"+spec.group";
             causes.push(StatusCause::invalid(format!("metadata.{field}"), name, detail));
         }
@@ -112,11 +112,8 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
 fn validate_schema(schema: &Value, has_status: bool, path: &str, causes: &mut Vec<StatusCause>) {
     let path = format!("{path}.openAPIV3Schema");
     let Some(schema) = schema.get("openAPIV3Schema") else { return };
-    let kind = text(&schema["type"]);
-    if has_status && !kind.is_empty() && kind != "object" {
-        let detail =
-            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        causes.push(StatusCause::invalid(format!("{path}.type"), kind, detail));
+    if has_status {
+        custom::root::check(schema, &path, causes);
     }
     causes.extend(custom::structural::validate(schema, &path));
 }

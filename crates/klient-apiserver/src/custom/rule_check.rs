@@ -7,33 +7,12 @@ use klient_core::{
 };
 use serde_json::{Value, json};
 
-/// Returns what is wrong with the rules of a schema at a path of a definition. `is_valid` tells whether the schema has no other errors, without
-/// which expressions are not compiled.
-pub(super) fn check_rules(schema: &Value, path: &str, is_valid: bool, causes: &mut Vec<StatusCause>) {
-    let mut fields = Vec::new();
-    each(schema, path, &mut |schema, path| fields_of_rules(schema, path, &mut fields));
-    let is_valid = is_valid && fields.is_empty();
-    causes.append(&mut fields);
-    if !is_valid {
-        return;
-    }
+/// Compiles the rules of a valid schema at a path of a definition, and estimates their costs.
+pub(super) fn check_rules(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     let mut costs = Costs::default();
     let place = Place { path: path.to_owned(), occurrence: Occurrence::ROOT, uncorrelated: None, is_root: true };
     compile(schema, &place, &mut costs, causes);
     costs.check_total(path, causes);
-}
-
-/// Calls a function for the parts of a schema, before the schema itself.
-fn each(schema: &Value, path: &str, call: &mut dyn FnMut(&Value, &str)) {
-    for (name, part) in schema["properties"].as_object().into_iter().flatten() {
-        each(part, &format!("{path}.properties[{name}]"), call);
-    }
-    for keyword in ["additionalProperties", "items"] {
-        if let Some(part) = schema.get(keyword).filter(|part| part.is_object()) {
-            each(part, &format!("{path}.{keyword}"), call);
-        }
-    }
-    call(schema, path);
 }
 
 fn rules(schema: &Value) -> impl Iterator<Item = (usize, &Value)> {
@@ -44,7 +23,8 @@ fn text<'a>(rule: &'a Value, name: &str) -> &'a str {
     rule[name].as_str().unwrap_or_default()
 }
 
-fn fields_of_rules(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+/// Checks the fields of a schema's own rules.
+pub(super) fn fields_of_rules(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     for (index, rule) in rules(schema) {
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
         let message = text(rule, "message");

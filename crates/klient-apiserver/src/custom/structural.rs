@@ -13,7 +13,6 @@ enum Level {
 
 /// The keywords whose schemas only validate values.
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// Returns the violated rules of the schema at a path of a definition.
 pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
@@ -21,18 +20,72 @@ pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
     if schema["nullable"] == true {
         causes.push(StatusCause::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
+    let unsupported = unsupported(schema);
     let mut structure = Vec::new();
-    invariants(schema, Level::Root, path, &mut structure);
-    completeness(schema, Some(schema), path, path, &mut structure);
-    structure.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
-    if structure.is_empty() {
-        super::defaults::check(schema, path, &mut structure);
+    if unsupported.is_none() {
+        invariants(schema, Level::Root, path, &mut structure);
+        completeness(schema, Some(schema), path, path, &mut structure);
+        structure.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
+        if structure.is_empty() {
+            super::defaults::check(schema, path, &mut structure);
+        }
     }
     causes.extend(structure);
-    keywords(schema, path, &mut causes);
-    let is_valid = causes.is_empty();
-    super::rule_check::check_rules(schema, path, is_valid, &mut causes);
+    super::keywords::check(schema, path, &mut causes);
+    // Most of what is unsupported has been reported as a keyword.
+    if causes.is_empty()
+        && let Some(problem) = unsupported
+    {
+        causes.push(StatusCause::invalid(path, "", problem));
+    }
+    if causes.is_empty() {
+        super::rule_check::check_rules(schema, path, &mut causes);
+    }
     causes
+}
+
+/// Returns why a schema has no structure that could be checked.
+fn unsupported(schema: &Value) -> Option<&'static str> {
+    let Value::Object(_) = schema else { return None };
+    let is_given = |keyword: &str| match schema.get(keyword) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Object(fields)) => !fields.is_empty() || keyword == "additionalItems",
+        Some(_) => true,
+    };
+    for (keyword, problem) in [
+        ("id", "OpenAPIV3Schema 'id' is not supported"),
+        ("$schema", "OpenAPIV3Schema 'schema' is not supported"),
+        ("$ref", "OpenAPIV3Schema '$ref' is not supported"),
+        ("patternProperties", "OpenAPIV3Schema 'patternProperties' is not supported"),
+        ("dependencies", "OpenAPIV3Schema 'dependencies' is not supported"),
+        ("additionalItems", "OpenAPIV3Schema 'additionalItems' is not supported"),
+        ("definitions", "OpenAPIV3Schema 'definitions' is not supported"),
+    ] {
+        if is_given(keyword) {
+            return Some(problem);
+        }
+    }
+    let in_junctors =
+        || JUNCTORS.into_iter().flat_map(|keyword| list(schema, keyword)).find_map(|(_, part)| unsupported(part));
+    let in_extensions = || {
+        let is_false = schema["x-kubernetes-preserve-unknown-fields"] == false;
+        is_false.then_some("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined")
+    };
+    let in_items = || match &schema["items"] {
+        Value::Array(items) if !items.is_empty() => Some("OpenAPIV3Schema 'items' must be a schema, but is an array"),
+        items => unsupported(items),
+    };
+    unsupported_part(schema, "not")
+        .or_else(in_junctors)
+        .or_else(in_extensions)
+        .or_else(in_items)
+        .or_else(|| properties(schema).find_map(|(_, part)| unsupported(part)))
+        .or_else(|| unsupported_part(schema, "additionalProperties"))
+}
+
+fn unsupported_part(schema: &Value, keyword: &str) -> Option<&'static str> {
+    schema.get(keyword).and_then(unsupported)
 }
 
 fn is_set(schema: &Value, keyword: &str) -> bool {
@@ -251,64 +304,6 @@ fn nested_completeness(values: &Value, structure: &Value, path: &str, from: &str
             None => causes.push(StatusCause::required(declared_at, &format!("because it is defined in {at}"))),
         }
     }
-}
-
-/// Checks the keywords of a schema and of all schemas in it.
-fn keywords(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let Value::Object(_) = schema else { return };
-    let at = |keyword: &str| format!("{path}.{keyword}");
-    let kind = kind_of(schema);
-    if !kind.is_empty() && !TYPES.contains(&kind) {
-        causes.push(StatusCause::not_supported(at("type"), kind, &TYPES));
-    }
-    for (keyword, detail) in [
-        ("id", "id is not supported"),
-        ("additionalItems", "additionalItems is not supported"),
-        ("patternProperties", "patternProperties is not supported"),
-        ("definitions", "definitions is not supported"),
-        ("dependencies", "dependencies is not supported"),
-        ("$ref", "$ref is not supported"),
-    ] {
-        if schema.get(keyword).is_some() {
-            causes.push(StatusCause::forbidden(at(keyword), detail));
-        }
-    }
-    if kind == "null" {
-        let detail = "type cannot be set to null, use nullable as an alternative";
-        causes.push(StatusCause::forbidden(at("type"), detail));
-    }
-    if schema["items"].is_array() {
-        causes.push(StatusCause::forbidden(at("items"), "items must be a schema object and not an array"));
-    }
-    if is_set(schema, "uniqueItems") {
-        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        causes.push(StatusCause::forbidden(at("uniqueItems"), detail));
-    }
-    let has_properties = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
-    if let Some(additional) = schema.get("additionalProperties") {
-        if has_properties && *additional != json!(true) {
-            let detail = "additionalProperties and properties are mutual exclusive";
-            causes.push(StatusCause::forbidden(at("additionalProperties"), detail));
-        }
-        keywords(additional, &at("additionalProperties"), causes);
-    }
-    for (name, inner) in properties(schema) {
-        keywords(inner, &property(path, name), causes);
-    }
-    if let Some(inner) = schema.get("not") {
-        keywords(inner, &at("not"), causes);
-    }
-    for keyword in ["allOf", "oneOf", "anyOf"] {
-        for (index, inner) in list(schema, keyword) {
-            keywords(inner, &format!("{path}.{keyword}[{index}]"), causes);
-        }
-    }
-    keywords(&schema["items"], &at("items"), causes);
-    if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false)) {
-        let field = at("x-kubernetes-preserve-unknown-fields");
-        causes.push(StatusCause::invalid(field, false, "must be true or undefined"));
-    }
-    super::list_types::validate(schema, path, causes);
 }
 
 #[cfg(test)]

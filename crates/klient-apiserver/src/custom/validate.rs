@@ -276,7 +276,7 @@ fn is_of_type(value: &Value, expected: &str) -> bool {
         "boolean" => value.is_boolean(),
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "number" => value.is_number(),
-        _ => true,
+        _ => false,
     }
 }
 

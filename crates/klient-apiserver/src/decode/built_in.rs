@@ -208,6 +208,11 @@ impl Walk {
             Type::SchemaOrBool if !value.is_boolean() && !value.is_object() => {
                 Err("boolean or JSON schema expected".to_owned())
             }
+            // Go reads anything else as neither of both.
+            Type::SchemaOrArray if !value.is_array() && !value.is_object() => {
+                *value = Value::Null;
+                Ok(())
+            }
             Type::Message(descriptor) => {
                 let descriptor = descriptor();
                 let types = match shape {

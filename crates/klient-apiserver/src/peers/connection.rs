@@ -11,7 +11,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{net::TcpStream, task::JoinHandle};
 use tokio_rustls::TlsConnector;
 
-use super::{location::roots, problem};
+use super::{problem, trust::Bundle};
 
 /// Where a connection goes, and what it trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -95,10 +95,11 @@ impl Drop for Idle {
 
 fn config(trust: &[u8]) -> io::Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        .with_root_certificates(roots(trust))
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Bundle::new(trust, provider)))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)

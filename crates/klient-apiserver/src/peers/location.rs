@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject as _},
-};
 use serde_json::Value;
+
+use super::trust::certificates;
 
 /// The location of a webhook, and the certificates that it is verified by.
 #[derive(Clone, Debug)]
@@ -31,7 +29,7 @@ impl Location {
                 namespace: service["namespace"].as_str().unwrap_or_default().to_owned(),
                 name: service["name"].as_str().unwrap_or_default().to_owned(),
                 port: service["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
-                path: rooted(service["path"].as_str().unwrap_or_default()),
+                path: cleaned(service["path"].as_str().unwrap_or_default()),
             },
             None => parse_url(config["url"].as_str()?)?,
         };
@@ -65,21 +63,11 @@ impl Location {
 
     /// Returns the trusted certificates, or Go's error about a bundle that has none.
     pub(super) fn trust(&self) -> Result<Arc<[u8]>, String> {
-        if !self.bundle.is_empty() && roots(&self.bundle).is_empty() {
+        if !self.bundle.is_empty() && certificates(&self.bundle).is_empty() {
             return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
         }
         Ok(Arc::clone(&self.bundle))
     }
-}
-
-/// Returns the certificates of a bundle.
-pub(super) fn roots(bundle: &[u8]) -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(bundle).flatten() {
-        // A certificate that cannot be parsed verifies nothing.
-        let _ = roots.add(certificate);
-    }
-    roots
 }
 
 fn parse_url(url: &str) -> Option<Place> {
@@ -88,11 +76,20 @@ fn parse_url(url: &str) -> Option<Place> {
     let scheme = uri.scheme_str().unwrap_or("https").to_owned();
     let port = uri.port_u16().unwrap_or(if scheme == "http" { 80 } else { 443 });
     let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-    Some(Place::Url { scheme, host, port, authority: authority.to_string(), path: rooted(uri.path()) })
+    Some(Place::Url { scheme, host, port, authority: authority.to_string(), path: cleaned(uri.path()) })
 }
 
-fn rooted(path: &str) -> String {
-    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+/// Returns the path that is requested: client-go removes empty and relative segments, and a slash at the end.
+fn cleaned(path: &str) -> String {
+    let mut segments = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(other),
+        }
+    }
+    format!("/{}", segments.join("/"))
 }
 
 #[cfg(test)]
@@ -112,6 +109,18 @@ mod tests {
     fn location_of_a_url_has_its_text() {
         let location = Location::parse(&json!({"url": "https://127.0.0.1:8443/a/b"})).unwrap();
         assert_eq!(location.url("timeout=1s"), "https://127.0.0.1:8443/a/b?timeout=1s");
+    }
+
+    #[test]
+    fn path_is_cleaned_as_by_client_go() {
+        // envtest configures such URLs.
+        for (url, path) in [("//failing", "/failing"), ("/a/./b/../c/", "/a/c"), ("/../a", "/a"), ("/", "/"), ("", "/")]
+        {
+            let location = Location::parse(&json!({"url": format!("https://h:1{url}")})).unwrap();
+            assert_eq!(location.path(), path, "of {url:?}");
+        }
+        let service = json!({"service": {"namespace": "ns", "name": "s", "path": "x//y"}});
+        assert_eq!(Location::parse(&service).unwrap().path(), "/x/y");
     }
 
     #[test]

@@ -41,6 +41,9 @@ fn of_certificate(why: &CertificateError, server: &str) -> String {
         | CertificateError::ExpiredContext { .. }
         | CertificateError::NotValidYet
         | CertificateError::NotValidYetContext { .. } => "certificate has expired or is not yet valid".to_owned(),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "certificate specifies an incompatible key usage".to_owned()
+        }
         other => other.to_string(),
     }
 }

@@ -36,15 +36,24 @@ fn named() -> String {
 
 #[tokio::test]
 async fn definition_without_served_version_can_be_deleted() {
-    let server = ApiServer::start().await.unwrap();
-    assert_eq!(send(&server, Request::post(DEFINITIONS), &definition(true)).await.0, 201);
+    assert_definition_is_deleted(&ApiServer::start().await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn definition_is_deleted_without_garbage_collector() {
+    // The real API server does that itself, without controller manager.
+    assert_definition_is_deleted(&ApiServer::builder().without_garbage_collector().start().await.unwrap()).await;
+}
+
+async fn assert_definition_is_deleted(server: &ApiServer) {
+    assert_eq!(send(server, Request::post(DEFINITIONS), &definition(true)).await.0, 201);
     let gear = json!({"apiVersion": "klient.invalid/v1", "kind": "Gear", "metadata": {"name": "small"}});
-    assert_eq!(send(&server, Request::post(GEARS), &gear).await.0, 201);
-    assert_eq!(send(&server, Request::patch(named()), &definition(false)).await.0, 200);
-    assert_eq!(send(&server, Request::get(GEARS), &Value::Null).await.0, 404);
-    assert_eq!(send(&server, Request::delete(named()), &Value::Null).await.0, 200);
+    assert_eq!(send(server, Request::post(GEARS), &gear).await.0, 201);
+    assert_eq!(send(server, Request::patch(named()), &definition(false)).await.0, 200);
+    assert_eq!(send(server, Request::get(GEARS), &Value::Null).await.0, 404);
+    assert_eq!(send(server, Request::delete(named()), &Value::Null).await.0, 200);
     for _ in 0..10_000 {
-        if send(&server, Request::get(named()), &Value::Null).await.0 == 404 {
+        if send(server, Request::get(named()), &Value::Null).await.0 == 404 {
             return;
         }
         // The collector runs in a task of its own.
