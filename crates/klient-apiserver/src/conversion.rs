@@ -17,7 +17,7 @@ use crate::{
     builtin::versions,
     managed,
     peers::{CallError, Location},
-    registry::{Resource, Schema, api_version},
+    registry::{Resource, Schema},
     server::Core,
     store::Stored,
 };
@@ -28,8 +28,6 @@ pub(crate) struct Conversion {
     location: Option<Location>,
     /// The version of reviews that the webhook reads.
     review_version: Option<&'static str>,
-    /// The version in which objects are stored, with its group.
-    storage: String,
 }
 
 impl Conversion {
@@ -40,8 +38,6 @@ impl Conversion {
         if conversion["strategy"] != "Webhook" {
             return None;
         }
-        let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-        let storage = versions.iter().find(|version| version["storage"] == true)?["name"].as_str()?;
         let mut reviews = conversion["webhook"]["conversionReviewVersions"].as_array().into_iter().flatten();
         Some(Arc::new(Self {
             location: Location::parse(&conversion["webhook"]["clientConfig"]),
@@ -50,30 +46,52 @@ impl Conversion {
                 Some("v1beta1") => Some("v1beta1"),
                 _ => None,
             }),
-            storage: api_version(spec["group"].as_str().unwrap_or_default(), storage),
         }))
     }
 }
 
 impl Core {
-    /// Returns an object in the version of a resource.
+    /// Returns a stored object in the version of a resource.
     pub(crate) async fn present(&self, resource: &Resource, object: Value) -> Result<Value> {
+        if webhook_of(resource).is_none() {
+            return Ok(versions::present(resource, object));
+        }
+        let object = self.convert_alone(resource, read(resource, object)).await?;
+        Ok(shaped(resource, object))
+    }
+
+    /// Returns an object in the version of a resource, with all fields that the conversion gives it.
+    pub(crate) async fn convert_alone(&self, resource: &Resource, object: Value) -> Result<Value> {
         let version = resource.api_version();
         let Some(conversion) = webhook_of(resource).filter(|_| object["apiVersion"] != version) else {
-            return Ok(versions::present(resource, object));
+            return Ok(versions::convert(resource, object));
         };
         let mut converted = self.convert(conversion, &version, std::slice::from_ref(&object)).await?;
-        Ok(shaped(resource, converted.pop().unwrap_or_default()))
+        Ok(converted.pop().unwrap_or_default())
     }
 
     /// Returns an object as it is stored.
-    pub(crate) async fn to_storage(&self, resource: &Resource, object: Value) -> Result<Value> {
-        let Some(conversion) = webhook_of(resource).filter(|found| object["apiVersion"] != found.storage.as_str())
-        else {
+    pub(crate) async fn to_storage(&self, resource: &Resource, mut object: Value) -> Result<Value> {
+        let Schema::Custom(schema) = &resource.schema else { return Ok(object) };
+        let storage = &schema.storage;
+        match &schema.conversion {
+            Some(conversion) if object["apiVersion"] != storage.version() => {
+                let mut converted = self.convert(conversion, storage.version(), std::slice::from_ref(&object)).await?;
+                object = converted.pop().unwrap_or_default();
+                storage.prune(&mut object);
+            }
+            _ => storage.write(&mut object),
+        }
+        Ok(object)
+    }
+
+    /// Returns an object as a dry run shows it, which stores nothing.
+    pub(crate) async fn rehearse(&self, resource: &Resource, object: Value) -> Result<Value> {
+        if !resource.is_custom() {
             return Ok(object);
-        };
-        let mut converted = self.convert(conversion, &conversion.storage, std::slice::from_ref(&object)).await?;
-        Ok(converted.pop().unwrap_or_default())
+        }
+        let stored = self.to_storage(resource, object).await?;
+        self.present(resource, stored).await
     }
 
     /// Returns a stored object in the version of a resource. The webhook is called each time.
@@ -83,7 +101,7 @@ impl Core {
         if stored.api_version() == version {
             return Ok(stored);
         }
-        let mut converted = self.convert(conversion, &version, &[stored.value()]).await?;
+        let mut converted = self.convert(conversion, &version, &[read(resource, stored.value())]).await?;
         let object = shaped(resource, converted.pop().unwrap_or_default());
         Stored::converted(&object, stored.revision).map(Arc::new).ok_or_else(|| lost(&object))
     }
@@ -105,7 +123,7 @@ impl Core {
             }
             let known = stored.known_in(&version, conversion);
             if known.is_none() {
-                missing.push((out.len(), stored.value()));
+                missing.push((out.len(), read(resource, stored.value())));
             }
             out.push(known.unwrap_or_else(|| Arc::clone(stored)));
         }
@@ -167,6 +185,14 @@ pub(crate) fn webhook_of(resource: &Resource) -> Option<&Arc<Conversion>> {
         Schema::Custom(schema) => schema.conversion.as_ref(),
         Schema::BuiltIn(_) => None,
     }
+}
+
+/// Returns a stored object with the current schema of its version.
+fn read(resource: &Resource, mut object: Value) -> Value {
+    if let Schema::Custom(schema) = &resource.schema {
+        schema.storage.read(&mut object);
+    }
+    object
 }
 
 /// Returns a converted object without the fields that its version does not have.

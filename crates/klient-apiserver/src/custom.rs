@@ -11,6 +11,7 @@ mod replicas;
 pub(crate) mod root;
 mod rule_check;
 mod rules;
+mod storage;
 pub(crate) mod structural;
 mod unique;
 mod validate;
@@ -21,23 +22,26 @@ use klient_core::{Status, StatusCause, Verb, compare_versions};
 use serde_json::Value;
 
 use self::rules::Rules;
+pub(crate) use self::storage::Storage;
 use crate::{
     Result,
-    builtin::Hooks,
+    builtin::{Hooks, definitions},
     conversion::Conversion,
     managed::{self, SchemaOf},
-    registry::{Resource, Schema, Subresource, table_name},
+    registry::{Resource, Schema, Subresource, api_version, table_name},
 };
 
 /// The schema of a custom kind in one version.
 #[derive(Debug)]
 pub(crate) struct CustomSchema {
     /// The structural schema. Without one, objects can have any fields.
-    schema: Option<Value>,
+    schema: Option<Arc<Value>>,
     /// Whether objects can have embedded resources.
     embeds: bool,
-    /// Whether the schema has defaults.
-    has_defaults: bool,
+    /// Whether the definition is being deleted, so that no objects can be created.
+    pub(crate) is_terminating: bool,
+    /// The versions in which objects are stored.
+    pub(crate) storage: Arc<Storage>,
     /// The warning of a deprecated version.
     pub(crate) deprecation: Option<String>,
     /// The columns of tables.
@@ -77,12 +81,12 @@ pub(crate) struct ScalePaths {
 impl CustomSchema {
     /// Returns the structural schema, if there is one.
     pub(crate) fn structural(&self) -> Option<&Value> {
-        self.schema.as_ref()
+        self.schema.as_deref()
     }
 
     /// Returns the schema by which server-side apply merges objects.
     pub(crate) fn merge_schema(&self) -> &SchemaOf {
-        self.merge_schema.get_or_init(|| managed::custom_schema(self.schema.as_ref()))
+        self.merge_schema.get_or_init(|| managed::custom_schema(self.structural()))
     }
 
     /// Removes unknown fields and adds defaults. Returns a warning for each removed field.
@@ -106,13 +110,6 @@ impl CustomSchema {
     pub(crate) fn prune(&self, object: &mut Value) {
         if let Some(schema) = &self.schema {
             prune::prune_root(object, schema, &mut Vec::new());
-        }
-    }
-
-    /// Adds the defaults to a stored object, which may be older than they are.
-    pub(crate) fn fill(&self, object: &mut Value) {
-        if let Some(schema) = self.schema.as_ref().filter(|_| self.has_defaults) {
-            prune::default_root(object, schema);
         }
     }
 
@@ -142,7 +139,7 @@ impl CustomSchema {
         causes: &mut Vec<StatusCause>,
         warnings: &mut Vec<String>,
     ) {
-        let rules = self.rules.get_or_init(|| self.schema.as_ref().and_then(Rules::of));
+        let rules = self.rules.get_or_init(|| self.structural().and_then(Rules::of));
         let Some(rules) = rules else { return };
         if causes.iter().any(rules::blocks) {
             causes.push(rules::not_checked());
@@ -161,7 +158,7 @@ impl CustomSchema {
         warnings: &mut Vec<String>,
     ) -> Vec<StatusCause> {
         let mut causes = Vec::new();
-        let schema = self.schema.as_ref().and_then(|schema| schema["properties"].get("status"));
+        let schema = self.structural().and_then(|schema| schema["properties"].get("status"));
         if let (Some(schema), Some(status)) = (schema, object.get("status")) {
             let old = old.and_then(|old| old.get("status"));
             causes.extend(below("status", validate::validate(status, schema, old)));
@@ -220,6 +217,8 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     let plural = text(&names["plural"]);
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
     let conversion = Conversion::of(definition);
+    let storage = Arc::new(Storage::of(definition));
+    let is_terminating = definitions::has_condition(definition, "Terminating");
     let served = versions.iter().filter(|version| version["served"] == true);
     let resource = |version: &Value| {
         let scale = version["subresources"].get("scale").map(|scale| ScalePaths {
@@ -229,11 +228,12 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             of_custom: true,
         });
         let status = version["subresources"].get("status").is_some();
-        let structural = version["schema"].get("openAPIV3Schema").cloned();
+        let structural = storage.schema(&api_version(&group, &text(&version["name"])));
         let schema = CustomSchema {
-            embeds: structural.as_ref().is_some_and(embedded::is_in),
-            has_defaults: structural.as_ref().is_some_and(prune::has_defaults),
+            embeds: structural.as_deref().is_some_and(embedded::is_in),
             schema: structural,
+            is_terminating,
+            storage: Arc::clone(&storage),
             deprecation: deprecation(version, versions, &group, &text(&names["kind"])),
             columns: version["additionalPrinterColumns"].as_array().map_or_else(Vec::new, |found| columns(found)),
             selectable: version["selectableFields"]
@@ -252,7 +252,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             list_kind: text(&names["listKind"]),
             singular: text(&names["singular"]),
             namespaced: spec["scope"] == "Namespaced",
-            verbs: VERBS.to_vec(),
+            verbs: if is_terminating { TERMINATING_VERBS.to_vec() } else { VERBS.to_vec() },
             short_names: texts(&names["shortNames"]),
             categories: texts(&names["categories"]),
             subresources: subresources(&group, &name, &text(&names["kind"]), status, schema.scale.is_some()),
@@ -339,6 +339,9 @@ fn texts(value: &Value) -> Vec<String> {
 /// The verbs of every custom kind, in the order of discovery.
 const VERBS: [Verb; 8] =
     [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Patch, Verb::Create, Verb::Update, Verb::Watch];
+
+/// The verbs in discovery while the definition is being deleted.
+const TERMINATING_VERBS: [Verb; 5] = [Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
 fn storage_hash(group: &str, kind: &str) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -245,9 +245,9 @@ impl Resource {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Returns whether the resource supports a verb.
+    /// Returns whether the resource supports a verb. Custom kinds support all verbs, also those that discovery hides.
     pub(crate) fn has_verb(&self, verb: Verb) -> bool {
-        self.verbs.contains(&verb)
+        self.is_custom() || self.verbs.contains(&verb)
     }
 
     /// Returns the key of an object in the store.

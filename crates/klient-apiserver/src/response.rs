@@ -54,7 +54,7 @@ pub(crate) fn stored(
     if let Some(bytes) = stored_message(resource, stored, wanted)? {
         return Ok(whole(code, Encoding::Protobuf, bytes));
     }
-    object(code, resource, &crate::builtin::versions::present(resource, stored.value()), wanted)
+    object(code, resource, &stored.shown_as(resource), wanted)
 }
 
 /// Returns a stored object in protobuf, if that is the format and the object needs no conversion.
@@ -115,7 +115,7 @@ pub(crate) fn list(
         return Ok(whole(StatusCode::OK, Encoding::Protobuf, bytes.into()));
     }
     let items: Vec<Value> =
-        objects.iter().map(|stored| crate::builtin::versions::present(resource, stored.value())).collect();
+        objects.iter().map(|stored| stored.shown_as(resource)).collect();
     let bytes = match wanted.projection {
         Projection::Table(include) => {
             encode_value(&tables::table(resource, &items, &head.metadata(resource, wanted), include, true), wanted)

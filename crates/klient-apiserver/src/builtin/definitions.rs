@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The finalizer that keeps a definition until its objects are deleted.
-pub(super) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) fn before_create(object: &mut Value) {
     let stored: Vec<Value> = versions(object)
@@ -207,7 +207,10 @@ pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {
             core.store.drop_table(&crate::registry::table_name(group, plural));
             accept_others(core, group).await;
         }
-        _ if metadata::is_deleting(&definition) => core.collector.empty_definition(&change.key),
+        _ if metadata::is_deleting(&definition) => {
+            core.registry.replace_custom(group, plural, served(&definition));
+            core.collector.empty_definition(&change.key);
+        }
         ChangeKind::Created => accept(core, &change.key, &change.object).await,
         ChangeKind::Updated => {
             let old = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
@@ -300,8 +303,34 @@ pub(crate) fn served(definition: &Value) -> Vec<Arc<Resource>> {
 
 /// Returns whether a definition's names were accepted once.
 fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|found| found["type"] == "Established" && found["status"] == "True")
+    has_condition(definition, "Established")
+}
+
+/// Returns whether a condition of a definition is true.
+pub(crate) fn has_condition(definition: &Value, kind: &str) -> bool {
+    let mut conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|found| found["type"] == kind && found["status"] == "True")
+}
+
+/// Returns a definition whose objects are being deleted, or are deleted. The finalizer is removed in the latter case.
+pub(crate) fn emptied(core: &Core, definition: &Value, is_done: bool) -> Value {
+    let (status, reason, message) = match is_done {
+        false => ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
+        true => ("False", "InstanceDeletionCompleted", "removed all instances"),
+    };
+    let mut new = definition.clone();
+    let conditions = new["status"]["conditions"].as_array_mut().into_iter().flatten();
+    for condition in conditions.filter(|found| found["type"] == "Terminating") {
+        if condition["status"] != status {
+            condition["lastTransitionTime"] = json!(metadata::time(core.clock.now()));
+        }
+        condition["status"] = json!(status);
+        condition["reason"] = json!(reason);
+        condition["message"] = json!(message);
+    }
+    let mut before = definition.clone();
+    super::record_status(core, "apiextensions.k8s.io", "customresourcedefinitions", &mut before, &mut new);
+    new
 }
 
 /// Returns the accepted names of a definition, and the last conflict with another definition of its group.
@@ -344,4 +373,4 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";

@@ -12,21 +12,27 @@ pub(crate) fn is_converted(resource: &Resource) -> bool {
     resource.is_custom() || resource.hooks.convert.is_some()
 }
 
-/// Returns an object in the version of a resource.
+/// Returns a stored object in the version of a resource.
 pub(crate) fn present(resource: &Resource, mut object: Value) -> Value {
-    if let Schema::Custom(schema) = &resource.schema {
-        schema.fill(&mut object);
+    let Schema::Custom(schema) = &resource.schema else { return convert(resource, object) };
+    schema.storage.read(&mut object);
+    if object["apiVersion"] == resource.api_version() {
+        return object;
     }
+    object = convert(resource, object);
+    // What the other version does not have is not shown in it.
+    schema.prune(&mut object);
+    object
+}
+
+/// Returns an object in the version of a resource, with all of its fields.
+pub(crate) fn convert(resource: &Resource, mut object: Value) -> Value {
     let version = resource.api_version();
     if object["apiVersion"] == version {
         return object;
     }
     if let Some(convert) = resource.hooks.convert {
         convert(&mut object);
-    }
-    if let Schema::Custom(schema) = &resource.schema {
-        // What the other version does not have is not shown in it.
-        schema.prune(&mut object);
     }
     object["apiVersion"] = json!(version);
     object

@@ -49,7 +49,7 @@ impl Core {
         let missing = pending.take_missing();
         let is_any = !missing.is_empty();
         for (object, resource) in missing {
-            let converted = self.present(&resource, object.clone()).await?;
+            let converted = self.convert_alone(&resource, object.clone()).await?;
             pending.lock().known.push((object, resource.api_version(), converted));
         }
         Ok(is_any)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use klient_core::fields::{ConvertError, Converter, FieldSet, Managers, Typed};
+use klient_core::fields::{ConvertError, Converter, Duplicates, FieldSet, Managers, Typed};
 
 use super::{reset, schema};
 use crate::{
@@ -53,12 +53,17 @@ impl Converter for Versions<'_> {
         let found = self.find(version).ok_or(ConvertError::MissingVersion)?;
         let schema = schema::of(&found).ok_or(ConvertError::MissingVersion)?;
         let value = match conversion::webhook_of(&found) {
-            None => builtin::versions::present(&found, object.value().clone()),
+            None => builtin::versions::convert(&found, object.value().clone()),
             Some(_) => {
                 let missing = || ConvertError::Failed("the object was not converted yet".to_owned());
                 self.conversions.find(object.value(), &found).ok_or_else(missing)?
             }
         };
+        if found.is_custom() {
+            // The other version may not have all fields of the object.
+            return Typed::new(&schema.schema, schema.root, value, Duplicates::Allowed)
+                .map_err(|error| ConvertError::Failed(error.to_string()));
+        }
         Ok(Typed::unchecked(&schema.schema, schema.root, value))
     }
 }

@@ -10,7 +10,7 @@ use klient_proto::{Codec, DecodeError, ManagedFields, RawObject};
 use serde_json::Value;
 
 use super::{CommitError, Expected, Write};
-use crate::conversion::Conversion;
+use crate::{builtin::versions, conversion::Conversion, registry::Resource};
 
 /// A stored object: its JSON, and the revision that wrote it.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Stored {
     protobuf: OnceLock<Bytes>,
     /// The object in other versions, as webhooks converted it.
     versions: Mutex<Vec<InVersion>>,
+    /// Whether a webhook has converted the object to another version than it is stored in.
+    is_converted: bool,
 }
 
 /// A stored object in another version, and the webhook that converted it.
@@ -71,7 +73,13 @@ impl Stored {
 
     /// Returns a stored object in another version.
     pub(crate) fn converted(object: &Value, revision: u64) -> Option<Self> {
-        Self::from_json(&crate::order::to_vec(object), revision).ok()
+        let stored = Self::from_json(&crate::order::to_vec(object), revision).ok()?;
+        Some(Self { is_converted: true, ..stored })
+    }
+
+    /// Returns the object in the version of a resource, which is that of a converted object.
+    pub(crate) fn shown_as(&self, resource: &Resource) -> Value {
+        if self.is_converted { self.value() } else { versions::present(resource, self.value()) }
     }
 
     /// Returns the object's version.
@@ -102,7 +110,7 @@ impl Stored {
     pub(super) fn from_json(text: &[u8], revision: u64) -> Result<Self, CommitError> {
         let raw =
             RawObject::from_json(text, ManagedFields::Keep).map_err(|error| CommitError::Invalid(error.to_string()))?;
-        Ok(Self { revision, raw, protobuf: OnceLock::new(), versions: Mutex::default() })
+        Ok(Self { revision, raw, protobuf: OnceLock::new(), versions: Mutex::default(), is_converted: false })
     }
 
     /// Returns the object's JSON.

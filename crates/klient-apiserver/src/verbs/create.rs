@@ -92,6 +92,7 @@ impl Core {
             let entries = managed::update(&groups, resource, None, &mut object, writer);
             managed::set_entries(&mut object, entries);
         }
+        check_definition(target, &object)?;
         self.check_namespace_is_alive(target)?;
         let admitted = origin.call().filter(|_| !self.is_admission_idle(&target.resource));
         if let Some(call) = admitted {
@@ -142,7 +143,7 @@ impl Core {
                     if let Some(version) = version {
                         metadata::of(&mut object).insert("resourceVersion".to_owned(), Value::from(version));
                     }
-                    return Ok(object);
+                    return self.rehearse(resource, object).await;
                 }
             } else {
                 // Another name may have to be generated.
@@ -237,6 +238,18 @@ impl Core {
     /// Runs the server's reactions to a committed change.
     pub(crate) async fn after_change(self: &Arc<Self>, resource: &Resource, committed: &Committed) {
         builtin::after_change(self, resource, committed).await;
+    }
+}
+
+/// Refuses to create objects of a custom kind whose definition is being deleted.
+fn check_definition(target: &Target, object: &Value) -> Result<()> {
+    match &target.resource.schema {
+        Schema::Custom(schema) if schema.is_terminating => {
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = metadata::text(object, "name");
+            Err(Box::new(Status::forbidden(&target.resource.group_resource(), name, why)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -267,7 +267,10 @@ impl Core {
             if let Some(admitted) = admitted {
                 [new, current] = self.check_update(admitted, target, [new, current], options.dry_run).await?;
             }
-            if new == current || options.dry_run {
+            if options.dry_run {
+                return Ok(Modified { object: self.rehearse(resource, new).await?, created: false });
+            }
+            if new == current && !resource.is_custom() {
                 return Ok(Modified { object: new, created: false });
             }
             let is_done = metadata::is_deleting(&new)
@@ -275,9 +278,17 @@ impl Core {
                 && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
                 && (resource.hooks.is_removable)(&new);
             let last = is_done.then(|| new.clone());
-            // Watches see the object as it was stored last.
-            let write =
-                if is_done { Write::Delete(stored.value()) } else { Write::Put(self.to_storage(resource, new).await?) };
+            let write = if is_done {
+                // Watches see the object as it was stored last.
+                Write::Delete(stored.value())
+            } else {
+                let put = self.to_storage(resource, new).await?;
+                // A custom object may have been stored in another version, or without its defaults.
+                if resource.is_custom() && put == stored.value() {
+                    return Ok(Modified { object: current, created: false });
+                }
+                Write::Put(put)
+            };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
                 Ok(committed) => {
                     self.after_change(resource, &committed).await;

@@ -242,9 +242,9 @@ impl Watch {
         }
         if kind == "DELETED" && change.kind != ChangeKind::Deleted {
             // The object left the selection: its last state is sent with the revision of the change.
-            let mut object = change.previous.as_ref().map(|stored| stored.value()).unwrap_or_default();
+            let mut object = change.previous.as_ref().map(|stored| stored.shown_as(&self.resource)).unwrap_or_default();
             object["metadata"]["resourceVersion"] = json!(change.revision.to_string());
-            return Some(self.event(kind, object));
+            return Some(self.event(kind, &object));
         }
         Some(self.stored_event(kind, &change.object))
     }
@@ -256,27 +256,27 @@ impl Watch {
         }
         match response::stored_message(&self.resource, stored, self.wanted) {
             Ok(Some(message)) => self.frame(kind, &message),
-            Ok(None) => self.event(kind, stored.value()),
+            Ok(None) => self.event(kind, &stored.shown_as(&self.resource)),
             Err(status) => self.error(&status),
         }
     }
 
-    fn event(&mut self, kind: &str, object: Value) -> Bytes {
-        let object = versions::present(&self.resource, object);
+    /// Encodes an event of an object in the version of the watch.
+    fn event(&mut self, kind: &str, object: &Value) -> Bytes {
         match self.wanted.projection {
             Projection::Object => {
-                let encoded = response::encode_object(&self.resource, &object, self.wanted);
+                let encoded = response::encode_object(&self.resource, object, self.wanted);
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
             Projection::Metadata => {
                 let encoded =
-                    response::encode_metadata(&response::partial(&object), "PartialObjectMetadata", self.wanted);
+                    response::encode_metadata(&response::partial(object), "PartialObjectMetadata", self.wanted);
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
             Projection::Table(include) => {
                 let first = !std::mem::replace(&mut self.columns_told, true);
                 let version = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let table = tables::table(&self.resource, std::slice::from_ref(&object), &version, include, first);
+                let table = tables::table(&self.resource, std::slice::from_ref(object), &version, include, first);
                 self.frame(kind, &response::encode_value(&table, self.wanted))
             }
         }
@@ -295,7 +295,7 @@ impl Watch {
             // An empty object, as Go encodes it. Its warnings do not matter.
             let _ = crate::decode::normalise(&mut object, (codec.descriptor)(), types);
         }
-        self.event("BOOKMARK", object)
+        self.event("BOOKMARK", &object)
     }
 
     fn error(&self, status: &Status) -> Bytes {

@@ -289,7 +289,11 @@ impl<C: Converter> Updater<'_, C> {
     fn reconcile(&self, live: &Typed, managers: Managers) -> Result<Managers, UpdateError> {
         let mut out = Managers::new();
         for (manager, mut owned) in managers {
-            let Some(live) = self.convert(live, &owned.version, "live object")? else { continue };
+            let live = match self.converter.convert(live, &owned.version) {
+                Ok(live) => live,
+                Err(ConvertError::MissingVersion) => continue,
+                Err(ConvertError::Failed(why)) => return Err(UpdateError::Invalid(why)),
+            };
             let reconciled = live
                 .reconcile(&owned.set)
                 .map_err(|why| UpdateError::Invalid(format!("errors reconciling field set with schema: {why}")))?;

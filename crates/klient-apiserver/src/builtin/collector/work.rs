@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Job, ObjectId};
 use crate::{
     admission::Origin,
+    builtin::definitions,
     metadata,
     registry::Resource,
     server::Core,
@@ -181,12 +182,18 @@ async fn namespace(core: &Arc<Core>, name: &str) {
 
 /// Deletes the objects of a custom kind whose definition is being deleted, and then the definition.
 async fn definition(core: &Arc<Core>, name: &str) {
-    let table = "customresourcedefinitions.apiextensions.k8s.io";
+    let table = definitions::TABLE;
     let Some(stored) = core.store.get(table, name) else { return };
-    if stored.raw().deletion_timestamp().is_none() {
+    let definition = stored.value();
+    let is_kept = metadata::finalizers(&definition).any(|finalizer| finalizer == definitions::FINALIZER);
+    let Some(kind) = core.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+    if !metadata::is_deleting(&definition) || !is_kept {
         return;
     }
-    let definition = stored.value();
+    let begun = definitions::emptied(core, &definition, false);
+    if begun != definition {
+        put(core, &kind, &stored, begun).await;
+    }
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
     // Objects can be left of versions that are no longer served.
@@ -204,24 +211,27 @@ async fn definition(core: &Arc<Core>, name: &str) {
     if core.store.count(&resource.table) > 0 {
         return;
     }
-    let Some(definitions) = core.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
-        return;
-    };
     if let Some(stored) = core.store.get(table, name) {
-        without_finalizer(core, &definitions, &stored, super::super::definitions::FINALIZER).await;
+        let mut done = definitions::emptied(core, &stored.value(), true);
+        remove_finalizer(&mut done, definitions::FINALIZER);
+        put(core, &kind, &stored, done).await;
     }
 }
 
 async fn without_finalizer(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, name: &str) {
     let mut new = stored.value();
-    let kept: Vec<String> =
-        metadata::finalizers(&new).filter(|finalizer| *finalizer != name).map(str::to_owned).collect();
-    if kept.is_empty() {
-        metadata::of(&mut new).remove("finalizers");
-    } else {
-        metadata::of(&mut new).insert("finalizers".to_owned(), json!(kept));
-    }
+    remove_finalizer(&mut new, name);
     put(core, resource, stored, new).await;
+}
+
+fn remove_finalizer(object: &mut Value, name: &str) {
+    let kept: Vec<String> =
+        metadata::finalizers(object).filter(|finalizer| *finalizer != name).map(str::to_owned).collect();
+    if kept.is_empty() {
+        metadata::of(object).remove("finalizers");
+    } else {
+        metadata::of(object).insert("finalizers".to_owned(), json!(kept));
+    }
 }
 
 /// Writes an object if it did not change meanwhile, or deletes it if nothing keeps it.
