@@ -141,6 +141,14 @@ impl Core {
         Ok(Cow::Owned(out))
     }
 
+    /// Replaces stored objects by those in the version of a resource, if a webhook converts them.
+    pub(crate) async fn convert_all(&self, resource: &Resource, objects: &mut Vec<Arc<Stored>>) -> Result<()> {
+        if let Cow::Owned(converted) = self.all_stored_in(resource, objects).await? {
+            *objects = converted;
+        }
+        Ok(())
+    }
+
     /// Converts objects by a webhook. All of them are of another version.
     async fn convert(&self, conversion: &Conversion, to: &str, objects: &[Value]) -> Result<Vec<Value>> {
         let failed = |why: String| Box::new(Status::failure(StatusReason::Unknown, 500, why));

@@ -1,6 +1,6 @@
 //! Custom kinds: the resources that a `CustomResourceDefinition` adds, and the schema of their objects.
 
-mod defaults;
+pub(crate) mod defaults;
 mod embedded;
 mod formats;
 mod keywords;
@@ -91,7 +91,7 @@ impl CustomSchema {
 
     /// Removes unknown fields and adds defaults. Returns a warning for each removed field.
     pub(crate) fn shape(&self, object: &mut Value) -> Result<Vec<String>> {
-        let mut problems = shape_metadata(object).map_err(|why| Box::new(Status::bad_request(why)))?;
+        let mut problems = shape_metadata(object).map_err(|why| unreadable(object, &why))?;
         if let Some(schema) = &self.schema {
             let mut unknown = Vec::new();
             prune::prune_root(object, schema, &mut unknown);
@@ -204,8 +204,15 @@ fn shape_metadata(object: &mut Value) -> std::result::Result<Vec<String>, String
     *metadata = alone["metadata"].take();
     problems.map_err(|why| {
         let why = why.replace("Go struct field ConfigMap.metadata of", "Go value of");
-        why.replace("field ConfigMap.metadata.", "field ObjectMeta.")
+        why.replace("field ConfigMap.metadata.", "field ObjectMeta.").replace("ObjectMeta.metadata.", "ObjectMeta.")
     })
+}
+
+/// Returns the error of an object that cannot be decoded.
+fn unreadable(object: &Value, why: &str) -> Box<Status> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let version = object["apiVersion"].as_str().and_then(|version| version.rsplit('/').next()).unwrap_or_default();
+    Box::new(Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")))
 }
 
 /// Returns the resources of a definition, one for each served version.

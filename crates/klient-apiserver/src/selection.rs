@@ -2,6 +2,8 @@
 
 mod label_problem;
 
+use std::sync::Arc;
+
 use klient_core::{FieldSelector, LabelSelector, Status};
 use serde_json::Value;
 
@@ -13,15 +15,17 @@ use crate::{
 };
 
 /// The selectors of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
+    /// The custom kind of the objects, whose fields are those of its version.
+    custom: Option<Arc<Resource>>,
 }
 
 impl Selection {
     /// Parses the selectors of a request.
-    pub(crate) fn of_call(resource: &Resource, call: &Call) -> Result<Self> {
+    pub(crate) fn of_call(resource: &Arc<Resource>, call: &Call) -> Result<Self> {
         let labels: LabelSelector = match call.param("labelSelector") {
             Some(text) => text.parse().map_err(|_| Box::new(Status::bad_request(label_problem::of(text))))?,
             None => LabelSelector::everything(),
@@ -44,7 +48,7 @@ impl Selection {
                 return Err(Box::new(Status::bad_request(message)));
             }
         }
-        Ok(Self { labels, fields })
+        Ok(Self { labels, fields, custom: resource.is_custom().then(|| Arc::clone(resource)) })
     }
 
     /// Restricts the selection to one object.
@@ -53,12 +57,18 @@ impl Selection {
         self
     }
 
+    /// Returns whether objects are selected by other fields than their name and namespace.
+    pub(crate) fn reads_objects(&self) -> bool {
+        self.fields.requirements().iter().any(|requirement| !requirement.field().starts_with("metadata."))
+    }
+
     /// Returns whether all objects are selected.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
-    /// Returns whether an object is selected.
+    /// Returns whether an object is selected. Objects that a webhook converts must be in the version of the request if their fields are
+    /// read.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         let raw = stored.raw();
         if !self.labels.is_everything() && !self.labels.matches(|key| raw.label(key)) {
@@ -69,11 +79,15 @@ impl Selection {
         }
         // The object is parsed only for fields besides name and namespace.
         let mut value: Option<Value> = None;
+        let parsed = || match &self.custom {
+            Some(resource) => stored.shown_as(resource),
+            None => stored.value(),
+        };
         self.fields.matches(|field| {
             Some(match field {
                 "metadata.name" => raw.name().into_owned(),
                 "metadata.namespace" => raw.namespace().unwrap_or_default().into_owned(),
-                field => text_at(value.get_or_insert_with(|| stored.value()), field),
+                field => text_at(value.get_or_insert_with(parsed), field),
             })
         })
     }

@@ -31,6 +31,7 @@ pub(super) fn before_create(object: &mut Value) {
         .collect();
     object["status"] =
         json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
+    prune_defaults(object);
 }
 
 pub(super) fn before_update(object: &mut Value, old: &Value) {
@@ -41,6 +42,16 @@ pub(super) fn before_update(object: &mut Value, old: &Value) {
         }
     }
     object["status"]["storedVersions"] = json!(stored);
+    prune_defaults(object);
+}
+
+/// Removes fields that metadata does not have from defaults with embedded resources. The real server's validation does that, too.
+fn prune_defaults(object: &mut Value) {
+    for version in object["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+            custom::defaults::prune_metadata(schema, custom::defaults::Defaults::AroundMetadata);
+        }
+    }
 }
 
 /// Sets names that follow from the kind, and the conversion.

@@ -1,9 +1,12 @@
 //! Embedded resources: objects inside of custom objects that have a kind and metadata of their own.
 
-use klient_core::{Status, StatusCause};
+use klient_core::StatusCause;
 use serde_json::{Map, Value};
 
-use crate::Result;
+use crate::{Result, metadata};
+
+/// The paths of unknown fields, or the field that is not metadata.
+type Coerced = std::result::Result<Vec<String>, StatusCause>;
 
 /// Returns whether a schema has embedded resources.
 pub(super) fn is_in(schema: &Value) -> bool {
@@ -14,33 +17,37 @@ pub(super) fn is_in(schema: &Value) -> bool {
 
 /// Normalises the metadata of embedded resources. Returns a warning for each unknown field, which is removed.
 pub(super) fn shape(object: &mut Value, schema: &Value) -> Result<Vec<String>> {
-    let mut unknown = Vec::new();
-    let (kind, version) = (object["kind"].clone(), object["apiVersion"].clone());
-    let wrong = |path: &str, value: &Value, why: &str| {
-        let kind = kind.as_str().unwrap_or_default();
-        let version = version.as_str().and_then(|version| version.rsplit('/').next()).unwrap_or_default();
-        let cause = StatusCause::invalid(path, value.clone(), &why.replace("ObjectMeta.metadata.", "ObjectMeta."));
-        let message = format!("{kind} in version {version:?} cannot be handled as a {kind}: {path}: {}", cause.message);
-        Box::new(Status::bad_request(message))
-    };
-    walk(object, schema, "", &mut |embedded, path| {
-        for name in ["apiVersion", "kind"] {
-            if let Some(value) = embedded.get(name).filter(|value| !value.is_string()) {
-                return Err(wrong(&join(path, name), value, "must be a string"));
-            }
-        }
-        let Some(metadata) = embedded.get("metadata") else { return Ok(()) };
-        let shown = metadata.clone();
-        let mut alone = Value::Object(Map::from_iter([("metadata".to_owned(), metadata.clone())]));
-        let problems = super::shape_metadata(&mut alone).map_err(|why| wrong(&join(path, "metadata"), &shown, &why))?;
-        unknown.extend(
-            problems.into_iter().map(|problem| problem.replace('"', "").replace("unknown field ", &join(path, ""))),
-        );
-        embedded.insert("metadata".to_owned(), alone["metadata"].take());
-        Ok(())
-    })?;
+    let mut unknown = coerce(object, schema)
+        .map_err(|cause| super::unreadable(object, &format!("{}: {}", cause.field, cause.message)))?;
     unknown.sort();
     Ok(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
+}
+
+/// Normalises the metadata of embedded resources. Returns the paths of unknown fields, which are removed.
+pub(super) fn coerce(value: &mut Value, schema: &Value) -> Coerced {
+    let mut unknown = Vec::new();
+    walk(value, schema, "", &mut |embedded, path| {
+        unknown.extend(coerce_one(embedded, path)?);
+        Ok(())
+    })?;
+    Ok(unknown)
+}
+
+/// Normalises the metadata of one resource at a path.
+pub(super) fn coerce_one(embedded: &mut Map<String, Value>, path: &str) -> Coerced {
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = embedded.get(name).filter(|value| !value.is_string()) {
+            return Err(StatusCause::invalid(join(path, name), value.clone(), "must be a string"));
+        }
+    }
+    let Some(metadata) = embedded.get("metadata") else { return Ok(Vec::new()) };
+    let shown = metadata.clone();
+    let mut alone = Value::Object(Map::from_iter([("metadata".to_owned(), metadata.clone())]));
+    let problems = super::shape_metadata(&mut alone)
+        .map_err(|why| StatusCause::invalid(join(path, "metadata"), shown, &why))?;
+    embedded.insert("metadata".to_owned(), alone["metadata"].take());
+    let plain = |problem: String| problem.replace('"', "").replace("unknown field ", &join(path, ""));
+    Ok(problems.into_iter().map(plain).collect())
 }
 
 /// Returns the invalid fields of embedded resources.
@@ -49,15 +56,37 @@ pub(super) fn validate(object: &Value, schema: &Value) -> Vec<StatusCause> {
     let mut object = object.clone();
     // The walk changes nothing here, and no callback fails.
     let _ = walk(&mut object, schema, "", &mut |embedded, path| {
-        for name in ["apiVersion", "kind"] {
-            match embedded.get(name).map(|value| (value, value.as_str())) {
-                None => causes.push(StatusCause::required(join(path, name), "")),
-                Some((_, Some(""))) => causes.push(StatusCause::invalid(join(path, name), "", "must not be empty")),
-                _ => {}
-            }
+        for mut cause in check(embedded) {
+            cause.field = join(path, &cause.field);
+            causes.push(cause);
         }
         Ok(())
     });
+    causes
+}
+
+/// Returns the invalid fields of one embedded resource.
+pub(super) fn check(embedded: &Map<String, Value>) -> Vec<StatusCause> {
+    let mut causes = Vec::new();
+    for name in ["apiVersion", "kind"] {
+        let Some(value) = embedded.get(name) else {
+            causes.push(StatusCause::required(name, ""));
+            continue;
+        };
+        let problem = match value.as_str() {
+            None => Some("must be a string".to_owned()),
+            Some("") => Some("must not be empty".to_owned()),
+            Some(version) if name == "apiVersion" => (version.matches('/').count() > 1)
+                .then(|| format!("unexpected GroupVersion string: {version}")),
+            Some(kind) => {
+                let problems = metadata::formats::letter_label_problems(&kind.to_lowercase());
+                (!problems.is_empty())
+                    .then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
+            }
+        };
+        causes.extend(problem.map(|problem| StatusCause::invalid(name, value.clone(), &problem)));
+    }
+    causes.extend(embedded.get("metadata").into_iter().flat_map(metadata::check_embedded));
     causes
 }
 
@@ -66,8 +95,8 @@ fn walk(
     value: &mut Value,
     schema: &Value,
     path: &str,
-    found: &mut impl FnMut(&mut Map<String, Value>, &str) -> Result<()>,
-) -> Result<()> {
+    found: &mut impl FnMut(&mut Map<String, Value>, &str) -> std::result::Result<(), StatusCause>,
+) -> std::result::Result<(), StatusCause> {
     match value {
         Value::Object(fields) => {
             if schema["x-kubernetes-embedded-resource"] == true {

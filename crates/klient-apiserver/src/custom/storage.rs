@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use super::prune;
+use super::{defaults, embedded, prune};
 use crate::registry::api_version;
 
 /// The version in which objects are stored, and the schemas of all versions in which they may have been stored before.
@@ -37,11 +37,12 @@ impl Storage {
                 storage.version.clone_from(&name);
             }
             if let Some(schema) = version["schema"].get("openAPIV3Schema") {
-                let schema = VersionSchema {
-                    has_defaults: prune::has_defaults(schema),
-                    schema: Arc::new(schema.clone()),
-                };
-                storage.schemas.insert(name, schema);
+                let mut schema = schema.clone();
+                if embedded::is_in(&schema) {
+                    defaults::prune_metadata(&mut schema, defaults::Defaults::All);
+                }
+                let has_defaults = prune::has_defaults(&schema);
+                storage.schemas.insert(name, VersionSchema { schema: Arc::new(schema), has_defaults });
             }
         }
         storage

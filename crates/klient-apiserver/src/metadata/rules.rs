@@ -1,5 +1,7 @@
 //! Validation of metadata.
 
+use std::collections::BTreeSet;
+
 use klient_core::StatusCause;
 use serde_json::Value;
 
@@ -26,6 +28,41 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, ui
     causes
 }
 
+/// Validates the metadata of an object that is part of another one. Fields are those of the part.
+pub(crate) fn check_embedded(metadata: &Value) -> Vec<StatusCause> {
+    let mut causes = Vec::new();
+    prefix(NameRule::PathSegment, metadata, &mut causes);
+    let text = |name: &str| metadata[name].as_str().filter(|text| !text.is_empty());
+    if let Some(name) = text("name") {
+        let problems = formats::segment_problems(name);
+        causes.extend(problems.iter().map(|why| StatusCause::invalid("metadata.name", name, why)));
+    }
+    if let Some(namespace) = text("namespace") {
+        let problems = formats::label_problems(namespace);
+        causes.extend(problems.iter().map(|why| StatusCause::invalid("metadata.namespace", namespace, why)));
+    }
+    if let Some(generation) = metadata["generation"].as_i64().filter(|generation| *generation < 0) {
+        let detail = "must be greater than or equal to 0";
+        causes.push(StatusCause::invalid("metadata.generation", generation, detail));
+    }
+    labels(&metadata["labels"], &mut causes);
+    annotations(&metadata["annotations"], &mut causes);
+    owners(&metadata["ownerReferences"], &mut causes);
+    finalizers(metadata, &mut causes);
+    for (index, entry) in metadata["managedFields"].as_array().into_iter().flatten().enumerate() {
+        let at = |name: &str| format!("metadata.managedFields[{index}].{name}");
+        let operation = entry["operation"].as_str().unwrap_or_default();
+        if !matches!(operation, "Apply" | "Update") {
+            causes.push(StatusCause::invalid(at("operation"), operation, "must be `Apply` or `Update`"));
+        }
+        let form = entry["fieldsType"].as_str().unwrap_or_default();
+        if !matches!(form, "" | "FieldsV1") {
+            causes.push(StatusCause::invalid(at("fieldsType"), form, "must be `FieldsV1`"));
+        }
+    }
+    causes
+}
+
 /// Validates the prefix of generated names.
 fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
     let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else { return };
@@ -43,14 +80,23 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
 
 /// Returns warnings about metadata that is valid.
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if !resource.is_custom() {
+        return Vec::new();
+    }
     let before: Vec<&str> = old.into_iter().flat_map(super::finalizers).collect();
-    let new = super::finalizers(object).filter(|name| !before.contains(name) && !is_good_finalizer(name));
-    let told = new.filter(|_| resource.is_custom()).map(|name| {
-        format!(
-            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
-        )
-    });
-    told.collect()
+    let new: BTreeSet<&str> = super::finalizers(object).filter(|name| !before.contains(name)).collect();
+    let mut told = Vec::new();
+    for name in new {
+        let mut tell = |why: &str| told.push(format!("metadata.finalizers: {name:?}: {why}"));
+        formats::qualified_name_problems(name).iter().for_each(|why| tell(why));
+        if !is_good_finalizer(name) {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            tell(&format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            ));
+        }
+    }
+    told
 }
 
 fn is_good_finalizer(name: &str) -> bool {
@@ -144,20 +190,11 @@ fn finalizers_and_uid(
     uid: Option<&str>,
     causes: &mut Vec<StatusCause>,
 ) {
-    let of = |metadata: &Value| -> Vec<String> {
-        let list = metadata["finalizers"].as_array().into_iter().flatten();
-        list.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let now = of(metadata);
-    now.iter().for_each(|name| qualified_name("metadata.finalizers", name, causes));
-    let has = |name: &str| now.iter().any(|known| known == name);
-    if has("orphan") && has("foregroundDeletion") {
-        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        causes.push(StatusCause::invalid("metadata.finalizers", now.clone(), detail));
-    }
+    finalizers(metadata, causes);
+    let now = finalizer_names(metadata);
     if let Some(old) = old.filter(|old| super::is_deleting(old)) {
-        let before = of(&old["metadata"]);
-        let added: Vec<&String> = now.iter().filter(|name| !before.contains(name)).collect();
+        let before = finalizer_names(&old["metadata"]);
+        let added: Vec<&&str> = now.iter().filter(|name| !before.contains(name)).collect();
         if !added.is_empty() {
             let quoted: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
             let detail = format!(
@@ -173,8 +210,21 @@ fn finalizers_and_uid(
     for (index, name) in now.iter().enumerate() {
         if resource.hooks.checks_finalizers && !is_good_finalizer(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), name.as_str(), detail));
+            causes.push(StatusCause::invalid(format!("metadata.finalizers[{index}]"), *name, detail));
         }
+    }
+}
+
+fn finalizer_names(metadata: &Value) -> Vec<&str> {
+    metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn finalizers(metadata: &Value, causes: &mut Vec<StatusCause>) {
+    let names = finalizer_names(metadata);
+    names.iter().for_each(|name| qualified_name("metadata.finalizers", name, causes));
+    if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(StatusCause::invalid("metadata.finalizers", names, detail));
     }
 }
 

@@ -89,7 +89,10 @@ impl Core {
         // Preconditions apply to single objects only.
         let options = DeleteOptions { uid: None, version: None, ..DeleteOptions::of_call(call)? };
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
-        let snapshot = self.store.list(&resource.table, &target.prefix());
+        let mut snapshot = self.store.list(&resource.table, &target.prefix());
+        if selection.reads_objects() {
+            self.convert_all(resource, &mut snapshot.objects).await?;
+        }
         let found = snapshot.objects.iter().filter(|stored| selection.matches(stored));
         let found: Vec<Arc<Stored>> = found.take(limit.unwrap_or(usize::MAX)).cloned().collect();
         for stored in &found {

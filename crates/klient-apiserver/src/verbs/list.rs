@@ -38,7 +38,10 @@ impl Core {
         }
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
         let token = call.param("continue").map(Token::parse).transpose()?;
-        let (snapshot, after) = self.snapshot(call, target, token).await?;
+        let (mut snapshot, after) = self.snapshot(call, target, token).await?;
+        if selection.reads_objects() {
+            self.convert_all(&target.resource, &mut snapshot.objects).await?;
+        }
         let at_any_version = call.param("resourceVersion") == Some("0") && call.param("continue").is_none();
         let limit = if at_any_version { None } else { limit };
         let mut head = ListHead { revision: snapshot.revision, ..ListHead::default() };

@@ -135,10 +135,8 @@ impl Watch {
     /// Sends events until the client disconnects, the time is over, or the position is compacted.
     async fn run(mut self, start: Start, mut cursor: Cursor, sender: mpsc::Sender<Bytes>, bookmark_every: Duration) {
         for stored in &start.initial {
-            if !self.selection.matches(stored) {
-                continue;
-            }
             let event = match self.in_version(stored).await {
+                Ok(stored) if !self.selection.matches(&stored) => continue,
                 Ok(stored) => self.stored_event("ADDED", &stored),
                 Err(status) => {
                     let _ = sender.send(self.error(&status)).await;
