@@ -1,6 +1,8 @@
 //! Tests of other clients against the embedded server: kubectl, and programs that use client-go and kube-rs, built here.
 
+mod apiextensions;
 mod controller_runtime;
+mod module;
 
 use std::path::Path;
 
@@ -9,15 +11,17 @@ use klient_harness::Programs;
 
 use crate::{built::Built, run::run};
 
-/// Runs the tests of all clients, and then controller-runtime's own suites, which take minutes. CI runs the former only.
+/// Runs the tests of all clients, and then other projects' own suites, which take minutes. CI runs the former only.
 pub(crate) fn all(root: &Path) -> Result<()> {
     test(root)?;
     suites(root)
 }
 
-/// Runs controller-runtime's own suites.
+/// Runs apiextensions-apiserver's own tests, and controller-runtime's own suites.
 pub(crate) fn suites(root: &Path) -> Result<()> {
-    controller_runtime::test(root)
+    let definitions = apiextensions::test(root);
+    controller_runtime::test(root)?;
+    definitions
 }
 
 /// Builds the clients and runs the tests that start them. A skipped test is a failure.

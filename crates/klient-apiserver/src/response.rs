@@ -114,8 +114,7 @@ pub(crate) fn list(
         let bytes = Envelope::wrap(codec.api_version, &resource.list_kind, &message);
         return Ok(whole(StatusCode::OK, Encoding::Protobuf, bytes.into()));
     }
-    let items: Vec<Value> =
-        objects.iter().map(|stored| stored.shown_as(resource)).collect();
+    let items: Vec<Value> = objects.iter().map(|stored| stored.shown_as(resource)).collect();
     let bytes = match wanted.projection {
         Projection::Table(include) => {
             encode_value(&tables::table(resource, &items, &head.metadata(resource, wanted), include, true), wanted)

@@ -19,13 +19,14 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use super::module;
 use crate::run::{output, run};
 
 /// Runs the suites. A spec that fails without being listed is a failure, and so is a listed spec that passes.
 pub(crate) fn test(root: &Path) -> Result<()> {
-    let folder = checkout(root)?;
+    let folder = module::checkout(root, "sigs.k8s.io/controller-runtime", VERSION)?;
     run(root, "cargo", &["build", "--locked", "--package", "klient-cli"], &[])?;
-    let listed = listed(&root.join("xtask/clients/controller-runtime.txt"))?;
+    let listed = module::listed(&root.join("xtask/clients/controller-runtime.txt"))?;
     let packages = packages(&folder)?;
     let programs = folder.join("suites");
     for (index, package) in packages.iter().enumerate() {
@@ -47,63 +48,11 @@ pub(crate) fn test(root: &Path) -> Result<()> {
             results.insert(format!("{package}: {spec}"), passed);
         }
     }
-    let passed = results.values().filter(|passed| **passed).count();
-    let unexpected: Vec<&String> = results
-        .iter()
-        .filter(|(spec, passed)| !**passed && !listed.contains_key(*spec))
-        .map(|(spec, _)| spec)
-        .collect();
-    let outdated: Vec<&String> = listed.keys().filter(|spec| results.get(*spec).is_none_or(|passed| *passed)).collect();
-    for spec in &unexpected {
-        println!("failed: {spec}");
-    }
-    for spec in &outdated {
-        println!("listed, but passed or not found: {spec}");
-    }
     for package in &unfinished {
         println!("not finished after {} s: {package}", LIMIT.as_secs());
     }
-    if !unexpected.is_empty() || !outdated.is_empty() || !unfinished.is_empty() {
-        println!("controller-runtime: {passed} of {} specs passed", results.len());
-        bail!(
-            "{} specs failed, {} entries of the list are outdated, {} suites did not finish",
-            unexpected.len(),
-            outdated.len(),
-            unfinished.len()
-        );
-    }
-    println!("controller-runtime: {passed} of {} specs passed, {} cannot", results.len(), listed.len());
-    Ok(())
-}
-
-/// Copies the module to a folder in which Go can build its tests.
-fn checkout(root: &Path) -> Result<PathBuf> {
-    let folder = root.join("bench/target").join(format!("controller-runtime-{VERSION}"));
-    if folder.join("go.mod").is_file() {
-        return Ok(folder);
-    }
-    let module = format!("sigs.k8s.io/controller-runtime@{VERSION}");
-    let found: Value = serde_json::from_str(&output(root, "go", &["mod", "download", "-json", &module])?)?;
-    let cached = found["Dir"].as_str().context("go did not name the module's folder")?;
-    let unfinished = folder.with_extension("unfinished");
-    copy(Path::new(cached), &unfinished)?;
-    fs::rename(&unfinished, &folder)?;
-    Ok(folder)
-}
-
-/// Copies a folder. Go's module cache is read-only, and the copy is not.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::write(&target, fs::read(entry.path())?)?;
-        }
-    }
-    Ok(())
+    let is_unfinished = !unfinished.is_empty();
+    module::judge("controller-runtime", "specs", &results, &listed, is_unfinished)
 }
 
 /// Returns the packages with a suite of specs.
@@ -260,18 +209,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Returns the specs that cannot pass, and why. A line is a spec, ` # ` and the reason.
-fn listed(file: &Path) -> Result<BTreeMap<String, String>> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| {
-            let (spec, why) = line.rsplit_once(" # ").with_context(|| format!("{line}: no reason"))?;
-            Ok((spec.to_owned(), why.to_owned()))
-        })
-        .collect()
 }
 
 /// The version of the suites.

@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn default_in_metadata_must_result_in_valid_metadata() {
         let name = json!({"type": "string", "default": ".."});
-        let metadata = json!({"type": "object", "properties": {"name": name, "unknown": {"type": "string", "default": "u"}}});
+        let metadata =
+            json!({"type": "object", "properties": {"name": name, "unknown": {"type": "string", "default": "u"}}});
         let schema = json!({"type": "object", "properties": {"pod": {"type": "object",
             "x-kubernetes-embedded-resource": true, "properties": {"metadata": metadata}}}});
         let mut causes = Vec::new();

@@ -43,8 +43,8 @@ pub(super) fn coerce_one(embedded: &mut Map<String, Value>, path: &str) -> Coerc
     let Some(metadata) = embedded.get("metadata") else { return Ok(Vec::new()) };
     let shown = metadata.clone();
     let mut alone = Value::Object(Map::from_iter([("metadata".to_owned(), metadata.clone())]));
-    let problems = super::shape_metadata(&mut alone)
-        .map_err(|why| StatusCause::invalid(join(path, "metadata"), shown, &why))?;
+    let problems =
+        super::shape_metadata(&mut alone).map_err(|why| StatusCause::invalid(join(path, "metadata"), shown, &why))?;
     embedded.insert("metadata".to_owned(), alone["metadata"].take());
     let plain = |problem: String| problem.replace('"', "").replace("unknown field ", &join(path, ""));
     Ok(problems.into_iter().map(plain).collect())
@@ -76,8 +76,9 @@ pub(super) fn check(embedded: &Map<String, Value>) -> Vec<StatusCause> {
         let problem = match value.as_str() {
             None => Some("must be a string".to_owned()),
             Some("") => Some("must not be empty".to_owned()),
-            Some(version) if name == "apiVersion" => (version.matches('/').count() > 1)
-                .then(|| format!("unexpected GroupVersion string: {version}")),
+            Some(version) if name == "apiVersion" => {
+                (version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {version}"))
+            }
             Some(kind) => {
                 let problems = metadata::formats::letter_label_problems(&kind.to_lowercase());
                 (!problems.is_empty())

@@ -1,0 +1,88 @@
+//! Tests of Go modules: a copy in which they can be built, the list of those that cannot pass, and the verdict.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::run::output;
+
+/// Copies a version of a module to a folder in which Go can build its tests.
+pub(super) fn checkout(root: &Path, module: &str, version: &str) -> Result<PathBuf> {
+    let name = module.rsplit('/').next().unwrap_or(module);
+    let folder = root.join("bench/target").join(format!("{name}-{version}"));
+    if folder.join("go.mod").is_file() {
+        return Ok(folder);
+    }
+    let module = format!("{module}@{version}");
+    let found: Value = serde_json::from_str(&output(root, "go", &["mod", "download", "-json", &module])?)?;
+    let cached = found["Dir"].as_str().context("go did not name the module's folder")?;
+    let unfinished = folder.with_extension("unfinished");
+    copy(Path::new(cached), &unfinished)?;
+    fs::rename(&unfinished, &folder)?;
+    Ok(folder)
+}
+
+/// Copies a folder. Go's module cache is read-only, and the copy is not.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::write(&target, fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the tests that cannot pass, and why. A line is a test, ` # ` and the reason.
+pub(super) fn listed(file: &Path) -> Result<BTreeMap<String, String>> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (test, why) = line.rsplit_once(" # ").with_context(|| format!("{line}: no reason"))?;
+            Ok((test.to_owned(), why.to_owned()))
+        })
+        .collect()
+}
+
+/// Prints the number of tests that passed. A test that fails without being listed is a failure, and so is a listed test that passes.
+pub(super) fn judge(
+    suite: &str,
+    tests: &str,
+    results: &BTreeMap<String, bool>,
+    listed: &BTreeMap<String, String>,
+    is_unfinished: bool,
+) -> Result<()> {
+    let passed = results.values().filter(|passed| **passed).count();
+    let unexpected: Vec<&String> = results
+        .iter()
+        .filter(|(test, passed)| !**passed && !listed.contains_key(*test))
+        .map(|(test, _)| test)
+        .collect();
+    let outdated: Vec<&String> = listed.keys().filter(|test| results.get(*test).is_none_or(|passed| *passed)).collect();
+    for test in &unexpected {
+        println!("failed: {test}");
+    }
+    for test in &outdated {
+        println!("listed, but passed or not found: {test}");
+    }
+    println!("{suite}: {passed} of {} {tests} passed, {} cannot", results.len(), listed.len());
+    if !unexpected.is_empty() || !outdated.is_empty() || is_unfinished {
+        bail!(
+            "{} {tests} of {suite} failed, {} entries of the list are outdated{}",
+            unexpected.len(),
+            outdated.len(),
+            if is_unfinished { ", and not all suites finished" } else { "" }
+        );
+    }
+    Ok(())
+}
