@@ -3,7 +3,7 @@
 use klient_core::StatusCause;
 use serde_json::{Map, Value, json};
 
-use super::{embedded, prune, validate};
+use super::{embedded, prune, rules::Rules, validate};
 
 /// The place of a schema in the innermost resource around it: the custom object itself, or an embedded one.
 #[derive(Clone, Default)]
@@ -54,6 +54,12 @@ fn is_resource(schema: &Value) -> bool {
 
 /// Returns the invalid defaults of a schema and of the schemas in it.
 pub(super) fn check(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    if schema.get("default").is_some() {
+        // The default of the whole object must be a resource.
+        let mut schema = schema.clone();
+        schema["x-kubernetes-embedded-resource"] = json!(true);
+        return visit(&schema, path, Place::default(), causes);
+    }
     visit(schema, path, Place::default(), causes);
 }
 
@@ -86,9 +92,15 @@ fn problems(default: &Value, schema: &Value, at: &str) -> Vec<StatusCause> {
         Err(cause) => vec![cause],
         Ok(_) => embedded::validate(&shaped, schema),
     };
-    let found = if of_resources.is_empty() { validate::validate(&shaped, schema, None) } else { of_resources };
+    let found = if of_resources.is_empty() { problems_of_value(&shaped, schema) } else { of_resources };
     causes.extend(found.into_iter().map(|cause| below(at, cause)));
     causes
+}
+
+/// Returns the problems of a default by its own schema, and then by the rules of the schema.
+fn problems_of_value(default: &Value, schema: &Value) -> Vec<StatusCause> {
+    let problems = validate::validate(default, schema, None);
+    if problems.is_empty() { Rules::violations_by_default(schema, default) } else { problems }
 }
 
 /// Returns the problems of a default that is part of the metadata or type of a resource.
@@ -99,7 +111,7 @@ fn problems_in_metadata(default: &Value, schema: &Value, at: &str, place: &Place
         Ok(_) => embedded::check(&resource),
     };
     if of_resource.is_empty() {
-        return validate::validate(default, schema, None).into_iter().map(|cause| below(at, cause)).collect();
+        return problems_of_value(default, schema).into_iter().map(|cause| below(at, cause)).collect();
     }
     let texts: Vec<String> = of_resource.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
     let text = if let [only] = &texts[..] { only.clone() } else { format!("[{}]", texts.join(", ")) };
@@ -107,7 +119,10 @@ fn problems_in_metadata(default: &Value, schema: &Value, at: &str, place: &Place
 }
 
 fn below(at: &str, mut cause: StatusCause) -> StatusCause {
-    cause.field = if cause.field.is_empty() { at.to_owned() } else { format!("{at}.{}", cause.field) };
+    cause.field = match cause.field.trim_start_matches('.') {
+        "" | "<nil>" => at.to_owned(),
+        field => format!("{at}.{field}"),
+    };
     cause
 }
 

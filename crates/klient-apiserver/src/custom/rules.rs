@@ -45,6 +45,14 @@ impl Rules {
         Node::of(&with_metadata(schema)).map(|root| Self { root })
     }
 
+    /// Returns the violations of the rules of a schema by its default, as a value that stays and as a new one.
+    pub(super) fn violations_by_default(schema: &Value, default: &Value) -> Vec<StatusCause> {
+        let Some(root) = Node::of(schema) else { return Vec::new() };
+        let rules = Self { root };
+        let kept = rules.evaluate_within(OBJECT_BUDGET, false, default, Some(default)).causes;
+        if kept.is_empty() { rules.evaluate_within(OBJECT_BUDGET, false, default, None).causes } else { kept }
+    }
+
     /// Evaluates the rules for an object. A violation of a value that is equal in the old object is a warning.
     pub(super) fn evaluate(&self, object: &Value, old: Option<&Value>) -> Found {
         self.evaluate_within(OBJECT_BUDGET, true, object, old)
@@ -209,7 +217,11 @@ impl Walk {
         self.spend(&budget, path, kind)?;
         match result {
             Ok(CelValue::Bool(true)) => return Ok(()),
-            Ok(_) => {}
+            Ok(CelValue::Bool(false)) => {}
+            Ok(_) => {
+                self.fail(path, kind, "rule compile error: cel expression must evaluate to a bool");
+                return Ok(());
+            }
             Err(error) if error.is_too_expensive() => {
                 let shown = rule.shown();
                 let detail = format!(
