@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::conversion::Pending;
 
 pub(crate) use self::{
-    apply::{Applied, Configuration, apply, merged},
+    apply::{Applied, Configuration, apply, check_kind, merged},
     entries::restore_times,
     scale::Replicas,
     schema::{SchemaOf, custom as custom_schema},

@@ -151,7 +151,14 @@ impl Patch {
             "array" => "slice",
             other => other,
         };
-        Some((go_text(patch), format!("cannot restore struct from: {kind}")))
+        let wanted = why.rsplit_once(" of type ").map_or("", |(_, wanted)| wanted);
+        let problem = match wanted {
+            wanted if wanted.starts_with("map[") => format!("cannot restore map from {kind}"),
+            wanted if wanted.starts_with("[]") => format!("cannot restore slice from {kind}"),
+            "bool" | "int32" | "int64" | "string" => format!("unrecognized type: {wanted}"),
+            _ => format!("cannot restore struct from: {kind}"),
+        };
+        Some((go_text(patch), problem))
     }
 }
 

@@ -177,7 +177,13 @@ impl Core {
     ) -> Result<Response<ResponseBody>> {
         let unknown = || if target.resource.is_custom() { target.not_found() } else { not_served() };
         let subresource = target.resource.subresource(name).ok_or_else(unknown)?;
-        let not_allowed = || method_not_allowed(call, &target.resource.group_resource());
+        let not_allowed = || match target.resource.is_custom() {
+            true => {
+                let verb = if call.method == Method::POST { "create" } else { "delete" };
+                Box::new(Status::method_not_supported(&target.resource.group_resource(), verb))
+            }
+            false => method_not_allowed(call, &target.resource.group_resource()),
+        };
         let verb = verb_of_subresource(&call.method).ok_or_else(not_allowed)?;
         if !subresource.verbs.contains(&verb) {
             return Err(not_allowed());

@@ -305,6 +305,7 @@ static POD_TEMPLATES: Hooks =
     Hooks { cell: rare::pod_template, delete_returns_object: true, has_generation: Some(true), ..Hooks::NONE };
 
 static REPLICATION_CONTROLLERS: Hooks = Hooks {
+    storage_path: Some("controllers"),
     defaults: Some(defaults::replication_controller),
     selectable: &["status.replicas"],
     cell: rare::replication_controller,

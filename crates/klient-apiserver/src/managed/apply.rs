@@ -233,7 +233,7 @@ fn complete(resource: &Resource, mut object: Value, configuration: &Value) -> Re
 }
 
 /// Checks that a configuration is of the kind and version of the request.
-fn check_kind(resource: &Resource, configuration: &Value) -> Result<()> {
+pub(crate) fn check_kind(resource: &Resource, configuration: &Value) -> Result<()> {
     let text = |name: &str| configuration[name].as_str().unwrap_or_default();
     if (text("apiVersion"), text("kind")) == (resource.api_version().as_str(), resource.kind.as_str()) {
         return Ok(());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     Ownership, Target,
     admitted::Admitted,
-    modify::{Modified, check_names, check_number, is_status},
+    modify::{Modified, check_names, check_number, is_status, unnamed},
 };
 use crate::{
     Result,
@@ -112,10 +112,7 @@ impl Core {
             return Err(Box::new(Status::conflict(&resource.group_resource(), target.name(), why)));
         }
         if metadata::text(&object, "name").is_empty() {
-            let name = target.name();
-            let message =
-                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
-            return Err(Box::new(Status::bad_request(message)));
+            return Err(unnamed(target));
         }
         check_names(target, &mut object)?;
         // There is no version to compare with, but it must be one.

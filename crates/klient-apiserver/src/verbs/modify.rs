@@ -53,11 +53,7 @@ impl Core {
             others.extend(metadata::warnings(resource, &object, old.as_ref()));
         }
         if metadata::text(&object, "name").is_empty() {
-            let message = format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                target.name()
-            );
-            return Err(Box::new(Status::bad_request(message)));
+            return Err(unnamed(target));
         }
         if let Err(status) = check_names(target, &mut object) {
             let failure = response::failure(&status, call.error_format());
@@ -117,7 +113,13 @@ impl Core {
                 }
                 // Only the status of the request is used, and the real server does not look at the kind.
                 asked["kind"] = json!(resource.kind);
-                Ok((decode::object(resource, Encoding::Json, &asked.to_string().into())?, true))
+                let mut decoded = decode::object(resource, Encoding::Json, &asked.to_string().into())?;
+                // It does not look for unknown fields by a schema of another kind, either.
+                let is_of_schema = |problem: &String| {
+                    problem.starts_with("unknown field ") && !problem.starts_with("unknown field \"metadata.")
+                };
+                decoded.problems.retain(|problem| !is_of_schema(problem));
+                Ok((decoded, true))
             }
             decoded => Ok((decoded?, false)),
         }
@@ -177,8 +179,7 @@ impl Core {
                 managed::text::fold(&mut patched);
                 let found = patch.problems(found);
                 if let Some(shown) = shown.filter(|_| !found.is_empty()) {
-                    let cause = StatusCause::invalid("patch", shown, &decode::strict_error(&found));
-                    return Err(Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause])));
+                    return Err(not_strict(shown, &found));
                 }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
                 let of_metadata = match is_status(target) {
@@ -311,6 +312,19 @@ pub(super) fn is_status(target: &Target) -> bool {
     target.subresource.as_deref() == Some("status")
 }
 
+/// Returns the error for an object without a name.
+pub(super) fn unnamed(target: &Target) -> Box<Status> {
+    let name = target.name();
+    let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+    Box::new(Status::bad_request(message))
+}
+
+/// Returns the error for a patch with unknown or duplicate fields, which the request forbids.
+pub(super) fn not_strict(shown: String, problems: &[String]) -> Box<Status> {
+    let cause = StatusCause::invalid("patch", shown, &decode::strict_error(problems));
+    Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]))
+}
+
 /// Checks that name and namespace are those of the path.
 pub(super) fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     let given = metadata::text(object, "name");
@@ -325,7 +339,7 @@ pub(super) fn check_names(target: &Target, object: &mut Value) -> Result<()> {
 }
 
 /// Returns the error for a patch whose result is not an object of the kind.
-fn unfit(patch: &Patch, patched: &Value, status: &Status) -> Box<Status> {
+pub(super) fn unfit(patch: &Patch, patched: &Value, status: &Status) -> Box<Status> {
     let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
     let why = why.map_or(status.message.as_str(), |(_, why)| why);
     if let Some((shown, why)) = patch.strategic_problem(why) {
@@ -364,7 +378,7 @@ pub(super) fn check_number(version: &str) -> Result<()> {
 }
 
 /// Checks that a request with a UID is about the stored object.
-fn check_uid(target: &Target, asked: &Value, current: &Value, dry_run: bool) -> Result<()> {
+pub(super) fn check_uid(target: &Target, asked: &Value, current: &Value, dry_run: bool) -> Result<()> {
     let (uid, current_uid) = (metadata::text(asked, "uid"), metadata::text(current, "uid"));
     if uid.is_empty() || uid == current_uid { Ok(()) } else { Err(uid_conflict(target, uid, current_uid, dry_run)) }
 }

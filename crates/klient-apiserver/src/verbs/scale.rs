@@ -1,12 +1,16 @@
 //! The subresource `scale`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{Method, Response, StatusCode, header::CONTENT_TYPE};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
-use super::{Ownership, Target, admitted::Admitted};
+use super::{
+    Ownership, Target,
+    admitted::Admitted,
+    modify::{check_names, check_uid, not_strict, unfit, unnamed},
+};
 use crate::{
     Result,
     body::ResponseBody,
@@ -22,8 +26,8 @@ use crate::{
     server::Core,
 };
 
-/// A function from the current to the requested `Scale`.
-type ScaleChange<'a> = Box<dyn Fn(&Value) -> Result<Value> + Send + Sync + 'a>;
+/// A function from the current to the requested `Scale`, and warnings about the request.
+type ScaleChange<'a> = Box<dyn Fn(&Value) -> Result<(Value, Vec<String>)> + Send + Sync + 'a>;
 
 impl Core {
     /// Handles requests to the scale of an object.
@@ -43,8 +47,9 @@ impl Core {
         }
         let options = call.write_options("UpdateOptions")?;
         let groups = self.registry.groups();
-        let change = self.scale_change(call, &groups, target.resource.is_custom(), options.field_validation)?;
+        let change = self.scale_change(call, &groups, target, options.field_validation)?;
         let owners = Replicas::of(&groups, &target.resource);
+        let told = Mutex::new(Vec::new());
         let modified = self
             .modify(
                 &target.whole(),
@@ -55,7 +60,10 @@ impl Core {
                     let mut scale = scale_of(&paths, current);
                     let entries = &current["metadata"]["managedFields"];
                     managed::set_entries(&mut scale, owners.to_scale(entries));
-                    let mut asked = change(&scale)?;
+                    let (mut asked, warnings) = change(&scale)?;
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
+                    check_names(target, &mut asked)?;
+                    check_uid(target, &asked, current, options.dry_run)?;
                     let scale_entries = managed::take_entries(&mut asked);
                     let replicas = asked["spec"]["replicas"].as_i64().unwrap_or_default();
                     // Custom kinds validate their own field.
@@ -76,8 +84,13 @@ impl Core {
                     Ok(new)
                 },
             )
-            .await?;
-        response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
+            .await;
+        let response = match modified {
+            Ok(modified) => response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)?,
+            Err(status) => response::failure(&status, call.error_format()),
+        };
+        let warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(response::with_warnings(response, &warnings))
     }
 }
 
@@ -87,16 +100,18 @@ impl Core {
         &self,
         call: &Call,
         groups: &'a Groups,
-        is_custom: bool,
+        target: &Target,
         field_validation: FieldValidation,
     ) -> Result<ScaleChange<'a>> {
         let kind = scale_resource();
+        let is_custom = target.resource.is_custom();
         let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if call.method == Method::PATCH && Patch::is_apply(content_type) {
             let writer = self.applier(call, "scale")?;
             let configuration = Configuration::parse(&call.body)?;
             let force = call.flag("force");
             return Ok(Box::new(move |current| {
+                managed::check_kind(&kind, &configuration.object)?;
                 if is_custom && current["metadata"].get("managedFields").is_none() {
                     // The real server cannot find the owners of a custom kind's replicas.
                     let message = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
@@ -104,41 +119,57 @@ impl Core {
                 }
                 let applied = Applied { configuration: &configuration.object, force };
                 let scale = managed::apply(groups, &kind, current, applied, &writer)?;
-                configuration.enforce(field_validation)?;
-                Ok(scale)
+                Ok((scale, configuration.enforce(field_validation)?.to_vec()))
             }));
         }
         let writer = call.writer("scale", self.clock.now());
         let written = move |kind: &Resource, current: &Value, mut asked: Value| {
-            // A value of the wrong type counts as zero.
-            let _ = decode::shape(kind, &mut asked);
             // The owners of a scale are those of its object, whatever the request says.
             let entries = managed::update(groups, kind, Some(&mut current.clone()), &mut asked, &writer);
             managed::set_entries(&mut asked, entries);
             asked
         };
         if call.method == Method::PUT {
-            let (asked, _) = decode::parse_json("Scale", &body_as_json(call)?)?;
-            return Ok(Box::new(move |current| Ok(written(&kind, current, asked.clone()))));
+            let (asked, warnings) = decoded(call, &kind, is_custom, field_validation)?;
+            if metadata::text(&asked, "name").is_empty() {
+                return Err(unnamed(target));
+            }
+            return Ok(Box::new(move |current| Ok((written(&kind, current, asked.clone()), warnings.clone()))));
         }
         let patch = Patch::parse(&kind, content_type, &call.body)?;
-        Ok(Box::new(move |current| Ok(written(&kind, current, patch.apply(&kind, current)?))))
+        Ok(Box::new(move |current| {
+            let mut patched = patch.apply(&kind, current)?;
+            let shown = patch.shown(&patched);
+            let found = decode::shape(&kind, &mut patched).map_err(|status| unfit(&patch, &patched, &status))?;
+            managed::text::fold(&mut patched);
+            let problems = patch.problems(found);
+            if field_validation == FieldValidation::Strict && !problems.is_empty() {
+                return Err(not_strict(shown, &problems));
+            }
+            let warnings = decode::enforce(&kind, field_validation, &problems)?;
+            Ok((written(&kind, current, patched), warnings))
+        }))
     }
 }
 
-fn body_as_json(call: &Call) -> Result<bytes::Bytes> {
-    match Encoding::of_body(&call.headers)? {
-        Encoding::Json => Ok(call.body.clone()),
-        Encoding::Yaml => {
-            let value = decode::parse_yaml("Scale", &call.body)?;
-            Ok(value.to_string().into())
-        }
-        Encoding::Protobuf => {
-            let scale: k8s_openapi::api::autoscaling::v1::Scale = klient_proto::decode_body(&call.body)
-                .map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
-            Ok(serde_json::to_vec(&scale).unwrap_or_default().into())
-        }
-    }
+/// Decodes the scale of an update. Returns warnings about unknown and duplicate fields, too.
+fn decoded(
+    call: &Call,
+    kind: &Resource,
+    is_custom: bool,
+    field_validation: FieldValidation,
+) -> Result<(Value, Vec<String>)> {
+    let decoded = decode::object(kind, Encoding::of_body(&call.headers)?, &call.body).and_then(|decoded| {
+        let warnings = decode::enforce(kind, field_validation, &decoded.problems)?;
+        Ok((decoded.object, warnings))
+    });
+    decoded.map_err(|status| match is_custom {
+        // The real server cannot name the kind of a custom kind's scale in errors.
+        true => Box::new(Status::bad_request(
+            "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"",
+        )),
+        false => status,
+    })
 }
 
 fn paths(resource: &Resource) -> ScalePaths {
@@ -167,7 +198,12 @@ pub(super) fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
         Some(path) => at(path).and_then(Value::as_str).unwrap_or_default().to_owned(),
         None if paths.of_custom => String::new(),
         None => {
-            let selector = serde_json::from_value(object["spec"]["selector"].clone()).ok();
+            let mut selector = object["spec"]["selector"].clone();
+            // That of a replication controller is a map of labels.
+            if selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none() {
+                selector = json!({"matchLabels": selector});
+            }
+            let selector = serde_json::from_value(selector).ok();
             klient_core::LabelSelector::from_api(selector.as_ref())
                 .map_or(String::new(), |selector| selector.to_string())
         }

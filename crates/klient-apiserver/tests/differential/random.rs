@@ -39,12 +39,20 @@ pub fn setup() -> Vec<Step> {
         "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.copies", "statusReplicasPath": ".status.copies"}},
         "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
     });
+    // The other version lacks a field of the stored one, and has another field and another default.
+    let mut other = version.clone();
+    other["name"] = json!("v2");
+    other["storage"] = json!(false);
+    let spec = &mut other["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    spec.as_object_mut().map(|properties| properties.remove("free"));
+    spec["weight"] = json!({"type": "integer", "default": 5});
+    spec["color"]["default"] = json!("green");
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.random.klient.invalid"},
         "spec": {
             "group": "random.klient.invalid", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [version],
+            "versions": [version, other],
         },
     });
     let mut served = step("GET", "/apis/random.klient.invalid/v1/namespaces/default/widgets");
@@ -104,10 +112,31 @@ pub fn sequence(seed: u64) -> Vec<Step> {
         let selector = sequence.random.pick(&["", "", "&labelSelector=app%3Da", "&labelSelector=app%21%3Da"]);
         sequence.steps.push(step("GET", &(path + selector)));
     }
+    if seed % 3 == 2 {
+        mix_versions(seed, &mut sequence.steps);
+    }
     for (index, step) in sequence.steps.iter_mut().enumerate() {
         step.id = format!("{seed}/{index}");
     }
     sequence.steps
+}
+
+/// Sends some of the requests about custom objects to the other version of their kind.
+fn mix_versions(seed: u64, steps: &mut [Step]) {
+    let mut random = Random::new(!seed);
+    for step in steps.iter_mut().filter(|step| step.path.contains("random.klient.invalid/v1/")) {
+        if !random.chance(40) {
+            continue;
+        }
+        step.path = step.path.replace("random.klient.invalid/v1/", "random.klient.invalid/v2/");
+        let Some(body @ Value::Object(_)) = &mut step.body else { continue };
+        if body["apiVersion"] == "random.klient.invalid/v1" {
+            body["apiVersion"] = json!("random.klient.invalid/v2");
+        }
+        if body["spec"].is_object() && random.chance(40) {
+            body["spec"]["weight"] = random.pick(&[json!(5), json!(8), json!("x")]);
+        }
+    }
 }
 
 struct Sequence {
