@@ -92,8 +92,7 @@ impl Core {
             let entries = managed::update(&groups, resource, None, &mut object, writer);
             managed::set_entries(&mut object, entries);
         }
-        check_definition(target, &object)?;
-        self.check_namespace_is_alive(target)?;
+        self.check_parents(target, &object)?;
         let admitted = origin.call().filter(|_| !self.is_admission_idle(&target.resource));
         if let Some(call) = admitted {
             object = self.admit_new(call, target, object, dry_run).await?;
@@ -207,8 +206,9 @@ impl Core {
         Ok(self.admit_wholly(request).await?.unwrap_or_default())
     }
 
-    /// Refuses to create objects in a missing or terminating namespace.
-    fn check_namespace_is_alive(&self, target: &Target) -> Result<()> {
+    /// Refuses to create objects in a missing or terminating namespace, or of a definition that is being deleted.
+    fn check_parents(&self, target: &Target, object: &Value) -> Result<()> {
+        check_definition(target, object)?;
         if !target.resource.namespaced || target.namespace.is_empty() || !self.admission.checks_namespaces {
             return Ok(());
         }
