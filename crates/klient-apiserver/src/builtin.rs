@@ -22,6 +22,7 @@ mod services;
 pub(crate) mod tables;
 pub(crate) mod versions;
 mod volumes;
+mod warnings;
 mod workloads;
 
 use std::sync::Arc;
@@ -131,6 +132,24 @@ pub(crate) fn validate(
         (Some("status"), Some(old)) => (resource.hooks.validate_status)(object, old, causes),
         (Some(part), Some(old)) => (resource.hooks.validate_part)(part, object, old, causes),
         _ => (resource.hooks.validate)(object, old, causes),
+    }
+}
+
+/// Adds warnings about a valid object. `part` is the subresource of the request.
+pub(crate) fn warn(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    part: Option<&str>,
+    told: &mut Vec<String>,
+) {
+    let warn = match part {
+        None => resource.hooks.warnings,
+        Some("status") => resource.hooks.status_warnings,
+        Some(_) => None,
+    };
+    if let Some(warn) = warn {
+        warn(object, old, told);
     }
 }
 

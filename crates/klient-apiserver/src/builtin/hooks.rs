@@ -41,8 +41,10 @@ pub(crate) struct Hooks {
     pub(crate) validate_part: fn(&str, &Value, &Value, &mut Vec<StatusCause>),
     /// The group that validation errors name, if it is not the resource's own.
     pub(crate) validation_group: Option<&'static str>,
-    /// Returns warnings about an object that is valid.
-    pub(crate) warnings: fn(&Value) -> Vec<String>,
+    /// Adds warnings about an object that is valid. The second value is the stored object in an update.
+    pub(crate) warnings: Option<Warn>,
+    /// Adds warnings about a status that is valid.
+    pub(crate) status_warnings: Option<Warn>,
     /// A warning that every response about this kind carries.
     pub(crate) deprecation: Option<&'static str>,
     /// How a POST to the collection is handled.
@@ -85,6 +87,10 @@ pub(crate) struct Hooks {
     pub(crate) create_on_update: bool,
     /// Whether an update without a resource version overwrites the stored object.
     pub(crate) unconditional_update: bool,
+    /// Whether a delete without a propagation policy orphans dependents.
+    pub(crate) orphans_dependents: bool,
+    /// A warning about a delete without a propagation policy.
+    pub(crate) delete_warning: Option<&'static str>,
     /// Whether the response to a delete is the object and not a status.
     pub(crate) delete_returns_object: bool,
     /// Whether `metadata.generation` counts changes of the desired state. If this is `None`, kinds with a `spec` have generations.
@@ -125,6 +131,9 @@ pub(crate) enum Posted {
     Binding,
 }
 
+/// A function that adds warnings about a valid object, given the stored one in an update.
+pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Vec<String>);
+
 /// A function that completes a new object.
 pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;
 
@@ -148,7 +157,8 @@ impl Hooks {
         validate_status: |_, _, _| {},
         validate_part: |_, _, _, _| {},
         validation_group: None,
-        warnings: |_| Vec::new(),
+        warnings: None,
+        status_warnings: None,
         deprecation: None,
         posted: Posted::Stored,
         computed: None,
@@ -170,6 +180,8 @@ impl Hooks {
         metadata_last: false,
         create_on_update: false,
         unconditional_update: true,
+        orphans_dependents: false,
+        delete_warning: None,
         delete_returns_object: false,
         has_generation: None,
         generation_counts_annotations: false,

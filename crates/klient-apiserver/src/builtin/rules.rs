@@ -46,12 +46,14 @@ use serde_json::Value;
 
 pub(super) use self::{
     access::{cluster_role, cluster_role_binding, role, role_binding},
+    addresses::{parse as parse_address, parse_range},
     admission_policies::policy as admission_policy,
     autoscalers::{autoscaler, autoscaler_status},
     batch::{cron_job, job},
     budgets::{budget, budget_status},
     claims::{claim, claim_status},
     data::{config_map, secret},
+    field::Field,
     ingresses::{ingress, ingress_class, ingress_status},
     job_status::validate as job_status,
     leases::lease,

@@ -103,7 +103,8 @@ impl Walk {
             }
             self.field(value, field, known, &location.below(Step::Name(name)))?;
             let is_kept = value.is_array() && KEPT_LISTS.contains(&(location.owner, name));
-            if !is_kept && is_left_out(value, field, known) {
+            let is_unnamed = name == "name" && value == "" && REFERENCES.contains(&location.owner);
+            if is_unnamed || (!is_kept && is_left_out(value, field, known)) {
                 absent.push(name.clone());
             }
         }
@@ -249,6 +250,17 @@ const KEPT_LISTS: [(&str, &str); 4] = [
     ("PodFailurePolicyOnExitCodesRequirement", "values"),
     ("ProjectedVolumeSource", "sources"),
     ("HPAScalingRules", "policies"),
+];
+/// The references to other objects whose name Go omits where it is empty.
+const REFERENCES: [&str; 8] = [
+    "LocalObjectReference",
+    "ConfigMapEnvSource",
+    "ConfigMapKeySelector",
+    "ConfigMapProjection",
+    "ConfigMapVolumeSource",
+    "SecretEnvSource",
+    "SecretKeySelector",
+    "SecretProjection",
 ];
 /// Required fields that are pointers in Go, so that an absent one is not empty.
 const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];

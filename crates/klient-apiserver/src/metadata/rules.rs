@@ -41,11 +41,11 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
-/// Returns warnings about metadata that is valid.
-pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+/// Returns warnings about valid metadata of a custom kind.
+pub(crate) fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let before: Vec<&str> = old.into_iter().flat_map(super::finalizers).collect();
     let new = super::finalizers(object).filter(|name| !before.contains(name) && !is_good_finalizer(name));
-    let told = new.filter(|_| resource.is_custom()).map(|name| {
+    let told = new.map(|name| {
         format!(
             "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
         )
