@@ -63,9 +63,14 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
 /// Sets the fields that Go writes as null to null where they are empty.
 pub(crate) fn null_empty_lists(resource: &Resource, object: &mut Value) {
     for pointer in resource.hooks.null_fields {
-        if let Some(list) = crate::metadata::at_mut(object, pointer).filter(|list| **list == json!([])) {
-            *list = Value::Null;
-        }
+        null_list(object, pointer);
+    }
+}
+
+/// Sets a list to null if it is empty.
+fn null_list(object: &mut Value, pointer: &str) {
+    if let Some(list) = crate::metadata::at_mut(object, pointer).filter(|list| **list == json!([])) {
+        *list = Value::Null;
     }
 }
 

@@ -77,7 +77,8 @@ pub(crate) struct Hooks {
     pub(crate) row_metadata: fn(&mut Value),
     /// The rule for names.
     pub(crate) names: NameRule,
-    /// Whether an update validates the prefix of generated names by the rule for names.
+    /// Whether an update validates the prefix of generated names by the rule for names, after the rest of the metadata. Some kinds do so
+    /// in `validate` instead.
     pub(crate) checks_prefix_again: bool,
     /// Whether finalizers must be known or have a domain.
     pub(crate) checks_finalizers: bool,
@@ -116,8 +117,10 @@ pub(crate) enum NameRule {
     Subdomain,
     /// Lower case letters, digits and `-`: up to 63 characters.
     Label,
-    /// Any segment of a path.
+    /// Any segment of a path. The prefix of generated names may be the beginning of one.
     PathSegment,
+    /// Any segment of a path. The prefix of generated names must be one, too.
+    WholeSegment,
 }
 
 /// The handling of a POST to a collection.

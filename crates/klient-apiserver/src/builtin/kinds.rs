@@ -259,7 +259,6 @@ static NEW_EVENTS: Hooks = Hooks {
 
 static SECRETS: Hooks = Hooks {
     warnings: Some(warnings::secret),
-    checks_prefix_again: true,
     defaults: Some(defaults::secret),
     validate: rules::secret,
     selectable: &["type"],
@@ -267,8 +266,7 @@ static SECRETS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CONFIG_MAPS: Hooks =
-    Hooks { checks_prefix_again: true, validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
+static CONFIG_MAPS: Hooks = Hooks { validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
 
 static LIMIT_RANGES: Hooks =
     Hooks { defaults: Some(defaults::limit_range), create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
@@ -431,6 +429,7 @@ static AUTOSCALERS_V1: Hooks = Hooks {
 static AUTOSCALERS_V2: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v2),
     null_fields: &["/status/currentMetrics"],
+    on_status: |object, _| super::null_list(object, "/status/currentMetrics"),
     validate: rules::autoscaler,
     validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v2),
@@ -459,8 +458,7 @@ static INGRESSES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static INGRESS_CLASSES: Hooks =
-    Hooks { validate: rules::ingress_class, checks_prefix_again: true, cell: rare::ingress_class, ..Hooks::NONE };
+static INGRESS_CLASSES: Hooks = Hooks { validate: rules::ingress_class, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
     null_fields: &["/ports"],
@@ -489,7 +487,8 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
 const ROLE: Hooks = Hooks {
     null_fields: &["/rules"],
     validate: rules::role,
-    names: NameRule::PathSegment,
+    names: NameRule::WholeSegment,
+    checks_prefix_again: true,
     create_on_update: true,
     ..Hooks::NONE
 };
@@ -499,7 +498,8 @@ const ROLE_BINDING: Hooks = Hooks {
     defaults: Some(defaults::role_binding),
     validate: rules::role_binding,
     cell: cells::role_binding,
-    names: NameRule::PathSegment,
+    names: NameRule::WholeSegment,
+    checks_prefix_again: true,
     create_on_update: true,
     ..Hooks::NONE
 };

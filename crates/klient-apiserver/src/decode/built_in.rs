@@ -245,12 +245,8 @@ const NULL_LISTS: [(&str, &str); 4] = [
     ("ProjectedVolumeSource", "sources"),
 ];
 /// Lists that are not the same as absent ones where they are empty.
-const KEPT_LISTS: [(&str, &str); 4] = [
-    ("SuccessPolicy", "rules"),
-    ("PodFailurePolicyOnExitCodesRequirement", "values"),
-    ("ProjectedVolumeSource", "sources"),
-    ("HPAScalingRules", "policies"),
-];
+const KEPT_LISTS: [(&str, &str); 3] =
+    [("SuccessPolicy", "rules"), ("PodFailurePolicyOnExitCodesRequirement", "values"), ("HPAScalingRules", "policies")];
 /// The references to other objects whose name Go omits where it is empty.
 const REFERENCES: [&str; 8] = [
     "LocalObjectReference",

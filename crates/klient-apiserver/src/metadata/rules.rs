@@ -21,12 +21,16 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, ui
     owners(&metadata["ownerReferences"], &mut causes);
     finalizers_and_uid(resource, metadata, old, uid, &mut causes);
     if old.is_some() && resource.hooks.checks_prefix_again {
-        prefix(resource.hooks.names, metadata, &mut causes);
+        check_prefix(resource.hooks.names, object, &mut causes);
     }
     causes
 }
 
-/// Validates the prefix of generated names.
+/// Validates the prefix of generated names of an object by the rule for names.
+pub(crate) fn check_prefix(rule: NameRule, object: &Value, causes: &mut Vec<StatusCause>) {
+    prefix(rule, &object["metadata"], causes);
+}
+
 fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
     let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else { return };
     let problems = match rule {
@@ -34,6 +38,7 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
         NameRule::PathSegment => {
             formats::segment_problems(prefix).into_iter().filter(|why| !why.starts_with("may not be")).collect()
         }
+        NameRule::WholeSegment => formats::segment_problems(prefix),
         _ => name_problems(rule, &formats::masked_prefix(prefix)),
     };
     for why in problems {
@@ -72,7 +77,7 @@ fn name_problems(rule: NameRule, name: &str) -> Problems {
     match rule {
         NameRule::Subdomain => formats::subdomain_problems(name),
         NameRule::Label => formats::label_problems(name),
-        NameRule::PathSegment => formats::segment_problems(name),
+        NameRule::PathSegment | NameRule::WholeSegment => formats::segment_problems(name),
     }
 }
 

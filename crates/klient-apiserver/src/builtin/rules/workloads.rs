@@ -223,23 +223,18 @@ fn with_claims(spec: &Value) -> Option<Value> {
     let pod = template.get_mut("spec")?.as_object_mut()?;
     pod.remove("subdomain");
     pod.remove("hostname");
-    let is_last = |index: usize| {
-        !claims[index + 1..].iter().any(|other| other["metadata"]["name"] == claims[index]["metadata"]["name"])
-    };
-    let mut volumes: Vec<Value> = claims
+    let name_of = |claim: &Value| claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = claims.iter().map(name_of).collect();
+    let is_last = |index: usize, name: &String| !names[index + 1..].contains(name);
+    let mut volumes: Vec<Value> = names
         .iter()
         .enumerate()
-        .filter(|(index, _)| is_last(*index))
-        .map(|(_, claim)| claim)
-        .map(|claim| {
-            let name = &claim["metadata"]["name"];
-            serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}})
-        })
+        .filter(|(index, name)| is_last(*index, name))
+        .map(|(_, name)| serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
         .collect();
     let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-    volumes.extend(
-        own.into_iter().filter(|volume| !claims.iter().any(|claim| claim["metadata"]["name"] == volume["name"])),
-    );
+    let is_replaced = |volume: &Value| names.iter().any(|name| name == volume["name"].as_str().unwrap_or_default());
+    volumes.extend(own.into_iter().filter(|volume| !is_replaced(volume)));
     if !volumes.is_empty() {
         pod.insert("volumes".to_owned(), Value::Array(volumes));
     }
