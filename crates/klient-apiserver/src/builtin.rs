@@ -16,6 +16,7 @@ mod kinds;
 pub(crate) mod namespaces;
 mod nodes;
 mod pods;
+mod profiles;
 mod reviews;
 mod rules;
 mod services;
@@ -41,6 +42,7 @@ pub(crate) use self::{
     volumes::protect,
 };
 use crate::{
+    Result,
     admission::plugins::quota,
     decode,
     managed::{self, Writer},
@@ -123,6 +125,19 @@ pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &mut
     let writer = Writer::server("status", core.clock.now());
     let entries = managed::update(&groups, &resource, Some(before), object, &writer);
     managed::set_entries(object, entries);
+}
+
+/// Completes a new object before it is validated. Returns warnings that are sent even if the object is invalid.
+pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
+    if let Some(before_create) = resource.hooks.before_create {
+        before_create(core, object)?;
+    }
+    (resource.hooks.drop_disabled)(object);
+    let mut told = Vec::new();
+    if let Some(on_create) = resource.hooks.on_create {
+        on_create(object, &mut told);
+    }
+    Ok(told)
 }
 
 /// Adds the invalid fields of an object besides its metadata. `part` is the subresource of the request.

@@ -19,6 +19,8 @@ pub(crate) struct Hooks {
     pub(crate) defaults: Option<fn(&mut Value)>,
     /// Completes a new object before it is validated, as admission does on a real server.
     pub(crate) before_create: Option<BeforeCreate>,
+    /// Completes a new object after that. Adds warnings, which are sent even if the object is invalid.
+    pub(crate) on_create: Option<OnCreate>,
     /// Completes a new object that has its UID.
     pub(crate) with_uid: fn(&mut Value),
     /// Completes a changed object before it is validated. The last argument is the stored object.
@@ -140,6 +142,9 @@ pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Vec<String>);
 /// A function that completes a new object.
 pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;
 
+/// A function that completes a new object, and adds warnings about it.
+pub(crate) type OnCreate = fn(&mut Value, &mut Vec<String>);
+
 /// A function that acts on a committed change.
 pub(crate) type AfterChange =
     for<'a> fn(&'a Arc<Core>, &'a Arc<Change>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -149,6 +154,7 @@ impl Hooks {
     pub(crate) const NONE: Self = Self {
         defaults: None,
         before_create: None,
+        on_create: None,
         with_uid: |_| {},
         before_update: |_, _, _| Ok(()),
         drop_disabled: |_| {},

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Collector, accounts, components, defaults, definitions, disabled, events,
     hooks::{Hooks, NameRule, Posted},
-    ingresses, namespaces, nodes, pods, reviews, rules, services,
+    ingresses, namespaces, nodes, pods, profiles, reviews, rules, services,
     tables::{cells, rare},
     versions, volumes, warnings, workloads,
 };
@@ -102,6 +102,7 @@ fn core(plural: &str) -> &'static Hooks {
 const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
 
 static PODS: Hooks = Hooks {
+    on_create: Some(profiles::copy),
     warnings: Some(warnings::pod),
     status_warnings: Some(warnings::pod_status),
     drop_disabled: disabled::pod,

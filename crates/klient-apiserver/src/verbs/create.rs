@@ -90,10 +90,7 @@ impl Core {
             object = self.admit_new(call, target, object, dry_run).await?;
         }
         origin.call().map_or(Ok(()), |call| self.check_grant(call, target, &object, None))?;
-        if let Some(before_create) = resource.hooks.before_create {
-            before_create(self, &mut object)?;
-        }
-        (resource.hooks.drop_disabled)(&mut object);
+        origin.warn(&builtin::before_create(self, resource, &mut object)?);
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status

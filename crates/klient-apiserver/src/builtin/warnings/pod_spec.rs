@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Told, addresses, node_labels, ports, storage, virtual_paths, warn};
-use crate::builtin::rules::Field;
+use crate::builtin::{profiles, rules::Field};
 
 /// Adds warnings about a pod or a template, given its metadata and its spec.
 pub(super) fn pod(metadata: &Field<'_, '_>, spec: &Field<'_, '_>, is_template: bool, told: &mut Told) {
@@ -186,23 +186,11 @@ fn container_annotations(
     if !is_template || context.field("appArmorProfile").is_set() {
         return;
     }
-    let key = format!("{APP_ARMOR}{name}");
+    let key = format!("{}{name}", profiles::ANNOTATION);
     let value = annotations.key(&key);
     let value = value.text();
-    if pod_profile.is_null() || profile_of(value).as_ref() != Some(pod_profile) {
-        annotation(annotations, &key, "deprecated since v1.30; use the \"appArmorProfile\" field instead", told);
-    }
-}
-
-/// Returns the profile that an annotation names.
-fn profile_of(annotation: &str) -> Option<Value> {
-    match annotation {
-        "unconfined" => Some(json!({"type": "Unconfined"})),
-        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
-        _ => {
-            let profile = annotation.strip_prefix("localhost/").filter(|profile| !profile.is_empty())?;
-            Some(json!({"type": "Localhost", "localhostProfile": profile}))
-        }
+    if pod_profile.is_null() || profiles::of_annotation(value).as_ref() != Some(pod_profile) {
+        annotation(annotations, &key, profiles::DEPRECATED, told);
     }
 }
 
@@ -229,11 +217,12 @@ fn hidden_variables(variables: &Field<'_, '_>, told: &mut Told) {
 
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const USE_SECCOMP_FIELD: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn told(object: &Value, is_template: bool) -> Told {
