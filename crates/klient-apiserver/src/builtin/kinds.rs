@@ -315,6 +315,8 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
 };
 
 static POD_TEMPLATES: Hooks = Hooks {
+    drop_disabled: disabled::pod_template,
+    validate: rules::pod_template,
     warnings: Some(warnings::pod_template),
     cell: rare::pod_template,
     delete_returns_object: true,
@@ -323,6 +325,8 @@ static POD_TEMPLATES: Hooks = Hooks {
 };
 
 static REPLICATION_CONTROLLERS: Hooks = Hooks {
+    drop_disabled: disabled::template,
+    validate: rules::replication_controller,
     warnings: Some(warnings::replication_controller),
     orphans_dependents: true,
     defaults: Some(defaults::replication_controller),

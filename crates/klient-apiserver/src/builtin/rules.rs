@@ -64,8 +64,8 @@ pub(super) use self::{
     services::{cluster_addresses, service, service_status},
     webhooks::configuration as webhooks,
     workloads::{
-        daemon_set, daemon_set_status, deployment, deployment_status, replica_set, replica_set_status, stateful_set,
-        stateful_set_status,
+        daemon_set, daemon_set_status, deployment, deployment_status, pod_template, replica_set, replica_set_status,
+        replication_controller, stateful_set, stateful_set_status,
     },
 };
 pub(crate) use self::{

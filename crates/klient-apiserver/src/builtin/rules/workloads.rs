@@ -1,4 +1,4 @@
-//! Validation of deployments, replica sets, stateful sets and daemon sets.
+//! Validation of deployments, replica sets, stateful sets and daemon sets, and of replication controllers and pod templates.
 
 use serde_json::Value;
 
@@ -75,6 +75,30 @@ pub(in crate::builtin) fn replica_set(object: &Value, old: Option<&Value>, cause
     spec.field("minReadySeconds").not_negative(causes);
     selector_and_template(&spec, "deployment", "ReplicaSet", causes);
     same_selector(&spec, old, causes);
+}
+
+/// Validates a replication controller, whose selector is a map of labels.
+pub(in crate::builtin) fn replication_controller(object: &Value, _: Option<&Value>, causes: &mut Causes) {
+    let spec = Field::of(object, "spec");
+    spec.field("minReadySeconds").not_negative(causes);
+    let (selector, pods) = (spec.field("selector"), spec.field("template"));
+    if selector.is_empty() {
+        selector.required("", causes);
+    }
+    spec.field("replicas").not_negative(causes);
+    if !pods.is_set() {
+        return pods.required("", causes);
+    }
+    if selector.entries().any(|(label, value)| pods.value["metadata"]["labels"][label] != *value.value) {
+        not_selected(&pods, causes);
+    }
+    template::validate(&pods, causes);
+    long_running(&pods, "ReplicationController", causes);
+}
+
+/// Validates a pod template.
+pub(in crate::builtin) fn pod_template(object: &Value, _: Option<&Value>, causes: &mut Causes) {
+    template::validate(&Field::of(object, "template"), causes);
 }
 
 fn selector_and_template(spec: &Field<'_, '_>, empty_for: &str, kind: &str, causes: &mut Causes) {
