@@ -54,6 +54,14 @@ impl<'a> Location<'a> {
         Self { parent: Some(self), step, owner: self.owner }
     }
 
+    /// Returns whether an empty list here is not the same as an absent one.
+    fn keeps_empty(&self, name: &str) -> bool {
+        // A pod cannot have claims in its resources, not even none. Those of its containers can.
+        let is_of_pod = || self.parent.is_some_and(|parent| parent.owner == "PodSpec");
+        KEPT_LISTS.contains(&(self.owner, name))
+            || ((self.owner, name) == ("ResourceRequirements", "claims") && is_of_pod())
+    }
+
     fn is_root(&self) -> bool {
         matches!(self.step, Step::Root)
     }
@@ -102,7 +110,7 @@ impl Walk {
                 continue;
             }
             self.field(value, field, known, &location.below(Step::Name(name)))?;
-            let is_kept = value.is_array() && KEPT_LISTS.contains(&(location.owner, name));
+            let is_kept = value.is_array() && location.keeps_empty(name);
             let is_unnamed = name == "name" && value == "" && REFERENCES.contains(&location.owner);
             if is_unnamed || (!is_kept && is_left_out(value, field, known)) {
                 absent.push(name.clone());
