@@ -189,7 +189,7 @@ fn container_annotations(
     let key = format!("{}{name}", profiles::ANNOTATION);
     let value = annotations.key(&key);
     let value = value.text();
-    if pod_profile.is_null() || profiles::of_annotation(value).as_ref() != Some(pod_profile) {
+    if profiles::of_annotation(value).as_ref() != Some(pod_profile) {
         annotation(annotations, &key, profiles::DEPRECATED, told);
     }
 }
