@@ -16,12 +16,14 @@ mod kinds;
 pub(crate) mod namespaces;
 mod nodes;
 mod pods;
+mod profiles;
 mod reviews;
 mod rules;
 mod services;
 pub(crate) mod tables;
 pub(crate) mod versions;
 mod volumes;
+mod warnings;
 mod workloads;
 
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub(crate) use self::{
     volumes::protect,
 };
 use crate::{
+    Result,
     admission::plugins::quota,
     decode,
     managed::{self, Writer},
@@ -62,9 +65,14 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
 /// Sets the fields that Go writes as null to null where they are empty.
 pub(crate) fn null_empty_lists(resource: &Resource, object: &mut Value) {
     for pointer in resource.hooks.null_fields {
-        if let Some(list) = crate::metadata::at_mut(object, pointer).filter(|list| **list == json!([])) {
-            *list = Value::Null;
-        }
+        null_list(object, pointer);
+    }
+}
+
+/// Sets a list to null if it is empty.
+fn null_list(object: &mut Value, pointer: &str) {
+    if let Some(list) = crate::metadata::at_mut(object, pointer).filter(|list| **list == json!([])) {
+        *list = Value::Null;
     }
 }
 
@@ -119,6 +127,19 @@ pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &mut
     managed::set_entries(object, entries);
 }
 
+/// Completes a new object before it is validated. Returns warnings that are sent even if the object is invalid.
+pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
+    if let Some(before_create) = resource.hooks.before_create {
+        before_create(core, object)?;
+    }
+    (resource.hooks.drop_disabled)(object);
+    let mut told = Vec::new();
+    if let Some(on_create) = resource.hooks.on_create {
+        on_create(object, &mut told);
+    }
+    Ok(told)
+}
+
 /// Adds the invalid fields of an object besides its metadata. `part` is the subresource of the request.
 pub(crate) fn validate(
     resource: &Resource,
@@ -131,6 +152,24 @@ pub(crate) fn validate(
         (Some("status"), Some(old)) => (resource.hooks.validate_status)(object, old, causes),
         (Some(part), Some(old)) => (resource.hooks.validate_part)(part, object, old, causes),
         _ => (resource.hooks.validate)(object, old, causes),
+    }
+}
+
+/// Adds warnings about a valid object. `part` is the subresource of the request.
+pub(crate) fn warn(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    part: Option<&str>,
+    told: &mut Vec<String>,
+) {
+    let warn = match part {
+        None => resource.hooks.warnings,
+        Some("status") => resource.hooks.status_warnings,
+        Some(_) => None,
+    };
+    if let Some(warn) = warn {
+        warn(object, old, told);
     }
 }
 

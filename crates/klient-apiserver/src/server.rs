@@ -240,10 +240,12 @@ impl ApiServer {
         let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural) else { return response };
         // Methods are checked before versions, and whether a kind can be watched afterwards.
         let is_told = response.status() != StatusCode::METHOD_NOT_ALLOWED || call.is_watch();
-        let warning = resource.deprecation().filter(|_| is_told);
-        let warning = warning.map(str::to_owned);
+        let response = match resource.deprecation().filter(|_| is_told) {
+            Some(warning) => response::with_first_warning(response, warning),
+            None => response,
+        };
         core.requests.add(call, route, resource, response.status());
-        response::with_warnings(response, warning.as_slice())
+        response
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -3,7 +3,7 @@
 use klient_core::Status;
 use serde_json::{Value, json};
 
-use super::Notes;
+use super::{Notes, Stage};
 use crate::{access::User, call::Call, metadata, registry::Resource, verbs::Target};
 
 /// The operation of a request.
@@ -71,6 +71,13 @@ impl<'a> Origin<'a> {
         match self {
             Self::Client(call) | Self::Collection(call) => Some(call),
             Self::Server => None,
+        }
+    }
+
+    /// Adds warnings about an object that was found valid.
+    pub(crate) fn warn(self, warnings: &[String]) {
+        if let Some(call) = self.call() {
+            call.notes.warn_all(Stage::Mutating, warnings);
         }
     }
 }

@@ -15,9 +15,11 @@ pub(crate) struct Notes {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The texts of all warnings so far, and the number of their characters.
+    /// The texts of all warnings so far.
     seen: HashSet<String>,
+    /// The number of characters of the warnings to send, and whether they are cut.
     length: usize,
+    is_cut: bool,
     admitted: Vec<String>,
     validated: Vec<String>,
     annotations: BTreeMap<String, String>,
@@ -32,24 +34,31 @@ impl Notes {
     pub(crate) fn warn(&self, stage: Stage, text: impl Into<String>) {
         let mut inner = self.lock();
         let mut text = text.into();
-        if text.is_empty() || text.contains(char::is_control) || inner.seen.contains(&text) {
+        if inner.is_full() || text.is_empty() || text.contains(char::is_control) || inner.seen.contains(&text) {
             return;
         }
         inner.seen.insert(text.clone());
-        inner.length += text.chars().count();
-        if inner.length > MAX_WARNINGS {
+        let length = text.chars().count();
+        if !inner.is_cut && inner.length + length > MAX_WARNINGS {
+            inner.is_cut = true;
             inner.admitted.iter_mut().for_each(cut);
             inner.validated.iter_mut().for_each(cut);
-            cut(&mut text);
-            let shown = |texts: &[String]| texts.iter().map(|text| text.chars().count()).sum::<usize>();
-            if shown(&inner.admitted) + shown(&inner.validated) + text.chars().count() > MAX_WARNINGS {
-                return;
-            }
+            let texts = inner.admitted.iter().chain(&inner.validated);
+            inner.length = texts.map(|text| text.chars().count()).sum();
         }
+        if inner.is_cut {
+            cut(&mut text);
+        }
+        inner.length += text.chars().count();
         match stage {
             Stage::Mutating => inner.admitted.push(text),
             Stage::Validating => inner.validated.push(text),
         }
+    }
+
+    /// Adds several warnings of a stage.
+    pub(crate) fn warn_all(&self, stage: Stage, texts: &[String]) {
+        texts.iter().for_each(|text| self.warn(stage, text.as_str()));
     }
 
     /// Adds an audit annotation. The first value of a key stays, as in the real server's log.
@@ -86,6 +95,13 @@ impl Notes {
     }
 }
 
+impl Inner {
+    /// Returns whether there is no room for another warning.
+    fn is_full(&self) -> bool {
+        self.is_cut && self.length >= MAX_WARNINGS
+    }
+}
+
 /// Cuts a warning to the length that all have once there are too many.
 fn cut(text: &mut String) {
     if let Some((at, _)) = text.char_indices().nth(CUT) {
@@ -111,6 +127,15 @@ mod tests {
         let warnings = notes.take_warnings(Stage::Validating);
         assert_eq!(warnings.len(), MAX_WARNINGS / CUT);
         assert!(warnings.iter().all(|warning| warning.len() == CUT));
+    }
+
+    #[test]
+    fn last_warning_may_exceed_the_limit() {
+        let notes = Notes::default();
+        for number in 0..30 {
+            notes.warn(Stage::Mutating, format!("{number:03}{}", "x".repeat(197)));
+        }
+        assert_eq!(notes.take_warnings(Stage::Mutating).len(), MAX_WARNINGS / 200 + 1);
     }
 
     #[test]

@@ -12,6 +12,11 @@ pub(super) fn template(object: &mut Value) {
     at(object, "/spec/template/spec", pod_spec);
 }
 
+/// Removes the disabled fields of a pod template.
+pub(super) fn pod_template(object: &mut Value) {
+    at(object, "/template/spec", pod_spec);
+}
+
 /// Removes the disabled fields of a cron job.
 pub(super) fn cron_job(object: &mut Value) {
     at(object, "/spec/jobTemplate/spec/template/spec", pod_spec);

@@ -19,6 +19,8 @@ pub(crate) struct Hooks {
     pub(crate) defaults: Option<fn(&mut Value)>,
     /// Completes a new object before it is validated, as admission does on a real server.
     pub(crate) before_create: Option<BeforeCreate>,
+    /// Completes a new object after that. Adds warnings, which are sent even if the object is invalid.
+    pub(crate) on_create: Option<OnCreate>,
     /// Completes a new object that has its UID.
     pub(crate) with_uid: fn(&mut Value),
     /// Completes a changed object before it is validated. The last argument is the stored object.
@@ -41,8 +43,10 @@ pub(crate) struct Hooks {
     pub(crate) validate_part: fn(&str, &Value, &Value, &mut Vec<StatusCause>),
     /// The group that validation errors name, if it is not the resource's own.
     pub(crate) validation_group: Option<&'static str>,
-    /// Returns warnings about an object that is valid.
-    pub(crate) warnings: fn(&Value) -> Vec<String>,
+    /// Adds warnings about an object that is valid. The second value is the stored object in an update.
+    pub(crate) warnings: Option<Warn>,
+    /// Adds warnings about a status that is valid.
+    pub(crate) status_warnings: Option<Warn>,
     /// A warning that every response about this kind carries.
     pub(crate) deprecation: Option<&'static str>,
     /// How a POST to the collection is handled.
@@ -75,7 +79,8 @@ pub(crate) struct Hooks {
     pub(crate) row_metadata: fn(&mut Value),
     /// The rule for names.
     pub(crate) names: NameRule,
-    /// Whether an update validates the prefix of generated names by the rule for names.
+    /// Whether an update validates the prefix of generated names by the rule for names, after the rest of the metadata. Some kinds do so
+    /// in `validate` instead.
     pub(crate) checks_prefix_again: bool,
     /// Whether finalizers must be known or have a domain.
     pub(crate) checks_finalizers: bool,
@@ -85,6 +90,10 @@ pub(crate) struct Hooks {
     pub(crate) create_on_update: bool,
     /// Whether an update without a resource version overwrites the stored object.
     pub(crate) unconditional_update: bool,
+    /// Whether a delete without a propagation policy orphans dependents.
+    pub(crate) orphans_dependents: bool,
+    /// A warning about a delete without a propagation policy.
+    pub(crate) delete_warning: Option<&'static str>,
     /// Whether the response to a delete is the object and not a status.
     pub(crate) delete_returns_object: bool,
     /// Whether `metadata.generation` counts changes of the desired state. If this is `None`, kinds with a `spec` have generations.
@@ -110,8 +119,10 @@ pub(crate) enum NameRule {
     Subdomain,
     /// Lower case letters, digits and `-`: up to 63 characters.
     Label,
-    /// Any segment of a path.
+    /// Any segment of a path. The prefix of generated names may be the beginning of one.
     PathSegment,
+    /// Any segment of a path. The prefix of generated names must be one, too.
+    WholeSegment,
 }
 
 /// The handling of a POST to a collection.
@@ -125,8 +136,14 @@ pub(crate) enum Posted {
     Binding,
 }
 
+/// A function that adds warnings about a valid object, given the stored one in an update.
+pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Vec<String>);
+
 /// A function that completes a new object.
 pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;
+
+/// A function that completes a new object, and adds warnings about it.
+pub(crate) type OnCreate = fn(&mut Value, &mut Vec<String>);
 
 /// A function that acts on a committed change.
 pub(crate) type AfterChange =
@@ -137,6 +154,7 @@ impl Hooks {
     pub(crate) const NONE: Self = Self {
         defaults: None,
         before_create: None,
+        on_create: None,
         with_uid: |_| {},
         before_update: |_, _, _| Ok(()),
         drop_disabled: |_| {},
@@ -148,7 +166,8 @@ impl Hooks {
         validate_status: |_, _, _| {},
         validate_part: |_, _, _, _| {},
         validation_group: None,
-        warnings: |_| Vec::new(),
+        warnings: None,
+        status_warnings: None,
         deprecation: None,
         posted: Posted::Stored,
         computed: None,
@@ -170,6 +189,8 @@ impl Hooks {
         metadata_last: false,
         create_on_update: false,
         unconditional_update: true,
+        orphans_dependents: false,
+        delete_warning: None,
         delete_returns_object: false,
         has_generation: None,
         generation_counts_annotations: false,

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{
     Collector, accounts, components, defaults, definitions, disabled, events,
     hooks::{Hooks, NameRule, Posted},
-    ingresses, namespaces, nodes, pods, reviews, rules, services,
+    ingresses, namespaces, nodes, pods, profiles, reviews, rules, services,
     tables::{cells, rare},
-    versions, volumes, workloads,
+    versions, volumes, warnings, workloads,
 };
 use crate::{
     Result,
@@ -102,6 +102,9 @@ fn core(plural: &str) -> &'static Hooks {
 const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
 
 static PODS: Hooks = Hooks {
+    on_create: Some(profiles::copy),
+    warnings: Some(warnings::pod),
+    status_warnings: Some(warnings::pod_status),
     drop_disabled: disabled::pod,
     checks_prefix_again: true,
     defaults: Some(|object| {
@@ -149,6 +152,7 @@ static COMPONENT_STATUSES: Hooks = Hooks {
 };
 
 static NODES: Hooks = Hooks {
+    warnings: Some(warnings::node),
     defaults: Some(nodes::list_range),
     drop_disabled: disabled::node,
     checks_prefix_again: true,
@@ -189,13 +193,14 @@ static NAMESPACES: Hooks = Hooks {
 };
 
 static SERVICES: Hooks = Hooks {
+    status_warnings: Some(warnings::load_balancer_status),
     defaults: Some(services::fill),
     before_create: Some(|core, object| services::allocate(core, object, None)),
     before_update: |core, object, old| services::allocate(core, object, Some(old)),
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     validate: rules::service,
     validate_status: rules::service_status,
-    warnings: |object| services::warnings(&object["spec"]),
+    warnings: Some(warnings::service),
     selectable: &["spec.clusterIP", "spec.type"],
     cell: cells::service,
     names: NameRule::Label,
@@ -207,6 +212,7 @@ static SERVICES: Hooks = Hooks {
 };
 
 static SERVICE_ACCOUNTS: Hooks = Hooks {
+    warnings: Some(warnings::service_account),
     before_create: Some(|_, object| {
         accounts::clean(object);
         Ok(())
@@ -221,6 +227,7 @@ static SERVICE_ACCOUNTS: Hooks = Hooks {
 };
 
 static ENDPOINTS: Hooks = Hooks {
+    warnings: Some(warnings::endpoints),
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     cell: rare::endpoints,
     create_on_update: true,
@@ -252,7 +259,7 @@ static NEW_EVENTS: Hooks = Hooks {
 };
 
 static SECRETS: Hooks = Hooks {
-    checks_prefix_again: true,
+    warnings: Some(warnings::secret),
     defaults: Some(defaults::secret),
     validate: rules::secret,
     selectable: &["type"],
@@ -260,16 +267,21 @@ static SECRETS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CONFIG_MAPS: Hooks =
-    Hooks { checks_prefix_again: true, validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
+static CONFIG_MAPS: Hooks = Hooks { validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
 
 static LIMIT_RANGES: Hooks =
     Hooks { defaults: Some(defaults::limit_range), create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
 
-static RESOURCE_QUOTAS: Hooks =
-    Hooks { cell: rare::resource_quota, delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
+static RESOURCE_QUOTAS: Hooks = Hooks {
+    warnings: Some(warnings::quota),
+    cell: rare::resource_quota,
+    delete_returns_object: true,
+    has_generation: Some(false),
+    ..Hooks::NONE
+};
 
 static PERSISTENT_VOLUMES: Hooks = Hooks {
+    warnings: Some(warnings::volume),
     checks_prefix_again: true,
     defaults: Some(defaults::pending),
     new_status: Some(|_, now| json!({"phase": "Pending", "lastPhaseTransitionTime": now})),
@@ -281,6 +293,7 @@ static PERSISTENT_VOLUMES: Hooks = Hooks {
 };
 
 static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
+    warnings: Some(warnings::claim),
     checks_prefix_again: true,
     defaults: Some(defaults::pending),
     before_create: Some(|_, object| {
@@ -301,10 +314,21 @@ static PERSISTENT_VOLUME_CLAIMS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static POD_TEMPLATES: Hooks =
-    Hooks { cell: rare::pod_template, delete_returns_object: true, has_generation: Some(true), ..Hooks::NONE };
+static POD_TEMPLATES: Hooks = Hooks {
+    drop_disabled: disabled::pod_template,
+    validate: rules::pod_template,
+    warnings: Some(warnings::pod_template),
+    cell: rare::pod_template,
+    delete_returns_object: true,
+    has_generation: Some(true),
+    ..Hooks::NONE
+};
 
 static REPLICATION_CONTROLLERS: Hooks = Hooks {
+    drop_disabled: disabled::template,
+    validate: rules::replication_controller,
+    warnings: Some(warnings::replication_controller),
+    orphans_dependents: true,
     storage_path: Some("controllers"),
     defaults: Some(defaults::replication_controller),
     selectable: &["status.replicas"],
@@ -315,6 +339,7 @@ static REPLICATION_CONTROLLERS: Hooks = Hooks {
 static BINDINGS: Hooks = Hooks { posted: Posted::Binding, ..Hooks::NONE };
 
 static DEPLOYMENTS: Hooks = Hooks {
+    warnings: Some(warnings::replicated),
     drop_disabled: disabled::template,
     defaults: Some(defaults::deployment),
     validate: rules::deployment,
@@ -327,6 +352,7 @@ static DEPLOYMENTS: Hooks = Hooks {
 };
 
 static STATEFUL_SETS: Hooks = Hooks {
+    warnings: Some(warnings::stateful_set),
     drop_disabled: disabled::stateful_set,
     defaults: Some(defaults::stateful_set),
     new_status: Some(|_, _| json!({"replicas": 0, "availableReplicas": 0})),
@@ -338,6 +364,7 @@ static STATEFUL_SETS: Hooks = Hooks {
 };
 
 static DAEMON_SETS: Hooks = Hooks {
+    warnings: Some(warnings::daemon_set),
     drop_disabled: disabled::template,
     defaults: Some(|object| {
         defaults::daemon_set(object);
@@ -360,6 +387,7 @@ static DAEMON_SETS: Hooks = Hooks {
 };
 
 static REPLICA_SETS: Hooks = Hooks {
+    warnings: Some(warnings::replicated),
     drop_disabled: disabled::template,
     validate: rules::replica_set,
     validate_status: rules::replica_set_status,
@@ -370,6 +398,11 @@ static REPLICA_SETS: Hooks = Hooks {
 static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
 
 static JOBS: Hooks = Hooks {
+    warnings: Some(warnings::job),
+    orphans_dependents: true,
+    delete_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+    ),
     drop_disabled: disabled::template,
     checks_prefix_again: true,
     defaults: Some(defaults::job),
@@ -381,8 +414,13 @@ static JOBS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CRON_JOBS: Hooks =
-    Hooks { drop_disabled: disabled::cron_job, validate: rules::cron_job, cell: cells::cron_job, ..Hooks::NONE };
+static CRON_JOBS: Hooks = Hooks {
+    warnings: Some(warnings::cron_job),
+    drop_disabled: disabled::cron_job,
+    validate: rules::cron_job,
+    cell: cells::cron_job,
+    ..Hooks::NONE
+};
 
 static AUTOSCALERS_V1: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v1),
@@ -397,6 +435,7 @@ static AUTOSCALERS_V1: Hooks = Hooks {
 static AUTOSCALERS_V2: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v2),
     null_fields: &["/status/currentMetrics"],
+    on_status: |object, _| super::null_list(object, "/status/currentMetrics"),
     validate: rules::autoscaler,
     validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v2),
@@ -406,6 +445,7 @@ static AUTOSCALERS_V2: Hooks = Hooks {
 };
 
 static NETWORK_POLICIES: Hooks = Hooks {
+    warnings: Some(warnings::network_policy),
     defaults: Some(defaults::network_policy),
     validate: rules::network_policy,
     cell: cells::network_policy,
@@ -413,6 +453,8 @@ static NETWORK_POLICIES: Hooks = Hooks {
 };
 
 static INGRESSES: Hooks = Hooks {
+    warnings: Some(warnings::ingress),
+    status_warnings: Some(warnings::load_balancer_status),
     checks_prefix_again: true,
     new_status: Some(|_, _| json!({"loadBalancer": {}})),
     set_nulls: ingresses::null_groups,
@@ -422,10 +464,11 @@ static INGRESSES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static INGRESS_CLASSES: Hooks =
-    Hooks { validate: rules::ingress_class, checks_prefix_again: true, cell: rare::ingress_class, ..Hooks::NONE };
+static INGRESS_CLASSES: Hooks = Hooks { validate: rules::ingress_class, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
+    null_fields: &["/ports"],
+    warnings: Some(warnings::endpoint_slice),
     defaults: Some(defaults::endpoint_slice),
     cell: rare::endpoint_slice,
     has_generation: Some(true),
@@ -450,7 +493,8 @@ static DISRUPTION_BUDGETS: Hooks = Hooks {
 const ROLE: Hooks = Hooks {
     null_fields: &["/rules"],
     validate: rules::role,
-    names: NameRule::PathSegment,
+    names: NameRule::WholeSegment,
+    checks_prefix_again: true,
     create_on_update: true,
     ..Hooks::NONE
 };
@@ -460,7 +504,8 @@ const ROLE_BINDING: Hooks = Hooks {
     defaults: Some(defaults::role_binding),
     validate: rules::role_binding,
     cell: cells::role_binding,
-    names: NameRule::PathSegment,
+    names: NameRule::WholeSegment,
+    checks_prefix_again: true,
     create_on_update: true,
     ..Hooks::NONE
 };
@@ -503,6 +548,7 @@ static SIGNING_REQUESTS: Hooks = Hooks {
 };
 
 static DEFINITIONS: Hooks = Hooks {
+    warnings: Some(warnings::definition),
     checks_finalizers: false,
     defaults: Some(definitions::fill),
     before_create: Some(|_, object| {
@@ -547,11 +593,17 @@ static RESOURCE_CLAIMS: Hooks = Hooks {
 static RESOURCE_CLAIM_TEMPLATES: Hooks =
     Hooks { delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
 
-static DEVICES: Hooks = Hooks { delete_returns_object: true, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+static DEVICES: Hooks = Hooks {
+    warnings: Some(warnings::resource_slice),
+    delete_returns_object: true,
+    status_reset_fields: SPEC_AND_METADATA,
+    ..Hooks::NONE
+};
 
 static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
 
 static WEBHOOKS: Hooks = Hooks {
+    warnings: Some(warnings::admission),
     cell: rare::webhooks,
     validate: rules::webhooks,
     unconditional_update: false,
@@ -561,6 +613,8 @@ static WEBHOOKS: Hooks = Hooks {
 };
 
 static ADMISSION_POLICIES: Hooks = Hooks {
+    warnings: Some(warnings::admission),
+    status_warnings: Some(warnings::admission),
     validate: rules::admission_policy,
     unconditional_update: false,
     status_reset_fields: SPEC_AND_METADATA,
@@ -579,10 +633,20 @@ static SERVICE_CIDRS: Hooks = Hooks { status_reset_fields: SPEC_AND_METADATA, ..
 
 static PRIORITY_CLASSES: Hooks = Hooks { cell: rare::priority_class, has_generation: Some(true), ..Hooks::NONE };
 
-static RUNTIME_CLASSES: Hooks =
-    Hooks { cell: rare::runtime_class, create_on_update: true, unconditional_update: false, ..Hooks::NONE };
+static RUNTIME_CLASSES: Hooks = Hooks {
+    warnings: Some(warnings::runtime_class),
+    cell: rare::runtime_class,
+    create_on_update: true,
+    unconditional_update: false,
+    ..Hooks::NONE
+};
 
-static STORAGE_CLASSES: Hooks = Hooks { cell: rare::storage_class, delete_returns_object: true, ..Hooks::NONE };
+static STORAGE_CLASSES: Hooks = Hooks {
+    warnings: Some(warnings::storage_class),
+    cell: rare::storage_class,
+    delete_returns_object: true,
+    ..Hooks::NONE
+};
 
 /// The hooks that the kinds of storage drivers have in common.
 const DRIVER_KIND: Hooks =
@@ -591,6 +655,6 @@ const DRIVER_KIND: Hooks =
 static VOLUME_ATTRIBUTES_CLASSES: Hooks = Hooks { cell: rare::volume_attributes_class, ..DRIVER_KIND };
 static VOLUME_ATTACHMENTS: Hooks =
     Hooks { cell: rare::volume_attachment, status_reset_fields: SPEC_AND_METADATA, ..DRIVER_KIND };
-static CSI_DRIVERS: Hooks = Hooks { cell: rare::csi_driver, ..DRIVER_KIND };
+static CSI_DRIVERS: Hooks = Hooks { warnings: Some(warnings::csi_driver), cell: rare::csi_driver, ..DRIVER_KIND };
 static CSI_NODES: Hooks = Hooks { cell: rare::csi_node, ..DRIVER_KIND };
-static CSI_STORAGE_CAPACITIES: Hooks = DRIVER_KIND;
+static CSI_STORAGE_CAPACITIES: Hooks = Hooks { warnings: Some(warnings::storage_capacity), ..DRIVER_KIND };

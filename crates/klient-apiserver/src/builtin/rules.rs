@@ -46,12 +46,14 @@ use serde_json::Value;
 
 pub(super) use self::{
     access::{cluster_role, cluster_role_binding, role, role_binding},
+    addresses::{parse as parse_address, parse_range},
     admission_policies::policy as admission_policy,
     autoscalers::{autoscaler, autoscaler_status},
     batch::{cron_job, job},
     budgets::{budget, budget_status},
     claims::{claim, claim_status},
     data::{config_map, secret},
+    field::Field,
     ingresses::{ingress, ingress_class, ingress_status},
     job_status::validate as job_status,
     leases::lease,
@@ -62,8 +64,8 @@ pub(super) use self::{
     services::{cluster_addresses, service, service_status},
     webhooks::configuration as webhooks,
     workloads::{
-        daemon_set, daemon_set_status, deployment, deployment_status, replica_set, replica_set_status, stateful_set,
-        stateful_set_status,
+        daemon_set, daemon_set_status, deployment, deployment_status, pod_template, replica_set, replica_set_status,
+        replication_controller, stateful_set, stateful_set_status,
     },
 };
 pub(crate) use self::{

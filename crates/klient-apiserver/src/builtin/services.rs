@@ -218,36 +218,6 @@ pub(super) fn is_reached_from_outside(spec: &Value) -> bool {
     matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) || (spec["type"] == "ClusterIP" && has_addresses)
 }
 
-/// Returns warnings about a valid service.
-pub(super) fn warnings(spec: &Value) -> Vec<String> {
-    let mut told = Vec::new();
-    let has_addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
-    if spec["clusterIP"] == "None" {
-        let ignored = [
-            ("spec.loadBalancerIP", spec["loadBalancerIP"].as_str().is_some_and(|address| !address.is_empty())),
-            ("spec.externalIPs", has_addresses),
-            ("spec.SessionAffinity", spec["sessionAffinity"].as_str().is_some_and(|affinity| affinity != "None")),
-        ];
-        let ignored = ignored.iter().filter(|(_, is_set)| *is_set);
-        told.extend(ignored.map(|(field, _)| format!("{field} is ignored for headless services")));
-    }
-    if has_addresses && spec["clusterIP"] != "None" {
-        told.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
-    }
-    if has_addresses && spec["type"] == "ExternalName" {
-        told.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
-    }
-    let has_name = spec["externalName"].as_str().is_some_and(|name| !name.is_empty());
-    if has_name && spec["type"] != "ExternalName" {
-        told.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
-    }
-    if spec["trafficDistribution"] == "PreferClose" {
-        let warning = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
-        told.push(warning.to_owned());
-    }
-    told
-}
-
 /// Allocates node ports, or keeps those that the service has.
 fn allocate_ports(core: &Core, spec: &mut Value, old: Option<&Value>) -> Result<()> {
     let wants = spec["type"] == "NodePort"

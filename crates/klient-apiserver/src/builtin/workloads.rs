@@ -72,4 +72,4 @@ pub(super) fn select_pods(object: &mut Value) {
     }
 }
 
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

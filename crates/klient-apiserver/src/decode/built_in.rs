@@ -54,6 +54,14 @@ impl<'a> Location<'a> {
         Self { parent: Some(self), step, owner: self.owner }
     }
 
+    /// Returns whether an empty list here is not the same as an absent one.
+    fn keeps_empty(&self, name: &str) -> bool {
+        // A pod cannot have claims in its resources, not even none. Those of its containers can.
+        let is_of_pod = || self.parent.is_some_and(|parent| parent.owner == "PodSpec");
+        KEPT_LISTS.contains(&(self.owner, name))
+            || ((self.owner, name) == ("ResourceRequirements", "claims") && is_of_pod())
+    }
+
     fn is_root(&self) -> bool {
         matches!(self.step, Step::Root)
     }
@@ -102,8 +110,9 @@ impl Walk {
                 continue;
             }
             self.field(value, field, known, &location.below(Step::Name(name)))?;
-            let is_kept = value.is_array() && KEPT_LISTS.contains(&(location.owner, name));
-            if !is_kept && is_left_out(value, field, known) {
+            let is_kept = value.is_array() && location.keeps_empty(name);
+            let is_unnamed = name == "name" && value == "" && REFERENCES.contains(&location.owner);
+            if is_unnamed || (!is_kept && is_left_out(value, field, known)) {
                 absent.push(name.clone());
             }
         }
@@ -244,11 +253,18 @@ const NULL_LISTS: [(&str, &str); 4] = [
     ("ProjectedVolumeSource", "sources"),
 ];
 /// Lists that are not the same as absent ones where they are empty.
-const KEPT_LISTS: [(&str, &str); 4] = [
-    ("SuccessPolicy", "rules"),
-    ("PodFailurePolicyOnExitCodesRequirement", "values"),
-    ("ProjectedVolumeSource", "sources"),
-    ("HPAScalingRules", "policies"),
+const KEPT_LISTS: [(&str, &str); 3] =
+    [("SuccessPolicy", "rules"), ("PodFailurePolicyOnExitCodesRequirement", "values"), ("HPAScalingRules", "policies")];
+/// The references to other objects whose name Go omits where it is empty.
+const REFERENCES: [&str; 8] = [
+    "LocalObjectReference",
+    "ConfigMapEnvSource",
+    "ConfigMapKeySelector",
+    "ConfigMapProjection",
+    "ConfigMapVolumeSource",
+    "SecretEnvSource",
+    "SecretKeySelector",
+    "SecretProjection",
 ];
 /// Required fields that are pointers in Go, so that an absent one is not empty.
 const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];

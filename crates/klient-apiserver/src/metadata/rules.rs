@@ -23,7 +23,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, ui
     owners(&metadata["ownerReferences"], &mut causes);
     finalizers_and_uid(resource, metadata, old, uid, &mut causes);
     if old.is_some() && resource.hooks.checks_prefix_again {
-        prefix(resource.hooks.names, metadata, &mut causes);
+        check_prefix(resource.hooks.names, object, &mut causes);
     }
     causes
 }
@@ -63,7 +63,11 @@ pub(crate) fn check_embedded(metadata: &Value) -> Vec<StatusCause> {
     causes
 }
 
-/// Validates the prefix of generated names.
+/// Validates the prefix of generated names of an object by the rule for names.
+pub(crate) fn check_prefix(rule: NameRule, object: &Value, causes: &mut Vec<StatusCause>) {
+    prefix(rule, &object["metadata"], causes);
+}
+
 fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
     let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else { return };
     let problems = match rule {
@@ -71,6 +75,7 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
         NameRule::PathSegment => {
             formats::segment_problems(prefix).into_iter().filter(|why| !why.starts_with("may not be")).collect()
         }
+        NameRule::WholeSegment => formats::segment_problems(prefix),
         _ => name_problems(rule, &formats::masked_prefix(prefix)),
     };
     for why in problems {
@@ -78,11 +83,8 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
     }
 }
 
-/// Returns warnings about metadata that is valid.
-pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
-    if !resource.is_custom() {
-        return Vec::new();
-    }
+/// Returns warnings about valid metadata of a custom kind.
+pub(crate) fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let before: Vec<&str> = old.into_iter().flat_map(super::finalizers).collect();
     let new: BTreeSet<&str> = super::finalizers(object).filter(|name| !before.contains(name)).collect();
     let mut told = Vec::new();
@@ -118,7 +120,7 @@ fn name_problems(rule: NameRule, name: &str) -> Problems {
     match rule {
         NameRule::Subdomain => formats::subdomain_problems(name),
         NameRule::Label => formats::label_problems(name),
-        NameRule::PathSegment => formats::segment_problems(name),
+        NameRule::PathSegment | NameRule::WholeSegment => formats::segment_problems(name),
     }
 }
 

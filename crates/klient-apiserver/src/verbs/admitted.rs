@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Result,
-    admission::{Attributes, Operation, Stage},
+    admission::{Attributes, Notes, Operation, Stage},
     call::Call,
     custom::ScalePaths,
     metadata,
@@ -32,6 +32,13 @@ impl<'a> Admitted<'a> {
         match self {
             Self::Object(call) => Some(call),
             Self::Scale(..) => None,
+        }
+    }
+
+    /// Returns the warnings and annotations of the request.
+    pub(super) fn notes(self) -> &'a Notes {
+        match self {
+            Self::Object(call) | Self::Scale(call, ..) => &call.notes,
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     Ownership, Target,
     admitted::Admitted,
-    modify::{Modified, check_names, check_number, is_status, unnamed},
+    modify::{Modified, check_names, check_number, unnamed},
 };
 use crate::{
     Result,
@@ -44,12 +44,7 @@ impl Core {
                     let mut object = managed::apply(&groups, resource, current, applied, &writer)?;
                     let duplicates = configuration.enforce(options.field_validation)?;
                     check_names(target, &mut object)?;
-                    let of_metadata = match is_status(target) {
-                        true => Vec::new(),
-                        false => metadata::warnings(resource, &object, Some(current)),
-                    };
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) =
-                        [duplicates, &of_metadata, &(resource.hooks.warnings)(&object)].concat();
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = duplicates.to_vec();
                     Ok(object)
                 })
                 .await;
@@ -76,8 +71,6 @@ impl Core {
         let mut warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
         if modified.created {
             warnings = configuration.enforce(options.field_validation)?.to_vec();
-            warnings.extend(metadata::warnings(resource, &modified.object, None));
-            warnings.extend((resource.hooks.warnings)(&modified.object));
         }
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))

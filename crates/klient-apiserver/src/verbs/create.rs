@@ -33,7 +33,6 @@ impl Core {
         let mut decoded = decode::object(resource, encoding, &call.body)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         warnings.extend(metadata::unite_owners(&mut decoded.object));
-        let others = [metadata::warnings(resource, &decoded.object, None), (resource.hooks.warnings)(&decoded.object)];
         let made = if let Posted::Review(review) = resource.hooks.posted {
             let mut object = decoded.object;
             let writer = call.writer("", self.clock.now());
@@ -55,20 +54,13 @@ impl Core {
                 .await
             {
                 Ok(made) => made,
-                // Warnings about fields are sent with all errors, and those about values if the object is valid: it exists already, or
-                // cannot be stored.
+                // Warnings about fields are sent with errors, too.
                 Err(status) => {
-                    warnings.extend(call.notes.take_warnings(Stage::Mutating));
-                    if status.is_already_exists() || status.code == 500 {
-                        warnings.extend(others.concat());
-                    }
                     let failure = response::failure(&empties::shown(call, status), call.error_format());
                     return Ok(response::with_warnings(failure, &warnings));
                 }
             }
         };
-        warnings.extend(call.notes.take_warnings(Stage::Mutating));
-        warnings.extend(others.concat());
         let response = response::object(StatusCode::CREATED, resource, &made, wanted)?;
         Ok(response::with_warnings(response, &warnings))
     }
@@ -98,10 +90,7 @@ impl Core {
             object = self.admit_new(call, target, object, dry_run).await?;
         }
         origin.call().map_or(Ok(()), |call| self.check_grant(call, target, &object, None))?;
-        if let Some(before_create) = resource.hooks.before_create {
-            before_create(self, &mut object)?;
-        }
-        (resource.hooks.drop_disabled)(&mut object);
+        origin.warn(&builtin::before_create(self, resource, &mut object)?);
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status
@@ -126,7 +115,7 @@ impl Core {
                 let name = metadata::generate(&generated, || self.random());
                 metadata::of(&mut object).insert("name".to_owned(), Value::from(name));
             }
-            validate(resource, &object, None, None, None)?;
+            origin.warn(&validate(resource, &object, None, None, None)?);
             if let Some(call) = admitted {
                 object = self.check_new(call, target, object, dry_run).await?;
             }
@@ -268,7 +257,7 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<()>
     Ok(())
 }
 
-/// Returns an error for an invalid object, or warnings about rules that it violates and may violate. `uid` is another UID that the request
+/// Returns an error for an invalid object, or warnings about it. `uid` is another UID that the request
 /// has.
 pub(super) fn validate(
     resource: &Resource,
@@ -294,6 +283,10 @@ pub(super) fn validate(
         Schema::BuiltIn(_) => builtin::validate(resource, object, old, part, &mut causes),
     }
     if causes.is_empty() {
+        builtin::warn(resource, object, old, part, &mut warnings);
+        if resource.is_custom() && part.is_none() {
+            warnings.extend(metadata::warnings(object, old));
+        }
         return Ok(warnings);
     }
     let group = resource.hooks.validation_group.unwrap_or(&resource.group);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Target, create::commit_failed};
 use crate::{
     Result,
-    admission::Origin,
+    admission::{Origin, Stage},
     body::ResponseBody,
     call::Call,
     decode, metadata,
@@ -55,6 +55,7 @@ impl Core {
         let resource = &target.resource;
         let wanted = call.response_format(resource)?;
         let options = DeleteOptions::of_call(call)?;
+        options.warn(resource, call);
         let accepted = options.orphan_dependents == Some(false);
         match self.delete_object(target, &options, Origin::Client(call)).await? {
             Deleted::Waiting(object) => {
@@ -88,6 +89,7 @@ impl Core {
         let selection = Selection::of_call(resource, call)?;
         // Preconditions apply to single objects only.
         let options = DeleteOptions { uid: None, version: None, ..DeleteOptions::of_call(call)? };
+        options.warn(resource, call);
         let limit = call.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
         let mut snapshot = self.store.list(&resource.table, &target.prefix());
         if selection.reads_objects() {
@@ -132,7 +134,7 @@ impl Core {
                 self.admit_delete(call, target, &current, is_named, options.dry_run).await?;
             }
             let mut new = current.clone();
-            options.propagation_of(&current).mark(&mut new);
+            options.propagation_of(resource, &current).mark(&mut new);
             let grace = (resource.hooks.grace_period)(&current, options.grace);
             let waits =
                 metadata::finalizers(&new).next().is_some() || grace > 0 || !(resource.hooks.is_removable)(&new);
@@ -348,8 +350,8 @@ impl DeleteOptions {
         Err(Box::new(Status::conflict(&kind, target.name(), why)))
     }
 
-    /// Returns the requested propagation, or that of the finalizers.
-    fn propagation_of(&self, current: &Value) -> Mark {
+    /// Returns the requested propagation, or that of the finalizers, or that of the kind.
+    fn propagation_of(&self, resource: &Resource, current: &Value) -> Mark {
         let chosen = self.propagation.or(match self.orphan_dependents {
             Some(true) => Some(Propagation::Orphan),
             Some(false) => Some(Propagation::Background),
@@ -360,8 +362,16 @@ impl DeleteOptions {
             None if metadata::finalizers(current).any(|name| matches!(name, "orphan" | "foregroundDeletion")) => {
                 Mark::Keep
             }
+            None if resource.hooks.orphans_dependents => Mark::Set(Propagation::Orphan),
             None => Mark::Set(Propagation::Background),
         }
+    }
+
+    /// Adds the kind's warning about a request without a propagation policy.
+    fn warn(&self, resource: &Resource, call: &Call) {
+        let warning = resource.hooks.delete_warning;
+        let warning = warning.filter(|_| self.propagation.is_none() && self.orphan_dependents.is_none());
+        warning.into_iter().for_each(|text| call.notes.warn(Stage::Mutating, text));
     }
 }
 

@@ -8,30 +8,116 @@ use crate::call::Call;
 
 /// Prints the empty values of a refused object as they were sent.
 pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
-    let prefixes = ["Invalid value: null", "Unsupported value: null"];
-    let prefix_of = |message: &str| prefixes.into_iter().find(|prefix| message.starts_with(prefix));
     let causes = status.details.as_mut().map_or(&mut [][..], |details| &mut details.causes);
-    if !causes.iter().any(|cause| prefix_of(&cause.message).is_some()) {
+    let shows_null = |message: &str| value_of(message).is_some_and(|(_, value)| value.contains("null"));
+    if !causes.iter().any(|cause| shows_null(&cause.message)) {
         return status;
     }
     let Ok(sent) = serde_json::from_slice::<Value>(&call.body) else { return status };
     let mut changes = Vec::new();
     for cause in causes {
+        let Some((prefix, value)) = value_of(&cause.message) else { continue };
         // A message about a whole `spec` shows a value inside of it.
-        let Some(prefix) = prefix_of(&cause.message).filter(|_| cause.field.contains('.')) else { continue };
-        let empty = match find(&sent, &cause.field) {
-            Some(Value::Array(items)) if items.is_empty() => "[]",
-            Some(Value::Object(entries)) if entries.is_empty() => "{}",
-            _ => continue,
-        };
-        let changed = format!("{}{empty}{}", prefix.trim_end_matches("null"), &cause.message[prefix.len()..]);
-        let before = std::mem::replace(&mut cause.message, changed);
-        changes.push((format!("{}: {before}", cause.field), format!("{}: {}", cause.field, cause.message)));
+        if value.starts_with("null") && !cause.field.contains('.') {
+            continue;
+        }
+        // The paths of some fields begin inside of `spec`.
+        let found = find(&sent, &cause.field).or_else(|| find(&sent["spec"], &cause.field));
+        let changed = format!("{prefix}{}", with_empties(value, found));
+        if changed != cause.message {
+            let before = std::mem::replace(&mut cause.message, changed);
+            changes.push((format!("{}: {before}", cause.field), format!("{}: {}", cause.field, cause.message)));
+        }
     }
     for (before, after) in changes {
         status.message = status.message.replacen(&before, &after, 1);
     }
     status
+}
+
+/// Splits a message before the value that it shows, if it shows one that may have empty values.
+fn value_of(message: &str) -> Option<(&str, &str)> {
+    let prefix = ["Invalid value: ", "Unsupported value: "].into_iter().find(|prefix| message.starts_with(prefix))?;
+    let (prefix, value) = message.split_at(prefix.len());
+    value.starts_with(['{', '[', 'n']).then_some((prefix, value))
+}
+
+/// Returns a text that begins with JSON, with its nulls as they were sent. Names in the text are those of Go's fields.
+fn with_empties(text: &str, sent: Option<&Value>) -> String {
+    let mut scan = Scan { rest: text, out: String::with_capacity(text.len()) };
+    scan.value(sent);
+    scan.out + scan.rest
+}
+
+/// A copy of JSON in progress.
+struct Scan<'t> {
+    rest: &'t str,
+    out: String,
+}
+
+impl<'t> Scan<'t> {
+    fn value(&mut self, sent: Option<&Value>) {
+        match self.rest.bytes().next() {
+            Some(b'{') => self.entries(b'}', |scan, _| {
+                let name = scan.text();
+                scan.copy(1);
+                let fields = sent.and_then(Value::as_object).into_iter().flatten();
+                let field = fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
+                scan.value(field.map(|(_, value)| value));
+            }),
+            Some(b'[') => self.entries(b']', |scan, index| scan.value(sent.and_then(|sent| sent.get(index)))),
+            Some(b'"') => drop(self.text()),
+            _ if self.rest.starts_with("null") => {
+                let empty = match sent {
+                    Some(Value::Array(items)) if items.is_empty() => "[]",
+                    Some(Value::Object(entries)) if entries.is_empty() => "{}",
+                    _ => "null",
+                };
+                self.out.push_str(empty);
+                self.rest = &self.rest["null".len()..];
+            }
+            // At least one character, so that every text has an end.
+            _ => drop(self.copy(self.rest.find([',', ':', ']', '}']).map_or(self.rest.len(), |end| end.max(1)))),
+        }
+    }
+
+    /// Copies the entries of a list or a map, and its brackets.
+    fn entries(&mut self, end: u8, mut entry: impl FnMut(&mut Self, usize)) {
+        self.copy(1);
+        for index in 0.. {
+            match self.rest.bytes().next() {
+                None => return,
+                Some(next) if next == end => {
+                    self.copy(1);
+                    return;
+                }
+                Some(b',') => {
+                    self.copy(1);
+                }
+                Some(_) => {}
+            }
+            entry(self, index);
+        }
+    }
+
+    /// Copies a text in quotes, and returns what is inside of them.
+    fn text(&mut self) -> &'t str {
+        let mut is_escaped = false;
+        let end = self.rest.bytes().skip(1).position(|byte| {
+            let ends = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            ends
+        });
+        let copied = self.copy(end.map_or(self.rest.len(), |end| end + 2));
+        copied.trim_matches('"')
+    }
+
+    fn copy(&mut self, length: usize) -> &'t str {
+        let (copied, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        self.out.push_str(copied);
+        self.rest = rest;
+        copied
+    }
 }
 
 /// Returns the value at a path such as `spec.ports[0].name` or `spec.limits[cpu]`.
@@ -55,5 +141,20 @@ mod tests {
         assert_eq!(find(&value, "a[1].c[cpu]"), Some(&json!([])));
         assert_eq!(find(&value, "a[2]"), None);
         assert_eq!(find(&value, "a.b"), None);
+    }
+
+    #[test]
+    fn nulls_are_shown_as_they_were_sent() {
+        let sent =
+            json!({"required": {"nodeSelectorTerms": [{"matchFields": []}, {"matchExpressions": [{"values": []}]}]}});
+        let text = r#"{"Required":{"NodeSelectorTerms":[{"MatchExpressions":null,"MatchFields":null},{"MatchExpressions":[{"Key":"\"}","N":-1,"Values":null}],"MatchFields":null}]}}: why, null: []"#;
+        let expected =
+            text.replacen("\"MatchFields\":null", "\"MatchFields\":[]", 1).replace("\"Values\":null", "\"Values\":[]");
+        assert_eq!(with_empties(text, Some(&sent)), expected);
+        assert_eq!(with_empties("null: why", Some(&json!({}))), "{}: why");
+        assert_eq!(with_empties("null: why", None), "null: why");
+        for length in 0..text.len() {
+            with_empties(&text[..length], Some(&sent));
+        }
     }
 }

@@ -46,12 +46,6 @@ impl Core {
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let mut object = decoded.object;
         warnings.extend(metadata::unite_owners(&mut object));
-        // Warnings about values are sent only if the object is valid.
-        let mut others = (resource.hooks.warnings)(&object);
-        if resource.is_custom() && !is_status(target) {
-            let old = self.store.get(&resource.table, &target.key()).map(|stored| stored.value());
-            others.extend(metadata::warnings(resource, &object, old.as_ref()));
-        }
         if metadata::text(&object, "name").is_empty() {
             return Err(unnamed(target));
         }
@@ -92,8 +86,6 @@ impl Core {
                 return Ok(response::with_warnings(failure, &warnings));
             }
         };
-        warnings.extend(call.notes.take_warnings(Stage::Mutating));
-        warnings.extend(others);
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
     }
@@ -169,7 +161,6 @@ impl Core {
         };
         let writer = call.writer(target.subresource.as_deref().unwrap_or_default(), self.clock.now());
         let problems = std::sync::Mutex::new(Vec::new());
-        let told = std::sync::Mutex::new(Vec::new());
         let modified = self
             .modify(target, options, Ownership::Written(&writer), Some(Admitted::Object(call)), |current| {
                 let mut patched = patch.apply(resource, current)?;
@@ -182,12 +173,6 @@ impl Core {
                     return Err(not_strict(shown, &found));
                 }
                 *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
-                let of_metadata = match is_status(target) {
-                    true => Vec::new(),
-                    false => metadata::warnings(resource, &patched, Some(current)),
-                };
-                *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                    [of_metadata, (resource.hooks.warnings)(&patched)].concat();
                 check_names(target, &mut patched)?;
                 Ok(patched)
             })
@@ -202,9 +187,6 @@ impl Core {
                 return Ok(response::with_warnings(failure, &warnings));
             }
         };
-        let admitted = call.notes.take_warnings(Stage::Mutating);
-        let warnings =
-            [warnings, admitted, told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)].concat();
         Ok(response::with_warnings(response::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
     }
 
@@ -220,6 +202,7 @@ impl Core {
         let resource = &target.resource;
         let is_patch = matches!(admitted, Some(Admitted::Scale(..)));
         let written_by = admitted.and_then(Admitted::call);
+        let notes = admitted.map(Admitted::notes);
         let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
@@ -260,8 +243,8 @@ impl Core {
                 self.check_grant(call, target, &asked, Some(&current))?;
             }
             let (mut new, warnings) = prepare(self, target, &current, asked)?;
-            if let Some(call) = written_by {
-                warnings.into_iter().for_each(|warning| call.notes.warn(Stage::Mutating, warning));
+            if let Some(notes) = notes {
+                notes.warn_all(Stage::Mutating, &warnings);
             }
             managed::set_entries(&mut new, entries);
             managed::restore_times(&mut new, &current);

@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::field::{Causes, Field};
 
 /// An address range: its address, and the length of its prefix.
-pub(super) struct Range {
-    pub(super) address: IpAddr,
-    pub(super) prefix: u8,
+pub(in crate::builtin) struct Range {
+    pub(in crate::builtin) address: IpAddr,
+    pub(in crate::builtin) prefix: u8,
 }
 
 impl Range {
     /// Returns whether an address is in the range.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(in crate::builtin) fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 masked(own.to_bits().into(), self.prefix, 32) == masked(other.to_bits().into(), self.prefix, 32)
@@ -38,7 +38,7 @@ fn masked(bits: u128, prefix: u8, width: u8) -> u128 {
 }
 
 /// Parses an address. Numbers of IPv4 addresses may have leading zeros.
-pub(super) fn parse(text: &str) -> Option<IpAddr> {
+pub(in crate::builtin) fn parse(text: &str) -> Option<IpAddr> {
     match text.parse() {
         Ok(IpAddr::V6(address)) => Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)),
         Ok(address) => Some(address),
@@ -57,7 +57,7 @@ fn sloppy(text: &str) -> Option<Ipv4Addr> {
 }
 
 /// Parses an address range.
-pub(super) fn parse_range(text: &str) -> Option<Range> {
+pub(in crate::builtin) fn parse_range(text: &str) -> Option<Range> {
     let (address, prefix) = text.split_once('/')?;
     let is_mapped = address.parse::<Ipv6Addr>().is_ok();
     let address = if is_mapped { address.parse().ok()? } else { parse(address)? };

@@ -8,12 +8,16 @@ use super::{
     field::{Causes, Field},
     same::is_same,
 };
-use crate::metadata::formats;
+use crate::{
+    builtin::NameRule,
+    metadata::{self, formats},
+};
 
 /// Validates a config map.
 pub(in crate::builtin) fn config_map(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     if let Some(old) = old {
         immutable(object, old, &["data", "binaryData"], causes);
+        metadata::check_prefix(NameRule::Subdomain, object, causes);
     }
     let (data, binary) = (Field::of(object, "data"), Field::of(object, "binaryData"));
     let mut size = 0;
@@ -38,6 +42,7 @@ pub(in crate::builtin) fn secret(object: &Value, old: Option<&Value>, causes: &m
     if let Some(old) = old {
         Field::of(object, "type").immutable(&old["type"], causes);
         immutable(object, old, &["data"], causes);
+        metadata::check_prefix(NameRule::Subdomain, object, causes);
     }
     let data = Field::of(object, "data");
     let mut size = 0;

@@ -12,8 +12,8 @@ pub(super) type Causes = Vec<StatusCause>;
 
 /// A field: a value and its path.
 #[derive(Clone, Copy)]
-pub(super) struct Field<'p, 'v> {
-    pub(super) value: &'v Value,
+pub(in crate::builtin) struct Field<'p, 'v> {
+    pub(in crate::builtin) value: &'v Value,
     parent: Option<&'p Field<'p, 'v>>,
     segment: Segment<'p>,
 }
@@ -27,47 +27,47 @@ enum Segment<'p> {
 
 impl<'p, 'v> Field<'p, 'v> {
     /// Returns a field of an object.
-    pub(super) fn of(object: &'v Value, name: &'p str) -> Self {
+    pub(in crate::builtin) fn of(object: &'v Value, name: &'p str) -> Self {
         Self { value: &object[name], parent: None, segment: Segment::Name(name) }
     }
 
     /// Returns a field below this one.
-    pub(super) fn field<'a>(&'a self, name: &'a str) -> Field<'a, 'v> {
+    pub(in crate::builtin) fn field<'a>(&'a self, name: &'a str) -> Field<'a, 'v> {
         Field { value: &self.value[name], parent: Some(self), segment: Segment::Name(name) }
     }
 
     /// Returns the entry of a map.
-    pub(super) fn key<'a>(&'a self, key: &'a str) -> Field<'a, 'v> {
+    pub(in crate::builtin) fn key<'a>(&'a self, key: &'a str) -> Field<'a, 'v> {
         Field { value: &self.value[key], parent: Some(self), segment: Segment::Key(key) }
     }
 
     /// Returns an item of a list.
-    pub(super) fn index(&self, index: usize) -> Field<'_, 'v> {
+    pub(in crate::builtin) fn index(&self, index: usize) -> Field<'_, 'v> {
         Field { value: &self.value[index], parent: Some(self), segment: Segment::Index(index) }
     }
 
     /// Returns this field with another value.
-    pub(super) fn with(&self, value: &'v Value) -> Self {
+    pub(in crate::builtin) fn with(&self, value: &'v Value) -> Self {
         Self { value, ..*self }
     }
 
     /// Returns a field below this one that has another name in messages.
-    pub(super) fn named<'a>(&'a self, name: &'a str, shown: &'a str) -> Field<'a, 'v> {
+    pub(in crate::builtin) fn named<'a>(&'a self, name: &'a str, shown: &'a str) -> Field<'a, 'v> {
         Field { value: &self.value[name], parent: Some(self), segment: Segment::Name(shown) }
     }
 
     /// Returns the fields below this one that are set.
-    pub(super) fn set<'a>(&'a self, name: &'a str) -> Option<Field<'a, 'v>> {
+    pub(in crate::builtin) fn set<'a>(&'a self, name: &'a str) -> Option<Field<'a, 'v>> {
         Some(self.field(name)).filter(Field::is_set)
     }
 
     /// Returns the items of a list.
-    pub(super) fn items(&self) -> impl Iterator<Item = Field<'_, 'v>> {
+    pub(in crate::builtin) fn items(&self) -> impl Iterator<Item = Field<'_, 'v>> {
         (0..self.list().len()).map(|index| self.index(index))
     }
 
     /// Returns the entries of a map.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'v str, Field<'_, 'v>)> + use<'_, 'p, 'v>
+    pub(in crate::builtin) fn entries(&self) -> impl Iterator<Item = (&'v str, Field<'_, 'v>)> + use<'_, 'p, 'v>
     where
         'v: 'p,
     {
@@ -76,52 +76,52 @@ impl<'p, 'v> Field<'p, 'v> {
     }
 
     /// Returns the items of a list as values.
-    pub(super) fn list(&self) -> &'v [Value] {
+    pub(in crate::builtin) fn list(&self) -> &'v [Value] {
         self.value.as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Returns whether the field is set.
-    pub(super) fn is_set(&self) -> bool {
+    pub(in crate::builtin) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
     /// Returns the text of the field, which is empty if it is not set.
-    pub(super) fn text(&self) -> &'v str {
+    pub(in crate::builtin) fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
     /// Returns the number of the field, if it is set.
-    pub(super) fn int(&self) -> Option<i64> {
+    pub(in crate::builtin) fn int(&self) -> Option<i64> {
         self.value.as_i64()
     }
 
     /// Returns the number of the field, or zero.
-    pub(super) fn number(&self) -> i64 {
+    pub(in crate::builtin) fn number(&self) -> i64 {
         self.int().unwrap_or_default()
     }
 
     /// Returns whether the field is true.
-    pub(super) fn is_true(&self) -> bool {
+    pub(in crate::builtin) fn is_true(&self) -> bool {
         *self.value == Value::Bool(true)
     }
 
     /// Returns whether the field is false, and not just absent.
-    pub(super) fn is_false(&self) -> bool {
+    pub(in crate::builtin) fn is_false(&self) -> bool {
         *self.value == Value::Bool(false)
     }
 
     /// Returns whether a list or a map is empty or absent.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::builtin) fn is_empty(&self) -> bool {
         self.list().is_empty() && self.value.as_object().is_none_or(serde_json::Map::is_empty)
     }
 
     /// Returns the quantity of the field, if it is set.
-    pub(super) fn quantity(&self) -> Option<Quantity> {
+    pub(in crate::builtin) fn quantity(&self) -> Option<Quantity> {
         self.value.as_str().and_then(|text| text.parse().ok())
     }
 
     /// Returns the text of the path.
-    pub(super) fn path(&self) -> String {
+    pub(in crate::builtin) fn path(&self) -> String {
         let mut path = self.parent.map(Field::path).unwrap_or_default();
         match self.segment {
             Segment::Name(name) => {

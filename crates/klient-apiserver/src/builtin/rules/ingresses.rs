@@ -7,7 +7,10 @@ use super::{
     field::{Causes, Field},
     services,
 };
-use crate::metadata::formats;
+use crate::{
+    builtin::NameRule,
+    metadata::{self, formats},
+};
 
 /// Validates an ingress.
 pub(in crate::builtin) fn ingress(object: &Value, old: Option<&Value>, causes: &mut Causes) {
@@ -173,10 +176,11 @@ pub(in crate::builtin) fn ingress_status(object: &Value, old: &Value, causes: &m
 pub(in crate::builtin) fn ingress_class(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = Field::of(object, "spec");
     let controller = spec.field("controller");
-    if let Some(old) = old
-        && old["spec"]["controller"].as_str().unwrap_or_default() != controller.text()
-    {
-        controller.invalid("field is immutable", causes);
+    if let Some(old) = old {
+        if old["spec"]["controller"].as_str().unwrap_or_default() != controller.text() {
+            controller.invalid("field is immutable", causes);
+        }
+        metadata::check_prefix(NameRule::Subdomain, object, causes);
     }
     if controller.text().len() > 250 {
         controller.too_long(250, causes);

@@ -1,4 +1,4 @@
-//! Validation of deployments, replica sets, stateful sets and daemon sets.
+//! Validation of deployments, replica sets, stateful sets and daemon sets, and of replication controllers and pod templates.
 
 use serde_json::Value;
 
@@ -75,6 +75,30 @@ pub(in crate::builtin) fn replica_set(object: &Value, old: Option<&Value>, cause
     spec.field("minReadySeconds").not_negative(causes);
     selector_and_template(&spec, "deployment", "ReplicaSet", causes);
     same_selector(&spec, old, causes);
+}
+
+/// Validates a replication controller, whose selector is a map of labels.
+pub(in crate::builtin) fn replication_controller(object: &Value, _: Option<&Value>, causes: &mut Causes) {
+    let spec = Field::of(object, "spec");
+    spec.field("minReadySeconds").not_negative(causes);
+    let (selector, pods) = (spec.field("selector"), spec.field("template"));
+    if selector.is_empty() {
+        selector.required("", causes);
+    }
+    spec.field("replicas").not_negative(causes);
+    if !pods.is_set() {
+        return pods.required("", causes);
+    }
+    if selector.entries().any(|(label, value)| pods.value["metadata"]["labels"][label] != *value.value) {
+        not_selected(&pods, causes);
+    }
+    template::validate(&pods, causes);
+    long_running(&pods, "ReplicationController", causes);
+}
+
+/// Validates a pod template.
+pub(in crate::builtin) fn pod_template(object: &Value, _: Option<&Value>, causes: &mut Causes) {
+    template::validate(&Field::of(object, "template"), causes);
 }
 
 fn selector_and_template(spec: &Field<'_, '_>, empty_for: &str, kind: &str, causes: &mut Causes) {
@@ -223,23 +247,18 @@ fn with_claims(spec: &Value) -> Option<Value> {
     let pod = template.get_mut("spec")?.as_object_mut()?;
     pod.remove("subdomain");
     pod.remove("hostname");
-    let is_last = |index: usize| {
-        !claims[index + 1..].iter().any(|other| other["metadata"]["name"] == claims[index]["metadata"]["name"])
-    };
-    let mut volumes: Vec<Value> = claims
+    let name_of = |claim: &Value| claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = claims.iter().map(name_of).collect();
+    let is_last = |index: usize, name: &String| !names[index + 1..].contains(name);
+    let mut volumes: Vec<Value> = names
         .iter()
         .enumerate()
-        .filter(|(index, _)| is_last(*index))
-        .map(|(_, claim)| claim)
-        .map(|claim| {
-            let name = &claim["metadata"]["name"];
-            serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}})
-        })
+        .filter(|(index, name)| is_last(*index, name))
+        .map(|(_, name)| serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
         .collect();
     let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-    volumes.extend(
-        own.into_iter().filter(|volume| !claims.iter().any(|claim| claim["metadata"]["name"] == volume["name"])),
-    );
+    let is_replaced = |volume: &Value| names.iter().any(|name| name == volume["name"].as_str().unwrap_or_default());
+    volumes.extend(own.into_iter().filter(|volume| !is_replaced(volume)));
     if !volumes.is_empty() {
         pod.insert("volumes".to_owned(), Value::Array(volumes));
     }
