@@ -1,7 +1,7 @@
 //! Conversion between the versions of custom kinds: by `None`, which changes the version's name alone, or by a webhook.
 //!
-//! Objects of a kind with a webhook are stored in the storage version. Reads in that version never call the webhook. Lists and watches
-//! convert each stored object once per version, as the real server's caches do; other requests convert it each time.
+//! Objects are stored in the storage version, and get its defaults when they are read. Reads in that version never call the webhook. Lists
+//! and watches convert each stored object once per version, as the real server's caches do; other requests convert it each time.
 
 mod pending;
 mod response;

@@ -17,14 +17,14 @@
 //! log](ApiServerBuilder::audit), and the smallest roles for [what a client did](ApiServer::used_permissions); the built-in admission plugins for
 //! service accounts, limit ranges, quotas, priorities, storage, ingress and runtime classes, tolerations, taints and owner references. Objects
 //! get the real server's defaults, and the kinds that controllers write most are
-//! validated by its rules, with its messages. kubectl,
-//! client-go, controller-runtime and kube-rs work with it unmodified.
+//! validated by its rules, with its messages and warnings. kubectl,
+//! client-go, controller-runtime and kube-rs work with it unmodified; the own tests of controller-runtime pass against it.
 //!
 //! # Not supported
 //!
 //! No pod security standards or proxies: such requests get an error that says so, or no check. No controllers besides the garbage collector:
 //! deployments get no pods.
-//! Of the built-in kinds, these are validated: pods, workloads, jobs, services, config maps, secrets, ingresses, network policies,
+//! Of the built-in kinds, these are validated: pods and their templates, workloads, jobs, services, config maps, secrets, ingresses, network policies,
 //! autoscalers, disruption budgets, volumes and claims, service accounts, roles and bindings, leases, nodes, namespaces, events and
 //! definitions. Objects of other kinds are accepted if their metadata is valid. A list or map that is sent empty counts as absent.
 //!
