@@ -2,7 +2,7 @@
 
 pub(crate) mod defaults;
 mod embedded;
-mod formats;
+pub(crate) mod formats;
 mod keywords;
 mod list_types;
 mod prune;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Told;
+use crate::custom::formats;
 
 /// Adds warnings about unknown formats that the stored definition does not have.
 pub(in crate::builtin) fn definition(object: &Value, old: Option<&Value>, told: &mut Told) {
@@ -25,16 +26,10 @@ fn unknown_formats(definition: &Value) -> Vec<&str> {
 
 fn collect<'v>(schema: &'v Value, found: &mut Vec<&'v str>) {
     let Value::Object(fields) = schema else { return };
-    if let Some(format) = schema["format"].as_str().filter(|format| !format.is_empty()) {
-        let is_known = match schema["type"].as_str().unwrap_or_default() {
-            "" | "string" => TEXTS.contains(&format.replace('-', "").as_str()),
-            "integer" => matches!(format, "int32" | "int64"),
-            "number" => matches!(format, "float" | "double"),
-            _ => false,
-        };
-        if !is_known {
-            found.push(format);
-        }
+    if let Some(format) = schema["format"].as_str().filter(|format| !format.is_empty())
+        && formats::supported(schema).is_none()
+    {
+        found.push(format);
     }
     for name in ["items", "allOf", "anyOf", "oneOf", "not"] {
         match fields.get(name) {
@@ -48,36 +43,6 @@ fn collect<'v>(schema: &'v Value, found: &mut Vec<&'v str>) {
     }
     collect(&schema["additionalProperties"], found);
 }
-
-/// The formats of texts, without dashes.
-const TEXTS: [&str; 26] = [
-    "bsonobjectid",
-    "uri",
-    "email",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "cidr",
-    "mac",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "creditcard",
-    "ssn",
-    "hexcolor",
-    "rgbcolor",
-    "byte",
-    "password",
-    "date",
-    "duration",
-    "datetime",
-    "k8sshortname",
-    "k8slongname",
-];
 
 #[cfg(test)]
 mod tests {
