@@ -12,14 +12,14 @@ pub(super) fn is_isbn10(text: &str) -> bool {
         _ => return false,
     };
     let sum: u32 = (1..).zip(digits.bytes()).map(|(weight, digit)| weight * value(digit)).sum();
-    is_digits(digits) && (sum + 10 * last) % 11 == 0
+    is_digits(digits) && (sum + 10 * last).is_multiple_of(11)
 }
 
 /// Returns whether a text is an ISBN of thirteen digits.
 pub(super) fn is_isbn13(text: &str) -> bool {
     let text = without_separators(text);
     let sum: u32 = text.bytes().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| weight * value(digit)).sum();
-    text.len() == 13 && is_digits(&text) && sum % 10 == 0
+    text.len() == 13 && is_digits(&text) && sum.is_multiple_of(10)
 }
 
 /// Returns whether the digits of a text are the number of a credit card.
@@ -40,7 +40,7 @@ pub(super) fn is_card(text: &str) -> bool {
         .map(|(digit, weight)| weight * value(digit))
         .map(|product| product / 10 + product % 10)
         .sum();
-    is_issued && sum % 10 == 0
+    is_issued && sum.is_multiple_of(10)
 }
 
 /// Returns whether a text is a number of the social security of the United States.
