@@ -135,6 +135,13 @@ impl Replica {
         Self::run(controller, shards(world, name, &registry), registry).await
     }
 
+    /// Starts a replica that reconciles all objects of a test at the same time, so that every handover has some to wait for.
+    async fn start_busy(world: &World, ledger: &Ledger, name: &str, takes: Duration) -> Self {
+        let registry = Registry::new();
+        let controller = controller_with(world, ledger, name, ShardKey::object(), takes, &registry, 64);
+        Self::run(controller, shards(world, name, &registry), registry).await
+    }
+
     /// Runs a manager with a controller.
     async fn run(controller: Controller<ConfigMap>, shards: Shards, registry: Registry) -> Self {
         let builder = Manager::builder().registry(registry.clone()).shards(shards.clone());
@@ -174,11 +181,23 @@ fn controller(
     takes: Duration,
     registry: &Registry,
 ) -> Controller<ConfigMap> {
+    controller_with(world, ledger, name, key, takes, registry, 8)
+}
+
+fn controller_with(
+    world: &World,
+    ledger: &Ledger,
+    name: &str,
+    key: ShardKey<ConfigMap>,
+    takes: Duration,
+    registry: &Registry,
+    workers: usize,
+) -> Controller<ConfigMap> {
     let factory = InformerFactory::new(world.client.clone()).namespace("default");
     let (ledger, name) = (ledger.clone(), name.to_owned());
     Controller::builder("maps", factory.core_v1().config_maps())
         .registry(registry.clone())
-        .workers(8)
+        .workers(workers)
         .sharded(key)
         .reconcile(move |request: Request<ConfigMap>| {
             let (ledger, name) = (ledger.clone(), name.clone());

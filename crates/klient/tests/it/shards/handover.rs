@@ -93,9 +93,9 @@ async fn handover_waits_for_reconciles_and_drops_slow_ones() {
     let (world, ledger) = (World::start().await, Ledger::default());
     create_maps(&world, 60).await;
     let hour = Duration::from_secs(3600);
-    let anna = Replica::start_with(&world, &ledger, "anna", ShardKey::object(), hour).await;
+    let anna = Replica::start_busy(&world, &ledger, "anna", hour).await;
     anna.wait(|status| status.open == 256).await;
-    let berta = Replica::start_with(&world, &ledger, "berta", ShardKey::object(), hour).await;
+    let berta = Replica::start_busy(&world, &ledger, "berta", hour).await;
     anna.wait(|status| status.draining > 0).await;
     let began = Instant::now();
     assert!(!berta.status().moves.is_empty());
