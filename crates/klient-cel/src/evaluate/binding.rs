@@ -216,10 +216,11 @@ impl Evaluation<'_> {
                 "transformList" => list.push(value),
                 "transformMap" => drop(map.insert(operator::key(&pair.0)?, value)),
                 _ => {
-                    let Cel::Map(entry) = value else { return Err(EvaluationError::no_such_overload()) };
-                    for (key, value) in entry.map.iter() {
-                        if map.insert(key.clone(), value.clone()).is_some() {
-                            return Err(EvaluationError::new(format!("insert failed: key {key:?} already exists")));
+                    let Cel::Map(_) = value else { return Err(EvaluationError::no_such_overload()) };
+                    for (key, value) in pairs(&value)? {
+                        if map.insert(operator::key(&key)?, value).is_some() {
+                            let problem = format!("insert failed: key {} already exists", operator::shown(&key));
+                            return Err(EvaluationError::new(problem));
                         }
                     }
                 }

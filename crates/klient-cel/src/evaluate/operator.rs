@@ -249,7 +249,8 @@ fn entry<'a>(map: &'a Map, at: &Cel) -> Option<&'a Cel> {
     map.map.get(&key(at).ok()?)
 }
 
-fn shown(key: &Cel) -> String {
+/// Returns a key as messages show it.
+pub(super) fn shown(key: &Cel) -> String {
     match key {
         Cel::String(text) => text.to_string(),
         Cel::Int(number) => number.to_string(),

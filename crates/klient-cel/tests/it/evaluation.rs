@@ -84,6 +84,8 @@ fn errors_are_those_of_the_real_server() {
         ("self.replicas && true", "no such overload"),
         ("self.ports.all(p, p.absent)", "no such key: absent"),
         ("optional.none().value()", "optional.none() dereference"),
+        ("[1, 1].transformMapEntry(i, v, {v: i})", "insert failed: key 1 already exists"),
+        ("[1, 1].transformMapEntry(i, v, {'c': i, 'a': i, 'b': i})", "insert failed: key a already exists"),
         ("unknown", "no such attribute(s): unknown"),
     ] {
         assert_eq!(evaluate(text), Err(error.to_owned()), "{text}");
