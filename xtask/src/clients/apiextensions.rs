@@ -9,7 +9,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{Context as _, Result};
@@ -46,30 +45,18 @@ pub(crate) fn test(root: &Path) -> Result<()> {
 fn results(root: &Path, tests: &[(PathBuf, PathBuf, String)]) -> Result<BTreeMap<String, bool>> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let klient = target.join("debug/klient");
-    let left = Mutex::new(tests.iter());
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    // The lock must not be held while a test runs.
-                    let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some((folder, program, name)) = next else { return };
-                    let passed = Command::new(program)
-                        .args(["-test.timeout=120s", &format!("-test.run=^{name}$")])
-                        .current_dir(folder)
-                        .env("KLIENT", &klient)
-                        .stdout(Stdio::null())
-                        .stderr(Stdio::null())
-                        .status()
-                        .with_context(|| format!("cannot start {}", program.display()));
-                    let passed = passed.map(|status| (name.clone(), status.success()));
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push(passed);
-                }
-            });
-        }
+    let results = module::run_each(tests, AT_ONCE, |(folder, program, name)| {
+        let status = Command::new(program)
+            .args(["-test.timeout=120s", &format!("-test.run=^{name}$")])
+            .current_dir(folder)
+            .env("KLIENT", &klient)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok((name.clone(), status.success()))
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
+    results.into_iter().collect()
 }
 
 /// The version of the tests.

@@ -12,7 +12,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -81,34 +81,17 @@ struct Outcome {
 }
 
 /// Runs the suites of all packages, and prints a line after each.
-fn suites<'a>(root: &Path, folder: &Path, packages: &'a [String]) -> Result<Vec<(&'a str, Outcome)>> {
-    let left = Mutex::new(packages.iter());
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    // The lock must not be held while a suite runs.
-                    let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some(package) = next else { return };
-                    let start = Instant::now();
-                    let outcome = attempts(root, folder, package);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.push((package.as_str(), outcome));
-                    let (_, Ok(outcome)) = &done[done.len() - 1] else { continue };
-                    let (passed, all) =
-                        (outcome.specs.iter().filter(|(_, passed)| *passed).count(), outcome.specs.len());
-                    let (seconds, count) = (start.elapsed().as_secs(), done.len());
-                    println!(
-                        "{package}: {passed} of {all} specs passed in {seconds} s ({count} of {})",
-                        packages.len()
-                    );
-                }
-            });
-        }
+fn suites(root: &Path, folder: &Path, packages: &[String]) -> Result<Vec<(String, Outcome)>> {
+    let count = AtomicUsize::new(0);
+    let outcomes = module::run_each(packages, AT_ONCE, |package| {
+        let start = Instant::now();
+        let outcome = attempts(root, folder, package)?;
+        let (passed, all) = (outcome.specs.iter().filter(|(_, passed)| *passed).count(), outcome.specs.len());
+        let (seconds, count) = (start.elapsed().as_secs(), count.fetch_add(1, Ordering::Relaxed) + 1);
+        println!("{package}: {passed} of {all} specs passed in {seconds} s ({count} of {})", packages.len());
+        Ok((package.clone(), outcome))
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.into_iter().map(|(package, outcome)| Ok((package, outcome?))).collect()
+    outcomes.into_iter().collect()
 }
 
 /// Returns the file name of a package's suite.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -40,6 +41,23 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Runs a function with each item, several at the same time, and returns the results in the order in which they came.
+pub(super) fn run_each<I: Sync, T: Send>(items: &[I], at_once: usize, run: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let left = Mutex::new(items.iter());
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            // The lock must not be held while an item runs.
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = next else { return };
+            let result = run(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        }
+    };
+    std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the tests that cannot pass, and why. A line is a test, ` # ` and the reason.

@@ -131,14 +131,14 @@ impl Replica {
     /// Starts a replica whose reconciles take some time.
     async fn start_with(world: &World, ledger: &Ledger, name: &str, key: ShardKey<ConfigMap>, takes: Duration) -> Self {
         let registry = Registry::new();
-        let controller = controller(world, ledger, name, key, takes, &registry);
+        let controller = controller(world, ledger, name, key, takes, &registry, 8);
         Self::run(controller, shards(world, name, &registry), registry).await
     }
 
     /// Starts a replica that reconciles all objects of a test at the same time, so that every handover has some to wait for.
     async fn start_busy(world: &World, ledger: &Ledger, name: &str, takes: Duration) -> Self {
         let registry = Registry::new();
-        let controller = controller_with(world, ledger, name, ShardKey::object(), takes, &registry, 64);
+        let controller = controller(world, ledger, name, ShardKey::object(), takes, &registry, 64);
         Self::run(controller, shards(world, name, &registry), registry).await
     }
 
@@ -174,17 +174,6 @@ impl Replica {
 }
 
 fn controller(
-    world: &World,
-    ledger: &Ledger,
-    name: &str,
-    key: ShardKey<ConfigMap>,
-    takes: Duration,
-    registry: &Registry,
-) -> Controller<ConfigMap> {
-    controller_with(world, ledger, name, key, takes, registry, 8)
-}
-
-fn controller_with(
     world: &World,
     ledger: &Ledger,
     name: &str,
@@ -300,7 +289,7 @@ async fn led_controller_runs_beside_sharded_ones() {
     let mut stops = Vec::new();
     for name in ["anna", "berta"] {
         let registry = Registry::new();
-        let sharded = controller(&world, &ledger, name, ShardKey::object(), Duration::from_millis(1), &registry);
+        let sharded = controller(&world, &ledger, name, ShardKey::object(), Duration::from_millis(1), &registry, 8);
         let sender = sender.clone();
         let led = Controller::builder("led", world.maps.clone()).registry(registry.clone()).reconcile(
             move |request: Request<ConfigMap>| {
