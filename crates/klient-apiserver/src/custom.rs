@@ -32,7 +32,6 @@ use crate::{
 };
 
 /// The schema of a custom kind in one version.
-#[derive(Debug)]
 pub(crate) struct CustomSchema {
     /// The structural schema. Without one, objects can have any fields.
     schema: Option<Arc<Value>>,
@@ -42,6 +41,8 @@ pub(crate) struct CustomSchema {
     pub(crate) is_terminating: bool,
     /// The versions in which objects are stored.
     pub(crate) storage: Arc<Storage>,
+    /// The versions of the kind that are not served. Managers of objects can still name them.
+    pub(crate) unserved: Arc<[Arc<Resource>]>,
     /// The warning of a deprecated version.
     pub(crate) deprecation: Option<String>,
     /// The columns of tables.
@@ -226,8 +227,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
     let conversion = Conversion::of(definition);
     let storage = Arc::new(Storage::of(definition));
     let is_terminating = definitions::has_condition(definition, "Terminating");
-    let served = versions.iter().filter(|version| version["served"] == true);
-    let resource = |version: &Value| {
+    let resource = |version: &Value, unserved: &Arc<[Arc<Resource>]>| {
         let scale = version["subresources"].get("scale").map(|scale| ScalePaths {
             spec: text(&scale["specReplicasPath"]),
             status: text(&scale["statusReplicasPath"]),
@@ -241,6 +241,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             schema: structural,
             is_terminating,
             storage: Arc::clone(&storage),
+            unserved: Arc::clone(unserved),
             deprecation: deprecation(version, versions, &group, &text(&names["kind"])),
             columns: version["additionalPrinterColumns"].as_array().map_or_else(Vec::new, |found| columns(found)),
             selectable: version["selectableFields"]
@@ -276,7 +277,9 @@ pub(crate) fn resources(definition: &Value) -> Vec<Arc<Resource>> {
             plural: plural.clone(),
         })
     };
-    served.map(resource).collect()
+    let (served, unserved): (Vec<_>, Vec<_>) = versions.iter().partition(|version| version["served"] == true);
+    let unserved = unserved.into_iter().map(|version| resource(version, &Arc::default())).collect();
+    served.into_iter().map(|version| resource(version, &unserved)).collect()
 }
 
 /// Returns the warning of a deprecated version.

@@ -42,7 +42,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let mut unfinished = Vec::new();
     for (package, outcome) in suites(root, &folder, &packages)? {
         if !outcome.is_finished {
-            unfinished.push(package);
+            unfinished.push(package.clone());
         }
         for (spec, passed) in outcome.specs {
             results.insert(format!("{package}: {spec}"), passed);

@@ -8,7 +8,7 @@ use super::{reset, schema};
 use crate::{
     builtin,
     conversion::{self, Pending},
-    registry::{Groups, Resource},
+    registry::{Groups, Resource, Schema},
 };
 
 /// The versions of a kind.
@@ -19,10 +19,15 @@ pub(super) struct Versions<'a> {
 }
 
 impl Versions<'_> {
-    /// Returns the resource of a version.
+    /// Returns the resource of a version, which need not be served.
     fn find(&self, version: &str) -> Option<Arc<Resource>> {
-        let resources = self.groups.versions.iter().flat_map(|version| &version.resources);
-        resources
+        let served = self.groups.versions.iter().flat_map(|version| &version.resources);
+        let unserved = match &self.resource.schema {
+            Schema::Custom(schema) => &*schema.unserved,
+            _ => &[],
+        };
+        served
+            .chain(unserved)
             .filter(|other| other.table == self.resource.table && other.kind == self.resource.kind)
             .find(|other| other.api_version() == version)
             .cloned()
