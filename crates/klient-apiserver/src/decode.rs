@@ -202,6 +202,13 @@ fn check_kind(resource: &Resource, object: &mut Value, encoding: Encoding, body:
     let (given_version, given_kind) = (text("apiVersion"), text("kind"));
     let (version, kind) = (resource.api_version(), resource.kind.as_str());
     let bad = |message: String| Err(Box::new(Status::bad_request(message)));
+    if !resource.is_custom() && given_version.matches('/').count() > 1 {
+        let end = if body.len() > SHOWN { " ..." } else { "" };
+        let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+        return bad(format!(
+            "the object provided is unrecognized (must be of type {kind}): unexpected GroupVersion string: {given_version} ({shown}{end})"
+        ));
+    }
     if !given_kind.is_empty() && given_kind != kind {
         return if resource.is_custom() {
             let cause = StatusCause::invalid("kind", given_kind.as_str(), &format!("must be {kind}"));

@@ -28,6 +28,13 @@ pub(super) fn stateful_set(object: &mut Value) {
     at(object, "/spec/updateStrategy/rollingUpdate", |update| remove(update, &["maxUnavailable"]));
 }
 
+/// Removes the fields of an endpoint slice that only an older version had.
+pub(super) fn endpoint_slice(object: &mut Value) {
+    for endpoint in object["endpoints"].as_array_mut().into_iter().flatten() {
+        remove(endpoint, &["deprecatedTopology"]);
+    }
+}
+
 /// Removes the disabled fields of a lease.
 pub(super) fn lease(object: &mut Value) {
     at(object, "/spec", |spec| remove(spec, &["strategy", "preferredHolder"]));

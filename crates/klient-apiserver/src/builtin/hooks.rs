@@ -98,8 +98,10 @@ pub(crate) struct Hooks {
     pub(crate) delete_returns_object: bool,
     /// Whether `metadata.generation` counts changes of the desired state. If this is `None`, kinds with a `spec` have generations.
     pub(crate) has_generation: Option<bool>,
-    /// Whether a change of annotations counts as a new generation.
-    pub(crate) generation_counts_annotations: bool,
+    /// The metadata whose changes count as new generations.
+    pub(crate) generation_counts: &'static [&'static str],
+    /// Whether the generation stays what it is.
+    pub(crate) keeps_generation: bool,
     /// Whether a status update leaves labels alone.
     pub(crate) status_keeps_labels: bool,
     /// The fields that writes to the object do not change. If this is `None`, kinds with a subresource `status` have the status here.
@@ -193,7 +195,8 @@ impl Hooks {
         delete_warning: None,
         delete_returns_object: false,
         has_generation: None,
-        generation_counts_annotations: false,
+        generation_counts: &[],
+        keeps_generation: false,
         status_keeps_labels: false,
         reset_fields: None,
         status_reset_fields: &["spec"],

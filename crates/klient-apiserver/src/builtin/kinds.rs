@@ -17,6 +17,7 @@ use crate::{
     Result,
     access::rbac::{Kind, after_role_change},
     call::Call,
+    metadata,
     server::Core,
 };
 
@@ -227,6 +228,8 @@ static SERVICE_ACCOUNTS: Hooks = Hooks {
 };
 
 static ENDPOINTS: Hooks = Hooks {
+    checks_prefix_again: true,
+    validate: rules::endpoints,
     warnings: Some(warnings::endpoints),
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     cell: rare::endpoints,
@@ -269,10 +272,28 @@ static SECRETS: Hooks = Hooks {
 
 static CONFIG_MAPS: Hooks = Hooks { validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
 
-static LIMIT_RANGES: Hooks =
-    Hooks { defaults: Some(defaults::limit_range), create_on_update: true, has_generation: Some(false), ..Hooks::NONE };
+/// Names an object without a name by a UID.
+fn name_by_uid(core: &Core, object: &mut Value) -> Result<()> {
+    if ["name", "generateName"].iter().all(|name| metadata::text(object, name).is_empty()) {
+        metadata::of(object).insert("name".to_owned(), json!(core.new_uid()));
+    }
+    Ok(())
+}
+
+static LIMIT_RANGES: Hooks = Hooks {
+    null_fields: &["/spec/limits"],
+    before_create: Some(name_by_uid),
+    checks_prefix_again: true,
+    validate: rules::limit_range,
+    defaults: Some(defaults::limit_range),
+    create_on_update: true,
+    has_generation: Some(false),
+    ..Hooks::NONE
+};
 
 static RESOURCE_QUOTAS: Hooks = Hooks {
+    validate: rules::quota,
+    validate_status: rules::quota_status,
     warnings: Some(warnings::quota),
     cell: rare::resource_quota,
     delete_returns_object: true,
@@ -345,7 +366,7 @@ static DEPLOYMENTS: Hooks = Hooks {
     validate: rules::deployment,
     validate_status: rules::deployment_status,
     cell: cells::deployment,
-    generation_counts_annotations: true,
+    generation_counts: &["annotations"],
     status_keeps_labels: true,
     status_reset_fields: &["spec", "metadata.labels"],
     ..Hooks::NONE
@@ -395,7 +416,12 @@ static REPLICA_SETS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static CONTROLLER_REVISIONS: Hooks = Hooks { cell: rare::controller_revision, ..Hooks::NONE };
+static CONTROLLER_REVISIONS: Hooks = Hooks {
+    checks_prefix_again: true,
+    validate: rules::controller_revision,
+    cell: rare::controller_revision,
+    ..Hooks::NONE
+};
 
 static JOBS: Hooks = Hooks {
     warnings: Some(warnings::job),
@@ -467,7 +493,11 @@ static INGRESSES: Hooks = Hooks {
 static INGRESS_CLASSES: Hooks = Hooks { validate: rules::ingress_class, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
-    null_fields: &["/ports"],
+    drop_disabled: disabled::endpoint_slice,
+    generation_counts: &["labels"],
+    checks_prefix_again: true,
+    validate: rules::endpoint_slice,
+    null_fields: &["/ports", "/endpoints"],
     warnings: Some(warnings::endpoint_slice),
     defaults: Some(defaults::endpoint_slice),
     cell: rare::endpoint_slice,
@@ -631,9 +661,18 @@ static API_SERVICES: Hooks = Hooks {
 
 static SERVICE_CIDRS: Hooks = Hooks { status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
 
-static PRIORITY_CLASSES: Hooks = Hooks { cell: rare::priority_class, has_generation: Some(true), ..Hooks::NONE };
+static PRIORITY_CLASSES: Hooks = Hooks {
+    keeps_generation: true,
+    validate: rules::priority_class,
+    cell: rare::priority_class,
+    has_generation: Some(true),
+    ..Hooks::NONE
+};
 
 static RUNTIME_CLASSES: Hooks = Hooks {
+    checks_finalizers: false,
+    checks_prefix_again: true,
+    validate: rules::runtime_class,
     warnings: Some(warnings::runtime_class),
     cell: rare::runtime_class,
     create_on_update: true,
@@ -642,6 +681,8 @@ static RUNTIME_CLASSES: Hooks = Hooks {
 };
 
 static STORAGE_CLASSES: Hooks = Hooks {
+    checks_prefix_again: true,
+    validate: rules::storage_class,
     warnings: Some(warnings::storage_class),
     cell: rare::storage_class,
     delete_returns_object: true,

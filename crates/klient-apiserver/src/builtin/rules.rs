@@ -9,9 +9,11 @@ mod autoscalers;
 mod batch;
 mod budgets;
 mod claims;
+mod classes;
 mod containers;
 mod counts;
 mod data;
+mod endpoints;
 mod environment;
 mod events;
 mod field;
@@ -19,6 +21,7 @@ mod indexes;
 mod ingresses;
 mod job_status;
 mod leases;
+mod limit_ranges;
 mod mounts;
 mod network_policies;
 mod nodes;
@@ -28,6 +31,7 @@ mod pod_spec;
 mod pods;
 mod probes;
 mod projected;
+mod quotas;
 mod resources;
 mod same;
 mod schedules;
@@ -52,20 +56,24 @@ pub(super) use self::{
     batch::{cron_job, job},
     budgets::{budget, budget_status},
     claims::{claim, claim_status},
+    classes::{priority_class, runtime_class, storage_class},
     data::{config_map, secret},
+    endpoints::{endpoint_slice, endpoints},
     field::Field,
     ingresses::{ingress, ingress_class, ingress_status},
     job_status::validate as job_status,
     leases::lease,
+    limit_ranges::limit_range,
     network_policies::network_policy,
     nodes::{node, node_status},
     persistent_volumes::volume,
     pods::{pod, pod_part, pod_status},
+    quotas::{quota, quota_status},
     services::{cluster_addresses, service, service_status},
     webhooks::configuration as webhooks,
     workloads::{
-        daemon_set, daemon_set_status, deployment, deployment_status, pod_template, replica_set, replica_set_status,
-        replication_controller, stateful_set, stateful_set_status,
+        controller_revision, daemon_set, daemon_set_status, deployment, deployment_status, pod_template, replica_set,
+        replica_set_status, replication_controller, stateful_set, stateful_set_status,
     },
 };
 pub(crate) use self::{

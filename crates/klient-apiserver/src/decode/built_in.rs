@@ -119,7 +119,8 @@ impl Walk {
         for name in unknown.into_iter().chain(absent) {
             object.remove(&name);
         }
-        for name in types.iter().flat_map(|types| &types.required) {
+        let unlisted = ALWAYS.iter().filter(|(owner, _)| *owner == location.owner).map(|(_, name)| *name);
+        for name in types.iter().flat_map(|types| &types.required).map(String::as_str).chain(unlisted) {
             let zero = match types.and_then(|types| types.fields.get(name)).map(|field| &field.shape) {
                 Some(Shape::Text) => Value::from(""),
                 Some(Shape::Int32 | Shape::Int64) => Value::from(0),
@@ -128,7 +129,7 @@ impl Walk {
             };
             let is_nil = NILS.contains(&(location.owner, name));
             if !object.contains_key(name) && !is_nil && find(fields, name).is_some_and(|field| !field.zero_is_absent) {
-                object.insert(name.clone(), zero);
+                object.insert(name.to_owned(), zero);
             }
         }
         for (owner, name) in NULL_LISTS {
@@ -266,6 +267,8 @@ const REFERENCES: [&str; 8] = [
     "SecretKeySelector",
     "SecretProjection",
 ];
+/// Fields that Go always writes, although the documents of the real server do not require them.
+const ALWAYS: [(&str, &str); 1] = [("PriorityClass", "value")];
 /// Required fields that are pointers in Go, so that an absent one is not empty.
 const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];
 

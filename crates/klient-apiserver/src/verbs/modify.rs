@@ -441,7 +441,8 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
         }
     };
     metadata::keep(&mut new, current);
-    let counts = resource.has_generation && target.subresource.as_deref() != Some("status");
+    let keeps = resource.hooks.keeps_generation || target.subresource.as_deref() == Some("status");
+    let counts = resource.has_generation && !keeps;
     if counts && !has_same_wish(resource, &new, current) {
         let generation = current["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         metadata::of(&mut new).insert("generation".to_owned(), json!(generation));
@@ -486,9 +487,8 @@ fn has_same_wish(resource: &Resource, new: &Value, old: &Value) -> bool {
         "status" => !resource.has_status,
         _ => true,
     };
-    if resource.hooks.generation_counts_annotations
-        && new["metadata"].get("annotations") != old["metadata"].get("annotations")
-    {
+    let of_metadata = resource.hooks.generation_counts;
+    if of_metadata.iter().any(|name| new["metadata"].get(name) != old["metadata"].get(name)) {
         return false;
     }
     let (new, old) = (new.as_object().into_iter().flatten(), old.as_object().into_iter().flatten());

@@ -11,6 +11,8 @@ use crate::metadata::formats;
 pub(super) enum Scope {
     Container,
     Pod,
+    /// Any resource that has a name.
+    Any,
 }
 
 /// Validates requests, limits and claims.
@@ -70,7 +72,8 @@ pub(super) fn value(name: &str, amount: &Field<'_, '_>, causes: &mut Causes) {
     }
 }
 
-fn name_problems(name: &str, amount: &Field<'_, '_>, scope: Scope, causes: &mut Causes) {
+/// Validates the name of a resource.
+pub(super) fn name_problems(name: &str, amount: &Field<'_, '_>, scope: Scope, causes: &mut Causes) {
     let before = causes.len();
     for problem in formats::qualified_name_problems(name) {
         amount.invalid_as(name, &problem, causes);
@@ -95,6 +98,7 @@ fn name_problems(name: &str, amount: &Field<'_, '_>, scope: Scope, causes: &mut 
                 amount.with(&Value::from(name)).not_supported(&["cpu", "hugepages-", "memory"], causes);
             }
         }
+        Scope::Any => {}
     }
 }
 
@@ -110,7 +114,7 @@ fn against_limit(
     requests: &Field<'_, '_>,
     causes: &mut Causes,
 ) {
-    let can_overcommit = is_native(name) && !is_huge_page(name);
+    let can_overcommit = can_overcommit(name);
     let limit = limits.key(name);
     let (Some(asked), Some(most)) = (amount.quantity(), limit.quantity()) else {
         if !limit.is_set() && !can_overcommit {
@@ -262,6 +266,11 @@ pub(crate) fn aggregate(spec: &Value, list: &str, name: &str) -> Option<Quantity
     total.into_iter().chain(most).max()
 }
 
+/// Returns whether more of a resource can be asked for than there is.
+pub(super) fn can_overcommit(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
 pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
@@ -280,7 +289,8 @@ fn is_integer(name: &str) -> bool {
     COUNTS.contains(&name) || is_extended(name)
 }
 
-fn is_standard(name: &str) -> bool {
+/// Returns whether a resource is one of Kubernetes itself.
+pub(super) fn is_standard(name: &str) -> bool {
     COUNTS.contains(&name) || AMOUNTS.contains(&name) || name.starts_with("requests.hugepages-") || is_huge_page(name)
 }
 

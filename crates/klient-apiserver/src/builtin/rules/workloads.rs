@@ -1,4 +1,4 @@
-//! Validation of deployments, replica sets, stateful sets and daemon sets, and of replication controllers and pod templates.
+//! Validation of deployments, replica sets, stateful sets and daemon sets, and of their older relatives.
 
 use serde_json::Value;
 
@@ -99,6 +99,19 @@ pub(in crate::builtin) fn replication_controller(object: &Value, _: Option<&Valu
 /// Validates a pod template.
 pub(in crate::builtin) fn pod_template(object: &Value, _: Option<&Value>, causes: &mut Causes) {
     template::validate(&Field::of(object, "template"), causes);
+}
+
+/// Validates a controller revision.
+pub(in crate::builtin) fn controller_revision(object: &Value, old: Option<&Value>, causes: &mut Causes) {
+    Field::of(object, "revision").not_negative(causes);
+    let data = Field::of(object, "data");
+    if let Some(old) = old {
+        data.immutable(&old["data"], causes);
+    } else if !data.is_set() {
+        data.required("data is mandatory", causes);
+    } else if !data.value.is_object() {
+        data.required("data must be a valid JSON object", causes);
+    }
 }
 
 fn selector_and_template(spec: &Field<'_, '_>, empty_for: &str, kind: &str, causes: &mut Causes) {
