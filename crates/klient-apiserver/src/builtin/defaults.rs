@@ -7,7 +7,11 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use serde_json::{Map, Value, json};
 
 use super::{images, rules};
-use crate::registry::{self, Resource, Schema, Shape, TypeDef};
+use crate::{
+    Result, metadata,
+    registry::{self, Resource, Schema, Shape, TypeDef},
+    server::Core,
+};
 
 type Table = BTreeMap<String, Map<String, Value>>;
 
@@ -353,6 +357,14 @@ pub(super) fn network_policy(object: &mut Value) {
         let both = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
         spec["policyTypes"] = if both { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
     }
+}
+
+/// Names an object without a name by a UID.
+pub(super) fn name_by_uid(core: &Core, object: &mut Value) -> Result<()> {
+    if ["name", "generateName"].iter().all(|name| metadata::text(object, name).is_empty()) {
+        metadata::of(object).insert("name".to_owned(), json!(core.new_uid()));
+    }
+    Ok(())
 }
 
 /// Completes the limits of containers: the default limit is the maximum, and the default request the default limit or the minimum.

@@ -17,7 +17,6 @@ use crate::{
     Result,
     access::rbac::{Kind, after_role_change},
     call::Call,
-    metadata,
     server::Core,
 };
 
@@ -272,17 +271,9 @@ static SECRETS: Hooks = Hooks {
 
 static CONFIG_MAPS: Hooks = Hooks { validate: rules::config_map, cell: cells::config_map, ..Hooks::NONE };
 
-/// Names an object without a name by a UID.
-fn name_by_uid(core: &Core, object: &mut Value) -> Result<()> {
-    if ["name", "generateName"].iter().all(|name| metadata::text(object, name).is_empty()) {
-        metadata::of(object).insert("name".to_owned(), json!(core.new_uid()));
-    }
-    Ok(())
-}
-
 static LIMIT_RANGES: Hooks = Hooks {
     null_fields: &["/spec/limits"],
-    before_create: Some(name_by_uid),
+    before_create: Some(defaults::name_by_uid),
     checks_prefix_again: true,
     validate: rules::limit_range,
     defaults: Some(defaults::limit_range),

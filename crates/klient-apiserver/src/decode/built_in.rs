@@ -125,6 +125,7 @@ impl Walk {
                 Some(Shape::Text) => Value::from(""),
                 Some(Shape::Int32 | Shape::Int64) => Value::from(0),
                 Some(Shape::Bool) => Value::Bool(false),
+                Some(Shape::Ref(name)) if name.ends_with(".Quantity") => Value::from("0"),
                 _ => continue,
             };
             let is_nil = NILS.contains(&(location.owner, name));
@@ -268,7 +269,7 @@ const REFERENCES: [&str; 8] = [
     "SecretProjection",
 ];
 /// Fields that Go always writes, although the documents of the real server do not require them.
-const ALWAYS: [(&str, &str); 1] = [("PriorityClass", "value")];
+const ALWAYS: [(&str, &str); 2] = [("PriorityClass", "value"), ("ResourceFieldSelector", "divisor")];
 /// Required fields that are pointers in Go, so that an absent one is not empty.
 const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];
 

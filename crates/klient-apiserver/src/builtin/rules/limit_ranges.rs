@@ -139,3 +139,34 @@ fn not_overcommitted(limit: &Field<'_, '_>, name: &str, causes: &mut Causes) {
 const TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 /// The highest value whose thousandths can be counted.
 const MAX_MILLI: i64 = i64::MAX / 1000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn messages(limit: &Value) -> Vec<String> {
+        let mut causes = Causes::new();
+        limit_range(&json!({"spec": {"limits": [limit]}}), None, &mut causes);
+        causes.into_iter().map(|cause| cause.message).collect()
+    }
+
+    #[test]
+    fn ratio_is_between_one_and_most_over_least() {
+        let with = |ratio: &str| {
+            let amounts = |amount: &str| json!({"cpu": amount});
+            let (least, most) = (amounts("100m"), amounts("2"));
+            messages(&json!({"type": "Pod", "min": least, "max": most, "maxLimitRequestRatio": amounts(ratio)}))
+        };
+        assert_eq!(with("20"), [""; 0]);
+        assert_eq!(with("21"), ["Invalid value: \"21\": ratio 21 is greater than max/min = 20.000000"]);
+        assert_eq!(with("500m"), ["Invalid value: \"500m\": ratio 500m is less than 1"]);
+    }
+
+    #[test]
+    fn default_above_the_most_is_invalid_and_shows_the_most() {
+        let limit = json!({"type": "Container", "max": {"cpu": "1"}, "default": {"cpu": "2"}});
+        assert_eq!(messages(&limit), ["Invalid value: \"1\": default value 2 is greater than max value 1"]);
+    }
+}

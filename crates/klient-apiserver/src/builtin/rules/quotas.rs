@@ -133,3 +133,21 @@ fn is_counted(name: &str) -> bool {
 /// The scopes that have no values.
 const UNVALUED: [&str; 5] =
     ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_limit_the_resources_of_a_quota() {
+        assert!(is_in_scope("pods", "BestEffort"));
+        assert!(!is_in_scope("cpu", "BestEffort"));
+        assert!(is_in_scope("requests.cpu", "NotBestEffort"));
+        assert!(!is_in_scope("services", "PriorityClass"));
+        assert!(!is_in_scope("requests.storage", "Terminating"));
+        assert!(is_in_scope("requests.storage", "VolumeAttributesClass"));
+        // Both are reported elsewhere.
+        assert!(is_in_scope("example.com/own", "BestEffort"));
+        assert!(is_in_scope("cpu", "Other"));
+    }
+}

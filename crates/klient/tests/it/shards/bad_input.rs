@@ -134,7 +134,7 @@ async fn object_moves_when_its_shard_label_changes() {
 async fn manager_rejects_shards_without_sharded_controllers() {
     let (world, ledger) = (World::start().await, Ledger::default());
     let registry = Registry::new();
-    let sharded = controller(&world, &ledger, "a", ShardKey::object(), Duration::ZERO, &registry);
+    let sharded = controller(&world, &ledger, "a", ShardKey::object(), Duration::ZERO, &registry, 8);
     let error = Manager::builder().controller(sharded).build().await.unwrap_err();
     let expected = "controller-maps is sharded, and the manager has no shards: call `shards` on its builder";
     assert_eq!(error.to_string(), expected);
