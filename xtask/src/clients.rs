@@ -2,7 +2,10 @@
 
 mod apiextensions;
 mod controller_runtime;
+mod flux;
+mod kube_rs;
 mod module;
+mod server;
 
 use std::path::Path;
 
@@ -17,11 +20,13 @@ pub(crate) fn all(root: &Path) -> Result<()> {
     suites(root)
 }
 
-/// Runs apiextensions-apiserver's own tests, and controller-runtime's own suites.
+/// Runs the own tests of apiextensions-apiserver, Flux's library for server-side apply, kube-rs and controller-runtime.
 pub(crate) fn suites(root: &Path) -> Result<()> {
     let definitions = apiextensions::test(root);
+    let apply = flux::test(root);
+    let kube_rs = kube_rs::test(root);
     controller_runtime::test(root)?;
-    definitions
+    definitions.and(apply).and(kube_rs)
 }
 
 /// Builds the clients and runs the tests that start them. A skipped test is a failure.

@@ -33,7 +33,7 @@ usage: cargo xtask <command>
   fuzz [SECONDS]       run each fuzz target for SECONDS (default 10)
   e2e                  tests and examples against the real kube-apiserver, built if it is missing (needs Go)
   clients [suites]     kubectl, client-go, controller-runtime and kube-rs against the embedded server (needs Go), then
-                       the own tests of apiextensions-apiserver and controller-runtime; `suites` runs only these
+                       the own tests of apiextensions-apiserver, Flux, kube-rs and controller-runtime; `suites` runs only these
   apiserver            run the real kube-apiserver and etcd, and print the KUBECONFIG and PATH for kubectl
   registry             write the embedded server's table of kinds from the real server's documents
   record               record the real server's responses, which the embedded server is compared with

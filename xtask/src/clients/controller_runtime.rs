@@ -9,17 +9,16 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    path::Path,
+    process::Command,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::module;
+use super::{module, server::Server};
 use crate::run::{output, run};
 
 /// Runs the suites. A spec that fails without being listed is a failure, and so is a listed spec that passes.
@@ -108,6 +107,7 @@ fn attempts(root: &Path, folder: &Path, package: &str) -> Result<Outcome> {
         if failed.is_empty() {
             break;
         }
+        println!("{package}: {} specs run again: {}", failed.len(), failed.join(", "));
         let again = suite(root, folder, package, &failed)?;
         for (spec, passed) in &mut outcome.specs {
             *passed |= again.specs.iter().any(|(other, passed)| *passed && other == spec);
@@ -118,9 +118,11 @@ fn attempts(root: &Path, folder: &Path, package: &str) -> Result<Outcome> {
 
 /// Runs the suite of a package, or only some of its specs. Specs that it skips are left out.
 fn suite(root: &Path, folder: &Path, package: &str, only: &[String]) -> Result<Outcome> {
-    let server = Server::start(root, package)?;
-    let report = server.folder.join("report.json");
-    let log = fs::File::create(server.folder.join("log"))?;
+    let run = root.join("bench/target/controller-runtime-run").join(package.replace('/', "-"));
+    let server = Server::start(root, &run)?;
+    let report = run.join("report.json");
+    let _ = fs::remove_file(&report);
+    let log = fs::File::create(run.join("log"))?;
     // A suite fails if a spec fails, which the report says in more detail. The second limit ends a suite that does not stop by itself.
     Command::new(folder.join("suites").join(program_name(package)))
         .arg(format!("-test.timeout={}s", 2 * LIMIT.as_secs()))
@@ -136,11 +138,15 @@ fn suite(root: &Path, folder: &Path, package: &str, only: &[String]) -> Result<O
         .stderr(log)
         .status()?;
     let Ok(text) = fs::read_to_string(&report) else {
-        bail!("{package} has no report:\n{}", fs::read_to_string(server.folder.join("log"))?);
+        bail!("{package} has no report:\n{}", fs::read_to_string(run.join("log"))?);
     };
     let report: Value = serde_json::from_str(&text)?;
+    let nodes = || report[0]["SpecReports"].as_array().into_iter().flatten();
+    if let Some(node) = nodes().find(|node| node["LeafNodeType"] != "It" && is_failed(node)) {
+        bail!("{package}: {} failed, see {}", node["LeafNodeType"], run.join("log").display());
+    }
     let mut specs = Vec::new();
-    for spec in report[0]["SpecReports"].as_array().into_iter().flatten().filter(|spec| spec["LeafNodeType"] == "It") {
+    for spec in nodes().filter(|node| node["LeafNodeType"] == "It") {
         let texts = spec["ContainerHierarchyTexts"].as_array().into_iter().flatten().chain([&spec["LeafNodeText"]]);
         let name: Vec<&str> = texts.filter_map(Value::as_str).collect();
         match spec["State"].as_str() {
@@ -149,49 +155,17 @@ fn suite(root: &Path, folder: &Path, package: &str, only: &[String]) -> Result<O
             _ => specs.push((name.join(" "), false)),
         }
     }
+    if specs.is_empty() {
+        bail!("{package} ran no specs, see {}", run.join("log").display());
+    }
     let reasons = report[0]["SpecialSuiteFailureReasons"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_finished = !reasons.into_iter().any(|reason| reason.contains("Timeout"));
     Ok(Outcome { specs, is_finished })
 }
 
-/// A server in another process. Dropping it ends the process.
-struct Server {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Server {
-    fn start(root: &Path, package: &str) -> Result<Self> {
-        let folder = root.join("bench/target/controller-runtime-run").join(package.replace('/', "-"));
-        fs::create_dir_all(&folder)?;
-        let _ = fs::remove_file(folder.join("report.json"));
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let mut child = Command::new(target.join("debug/klient"))
-            // The suites are written for an API server without controller manager.
-            .args(["serve", "--bare", "--kubeconfig"])
-            .arg(folder.join("kubeconfig"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start klient serve")?;
-        let stdout = child.stdout.take().context("klient serve has no output")?;
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        if !line.starts_with("serving on ") {
-            bail!("klient serve did not start: {line}");
-        }
-        Ok(Self { child, folder })
-    }
-
-    fn kubeconfig(&self) -> PathBuf {
-        self.folder.join("kubeconfig")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Returns whether a node of a report, such as one that runs before all specs, ended in another state than it should.
+fn is_failed(node: &Value) -> bool {
+    !matches!(node["State"].as_str(), Some("passed" | "skipped" | "pending"))
 }
 
 /// The version of the suites.

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::run::output;
@@ -29,7 +29,7 @@ pub(super) fn checkout(root: &Path, module: &str, version: &str) -> Result<PathB
 }
 
 /// Copies a folder. Go's module cache is read-only, and the copy is not.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -81,6 +81,7 @@ pub(super) fn judge(
     listed: &BTreeMap<String, String>,
     is_unfinished: bool,
 ) -> Result<()> {
+    ensure!(!results.is_empty(), "{suite}: no {tests} were run");
     let passed = results.values().filter(|passed| **passed).count();
     let unexpected: Vec<&String> = results
         .iter()
