@@ -27,7 +27,30 @@ var recorded = map[string][]string{
 	},
 	"typed/reconcile_schema.go": {"func ReconcileFieldSetWithSchema("},
 	"merge/update.go":           {"func (s *Updater) Update(", "func (s *Updater) Apply("},
-	"fieldpath/serialize.go":    {"func (s *Set) FromJSON("},
+	"fieldpath/element.go": {
+		"func (e PathElement) Compare(",
+		"func (e PathElement) Equals(",
+		"func KeyByFields(",
+	},
+	"fieldpath/managers.go":     {"func (lhs ManagedFields) Equals("},
+	"fieldpath/path.go":         {"func (fp Path) String("},
+	"fieldpath/serialize.go":    {"func (s *Set) FromJSON(", "func (s *Set) ToJSON("},
+	"fieldpath/serialize-pe.go": {"func SerializePathElement(", "func DeserializePathElement("},
+	"fieldpath/set.go": {
+		"func NewSet(",
+		"func (s *Set) Insert(",
+		"func (s *Set) Union(",
+		"func (s *Set) Intersection(",
+		"func (s *Set) Difference(",
+		"func (s *Set) RecursiveDifference(",
+		"func (s *Set) Leaves(",
+		"func (s *Set) EnsureNamedFieldsAreMembers(",
+		"func (s *Set) Size(",
+		"func (s *Set) Empty(",
+		"func (s *Set) Has(",
+		"func (s *Set) Equals(",
+		"func (s *Set) Iterate(",
+	},
 }
 
 func main() {
@@ -58,6 +81,11 @@ func main() {
 		// Go visits maps in random order. The order of versions decides what is converted, so that it must be known.
 		changed = strings.Replace(changed, "for version, managed := range managedAtVersion {",
 			"for _, version := range sortedVersions(managedAtVersion) {\n\t\tmanaged := managedAtVersion[version]", 1)
+		// The nodes below a set that is compared or counted are left out.
+		for _, inner := range []string{"!s.members[i].set.Equals(", "!n.set.Empty(", "count += v.set.Size("} {
+			at := strings.LastIndex(inner, ".") + 1
+			changed = strings.Replace(changed, inner, inner[:at]+"original"+inner[at:], 1)
+		}
 		fail(os.WriteFile(path, []byte(changed), 0o644))
 	}
 	for _, name := range []string{"value", "fieldpath", "typed", "merge"} {
@@ -68,7 +96,8 @@ func main() {
 	lines := filepath.Join(scratch, "calls.jsonl")
 	test := exec.Command("go", "test", "-count=1", "-p=1", "./fieldpath", "./typed", "./merge")
 	test.Dir = copied
-	test.Env = append(os.Environ(), "FIELD_SETS="+lines)
+	// Random sets are the same each time.
+	test.Env = append(os.Environ(), "FIELD_SETS="+lines, "GODEBUG=randautoseed=0")
 	test.Stderr = os.Stderr
 	out, err := test.Output()
 	if err != nil {

@@ -11,7 +11,8 @@ use std::{
 };
 
 use klient_core::fields::{
-    ConvertError, Converter, Duplicates, FieldSet, ManagedSet, Managers, Path, Schema, Typed, UpdateError, Updater,
+    ConvertError, Converter, Duplicates, FieldSet, ManagedSet, Managers, Path, PathElement, Schema, Typed, UpdateError,
+    Updater,
 };
 use serde_json::Value;
 
@@ -57,12 +58,17 @@ impl Corpus {
 
     /// Runs all calls of a kind, and fails with those whose result is another.
     fn check(&self, kind: &str, run: impl Fn(&Self, &Value) -> Result<(), String>) {
+        self.check_at_least(50, kind, run);
+    }
+
+    /// Runs all calls of a kind, of which there are so many at least.
+    fn check_at_least(&self, minimum: usize, kind: &str, run: impl Fn(&Self, &Value) -> Result<(), String>) {
         let calls = &self.calls[kind];
         let failures: Vec<String> =
             calls.iter().filter_map(|call| run(self, call).err().map(|why| format!("{why}\n  in {call}"))).collect();
         let shown: Vec<&str> = failures.iter().take(3).map(String::as_str).collect();
         assert!(failures.is_empty(), "{} of {} calls differ:\n{}", failures.len(), calls.len(), shown.join("\n"));
-        assert!(calls.len() > 50, "only {} calls", calls.len());
+        assert!(calls.len() >= minimum, "only {} calls", calls.len());
     }
 }
 
@@ -123,17 +129,18 @@ fn validation_finds_what_go_finds() {
 }
 
 #[test]
-fn text_is_parsed_as_go_parses_it() {
-    Corpus::get().check("parse", |_, call| match call.get("error") {
-        Some(error) => match FieldSet::from_value(&call["text"]) {
-            Ok(found) => Err(format!("no error, but {found}; Go: {error}")),
-            Err(_) => Ok(()),
-        },
-        None => expect(
-            "set",
-            &FieldSet::from_value(&call["text"]).map_err(|error| error.to_string())?.to_string(),
-            &set(&call["set"]).to_string(),
-        ),
+fn text_is_parsed_and_printed_as_by_go() {
+    Corpus::get().check("parse", |_, call| {
+        let text = call["text"].as_str().unwrap();
+        let value = serde_json::from_str(text).unwrap();
+        for found in [text.parse::<FieldSet>(), FieldSet::from_value(&value)] {
+            match (found, call.get("error")) {
+                (Ok(found), Some(error)) => return Err(format!("no error, but {found}; Go: {error}")),
+                (Err(_), Some(_)) => {}
+                (found, None) => expect_set(&found.map_err(|error| error.to_string())?, &call["set"])?,
+            }
+        }
+        Ok(())
     });
 }
 
@@ -302,5 +309,180 @@ fn applied_objects_and_owners_are_those_of_go() {
             Value::Null => Ok(()),
             wanted => expect_value("result", object.as_ref().unwrap_or(&live).value(), &wanted["value"]),
         }
+    });
+}
+
+/// Parses a set that was recorded as text.
+fn parsed(text: &Value) -> FieldSet {
+    text.as_str().unwrap().parse().unwrap()
+}
+
+/// Compares a set with the recorded text.
+fn expect_set(found: &FieldSet, wanted: &Value) -> Result<(), String> {
+    expect("text", &found.to_string().as_str(), &wanted.as_str().unwrap())?;
+    expect("value", &found.to_value(), &serde_json::from_str(wanted.as_str().unwrap()).unwrap())?;
+    // Two sets with the same text may differ in empty nodes.
+    expect("set", found, &parsed(wanted))
+}
+
+fn pairs(value: &Value) -> Vec<(String, Value)> {
+    let pair = |pair: &Value| (pair[0].as_str().unwrap().to_owned(), pair[1].clone());
+    value.as_array().unwrap().iter().map(pair).collect()
+}
+
+fn element(value: &Value) -> PathElement {
+    let (kind, value) = value.as_object().unwrap().iter().next().unwrap();
+    match kind.as_str() {
+        "f" => PathElement::field(value.as_str().unwrap()),
+        "k" => PathElement::Key(pairs(value)),
+        "v" => PathElement::Value(value.clone()),
+        "i" => PathElement::Index(value.as_i64().unwrap()),
+        other => panic!("unknown kind of element {other}"),
+    }
+}
+
+fn path(value: &Value) -> Path {
+    value.as_array().unwrap().iter().map(element).collect()
+}
+
+fn paths(value: &Value) -> Vec<Path> {
+    value.as_array().unwrap().iter().map(path).collect()
+}
+
+/// Runs the recorded calls of an operation on two sets.
+fn check_operation(kind: &str, minimum: usize, run: impl Fn(&FieldSet, &FieldSet) -> FieldSet) {
+    Corpus::get().check_at_least(minimum, kind, |_, call| {
+        let (left, right) = (parsed(&call["left"]), parsed(&call["right"]));
+        // Go has no functions for these two.
+        expect("is disjoint", &left.is_disjoint(&right), &left.intersection(&right).is_empty())?;
+        expect("is subset", &left.is_subset(&right), &left.difference(&right).is_empty())?;
+        expect_set(&run(&left, &right), &call["set"])
+    });
+}
+
+#[test]
+fn sets_of_inserted_paths_are_those_of_go() {
+    Corpus::get().check("insert", |_, call| expect_set(&paths(&call["paths"]).into_iter().collect(), &call["set"]));
+}
+
+#[test]
+fn unions_are_those_of_go() {
+    check_operation("union", 10, FieldSet::union);
+}
+
+#[test]
+fn intersections_are_those_of_go() {
+    check_operation("intersection", 5, FieldSet::intersection);
+}
+
+#[test]
+fn differences_are_those_of_go() {
+    check_operation("difference", 20, FieldSet::difference);
+}
+
+#[test]
+fn recursive_differences_are_those_of_go() {
+    check_operation("recursive difference", 10, FieldSet::recursive_difference);
+}
+
+#[test]
+fn leaves_are_those_of_go() {
+    Corpus::get().check_at_least(20, "leaves", |_, call| expect_set(&parsed(&call["of"]).leaves(), &call["set"]));
+}
+
+#[test]
+fn sets_have_the_paths_that_they_have_in_go() {
+    Corpus::get().check_at_least(10, "has", |_, call| {
+        let found = parsed(&call["set"]).contains(&path(&call["path"]));
+        expect("contains", &Value::from(found), &call["has"])
+    });
+}
+
+#[test]
+fn sets_are_equal_if_they_are_in_go() {
+    Corpus::get().check("equal sets", |_, call| {
+        expect("is equal", &Value::from(parsed(&call["left"]) == parsed(&call["right"])), &call["equal"])
+    });
+}
+
+#[test]
+fn sizes_of_sets_are_those_of_go() {
+    Corpus::get().check_at_least(40, "size", |_, call| {
+        let set = parsed(&call["of"]);
+        expect("size", &Value::from(set.len()), &call["size"])?;
+        expect("is empty", &set.is_empty(), &(call["size"] == 0))
+    });
+}
+
+#[test]
+fn order_of_paths_in_sets_is_that_of_go() {
+    Corpus::get()
+        .check_at_least(5, "iterate", |_, call| expect("paths", &parsed(&call["of"]).paths(), &paths(&call["paths"])));
+}
+
+#[test]
+fn paths_are_shown_as_by_go() {
+    Corpus::get().check_at_least(20, "path", |_, call| {
+        let text: String = path(&call["path"]).iter().map(ToString::to_string).collect();
+        expect("text", &text.as_str(), &call["text"].as_str().unwrap())
+    });
+}
+
+#[test]
+fn order_of_path_elements_is_that_of_go() {
+    Corpus::get().check("order", |_, call| {
+        let (left, right) = (element(&call["left"]), element(&call["right"]));
+        expect("order", &Value::from(left.cmp(&right) as i8), &call["order"])?;
+        expect("is equal", &Value::from(left == right), &call["equal"])
+    });
+}
+
+#[test]
+fn key_elements_are_sorted_as_by_go() {
+    Corpus::get().check_at_least(30, "key", |_, call| {
+        let PathElement::Key(found) = PathElement::key(pairs(&call["fields"])) else { panic!("not a key") };
+        expect("key", &found, &pairs(&call["key"]))
+    });
+}
+
+#[test]
+fn path_elements_are_parsed_as_by_go() {
+    Corpus::get().check("read element", |_, call| {
+        let text = call["text"].as_str().unwrap();
+        let value = serde_json::json!({ text: {} });
+        for found in [FieldSet::from_value(&value), value.to_string().parse()] {
+            let (wanted, shown) = match (call.get("error"), call.get("unknown")) {
+                (Some(error), _) => match found {
+                    Ok(found) => return Err(format!("no error, but {found}; Go: {error}")),
+                    Err(_) => continue,
+                },
+                // Elements of an unknown kind are left out of sets.
+                (None, Some(_)) => (vec![], None),
+                (None, None) => (vec![vec![element(&call["element"])]], call.get("shown")),
+            };
+            let found = found.map_err(|error| error.to_string())?.paths();
+            expect("paths", &found, &wanted)?;
+            if let Some(shown) = shown {
+                expect("shown", &found[0][0].to_string().as_str(), &shown.as_str().unwrap())?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn path_elements_are_printed_as_by_go() {
+    Corpus::get().check_at_least(20, "write element", |_, call| {
+        let set = FieldSet::from_iter([vec![element(&call["element"])]]);
+        let wanted = serde_json::json!({ call["text"].as_str().unwrap(): {} });
+        expect("text", &serde_json::from_str(&set.to_string()).unwrap(), &wanted)?;
+        expect("value", &set.to_value(), &wanted)
+    });
+}
+
+#[test]
+fn managers_are_equal_if_they_are_in_go() {
+    Corpus::get().check_at_least(7, "equal managers", |_, call| {
+        expect("is equal", &Value::from(managers(&call["left"]) == managers(&call["right"])), &call["equal"])
     });
 }

@@ -56,7 +56,8 @@ fn compare_numbers(left: &Number, right: &Number) -> Ordering {
         return left.cmp(&right);
     }
     let float = |number: &Number| number.as_f64().unwrap_or_default();
-    float(left).total_cmp(&float(right))
+    // JSON has no NaN, and -0 equals 0.
+    float(left).partial_cmp(&float(right)).unwrap_or(Ordering::Equal)
 }
 
 /// Appends a value as Go's JSON encoder writes it, with `<`, `>` and `&` escaped. Whole floats are written as integers.
@@ -268,6 +269,8 @@ mod tests {
             assert_eq!(compare(&pair[0], &pair[1]), Ordering::Less, "{pair:?}");
         }
         assert_eq!(compare(&json!(80), &json!(80.0)), Ordering::Equal);
+        assert_eq!(compare(&json!(-0.0), &json!(0.0)), Ordering::Equal);
+        assert_eq!(compare(&json!(-0.0), &json!(0)), Ordering::Equal);
         assert!(equals(&json!({"a": [80]}), &json!({"a": [80.0]})));
     }
 }
