@@ -147,7 +147,7 @@ impl Call {
         let name = agent.split('/').next().unwrap_or_default();
         let mut out = String::new();
         for c in name.chars().filter(|c| *c == ' ' || !(c.is_control() || c.is_whitespace())) {
-            if out.len() + c.len_utf8() > MAX_MANAGER {
+            if out.len() + c.len_utf8() > metadata::MAX_MANAGER {
                 break;
             }
             out.push(c);
@@ -164,18 +164,7 @@ impl Call {
             causes.push(StatusCause::not_supported("dryRun", given, &["All"]));
         }
         if let Some(manager) = self.param("fieldManager") {
-            if manager.len() > MAX_MANAGER {
-                causes.push(StatusCause::too_long("fieldManager", MAX_MANAGER));
-            } else if let Some(at) = manager.chars().position(char::is_control) {
-                causes.push(StatusCause::invalid(
-                    "fieldManager",
-                    manager,
-                    &format!(
-                        "invalid character U+{:04X} (at position {at})",
-                        u32::from(manager.chars().nth(at).unwrap_or_default())
-                    ),
-                ));
-            }
+            causes.extend(metadata::manager_problems("fieldManager", manager));
         }
         let field_validation = match self.param("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
@@ -192,5 +181,3 @@ impl Call {
         Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation })
     }
 }
-
-const MAX_MANAGER: usize = 128;

@@ -23,7 +23,7 @@ use crate::conversion::Pending;
 
 pub(crate) use self::{
     apply::{Applied, Configuration, apply, check_kind, merged},
-    entries::restore_times,
+    entries::{is_same_besides_entries, restore_times},
     scale::Replicas,
     schema::{SchemaOf, custom as custom_schema},
     update::update,

@@ -70,7 +70,9 @@ fn checkout(root: &Path, package: &str) -> Result<PathBuf> {
     let arguments = ["metadata", "--locked", "--format-version", "1", "--manifest-path", &manifest];
     let metadata: Value = serde_json::from_str(&output(root, "cargo", &arguments)?)?;
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
-    let found = packages.find(|found| found["name"] == package).with_context(|| format!("the benchmarks do not use {package}"))?;
+    let found = packages
+        .find(|found| found["name"] == package)
+        .with_context(|| format!("the benchmarks do not use {package}"))?;
     let manifest = found["manifest_path"].as_str().context("cargo did not name the manifest")?;
     let folder = root.join("bench/target").join(format!("{package}-{}", found["version"].as_str().unwrap_or_default()));
     if !folder.join("Cargo.toml").is_file() {

@@ -36,10 +36,9 @@ pub(super) fn before_create(object: &mut Value) {
 
 pub(super) fn before_update(object: &mut Value, old: &Value) {
     let mut stored = old["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
-    for version in versions(object).iter().filter(|version| version["storage"] == true) {
-        if !stored.contains(&version["name"]) {
-            stored.push(version["name"].clone());
-        }
+    let version = versions(object).iter().find(|version| version["storage"] == true);
+    if let Some(version) = version.filter(|version| !stored.contains(&version["name"])) {
+        stored.push(version["name"].clone());
     }
     object["status"]["storedVersions"] = json!(stored);
     prune_defaults(object);
@@ -54,7 +53,7 @@ fn prune_defaults(object: &mut Value) {
     }
 }
 
-/// Sets names that follow from the kind, and the conversion.
+/// Sets names that follow from the kind, the conversion, and the stored version.
 pub(super) fn fill(object: &mut Value) {
     let names = &mut object["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();
@@ -66,6 +65,10 @@ pub(super) fn fill(object: &mut Value) {
     }
     if object["spec"].get("conversion").is_none() {
         object["spec"]["conversion"] = json!({"strategy": "None"});
+    }
+    if object["status"].is_object() && object["status"]["storedVersions"].as_array().is_none_or(Vec::is_empty) {
+        let version = versions(object).iter().find(|version| version["storage"] == true);
+        object["status"]["storedVersions"] = version.map(|version| version["name"].clone()).into_iter().collect();
     }
 }
 
@@ -79,7 +82,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     for field in ["generateName", "name"] {
         let name = metadata::text(object, field);
-        if name != expected && !name.is_empty() {
+        if old.is_none() && name != expected && !name.is_empty() {
             let detail = "must be spec.names.plural+\".\"+spec.group";
             causes.push(StatusCause::invalid(format!("metadata.{field}"), name, detail));
         }

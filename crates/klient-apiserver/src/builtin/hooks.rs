@@ -10,7 +10,7 @@ use klient_core::StatusCause;
 use serde_json::{Value, json};
 
 use super::Collector;
-use crate::{Result, call::Call, registry::Resource, server::Core, store::Change};
+use crate::{Result, access::User, call::Call, registry::Resource, server::Core, store::Change};
 
 /// The behaviour of one kind. [`Hooks::NONE`] is that of most built-in kinds, and [`Hooks::CUSTOM`] that of custom ones.
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent rule")]
@@ -29,8 +29,12 @@ pub(crate) struct Hooks {
     pub(crate) drop_disabled: fn(&mut Value),
     /// Returns the status of a new object, given the time. Without it, the status stays as it was sent.
     pub(crate) new_status: Option<fn(&Value, &str) -> Value>,
-    /// Completes a new status. The last argument is the stored object.
-    pub(crate) on_status: fn(&mut Value, &Value),
+    /// Writes who created a new object into it.
+    pub(crate) set_user: fn(&mut Value, &User),
+    /// Completes a new status. The other arguments are the stored object and the time.
+    pub(crate) on_status: fn(&mut Value, &Value, &str),
+    /// Completes a new approval. The other arguments are the stored object and the time.
+    pub(crate) on_approval: fn(&mut Value, &Value, &str),
     /// JSON pointers of fields that are null in responses where they have no value.
     pub(crate) null_fields: &'static [&'static str],
     /// Sets nulls that a pointer cannot name.
@@ -102,11 +106,9 @@ pub(crate) struct Hooks {
     pub(crate) generation_counts: &'static [&'static str],
     /// Whether the generation stays what it is.
     pub(crate) keeps_generation: bool,
-    /// Whether a status update leaves labels alone.
-    pub(crate) status_keeps_labels: bool,
     /// The fields that writes to the object do not change. If this is `None`, kinds with a subresource `status` have the status here.
     pub(crate) reset_fields: Option<&'static [&'static str]>,
-    /// The fields that writes to the status do not change.
+    /// The fields that writes to the status do not change, and so do not own.
     pub(crate) status_reset_fields: &'static [&'static str],
     /// The name of the table in the store, if it is not the kind's own.
     pub(crate) table: Option<&'static str>,
@@ -161,7 +163,9 @@ impl Hooks {
         before_update: |_, _, _| Ok(()),
         drop_disabled: |_| {},
         new_status: Some(|_, _| json!({})),
-        on_status: |_, _| {},
+        set_user: |_, _| {},
+        on_status: |_, _, _| {},
+        on_approval: |_, _, _| {},
         null_fields: &[],
         set_nulls: |_| {},
         validate: |_, _, _| {},
@@ -197,7 +201,6 @@ impl Hooks {
         has_generation: None,
         generation_counts: &[],
         keeps_generation: false,
-        status_keeps_labels: false,
         reset_fields: None,
         status_reset_fields: &["spec"],
         table: None,

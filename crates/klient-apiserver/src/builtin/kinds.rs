@@ -7,9 +7,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Collector, accounts, components, defaults, definitions, disabled, events,
+    Collector, accounts, components, defaults, definitions, devices, disabled, events,
     hooks::{Hooks, NameRule, Posted},
-    ingresses, namespaces, nodes, pods, profiles, reviews, rules, services,
+    ingresses, namespaces, nodes, pods, profiles, reviews, rules, services, signing_requests,
     tables::{cells, rare},
     versions, volumes, warnings, workloads,
 };
@@ -38,6 +38,7 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("networking.k8s.io", "ingresses") => &INGRESSES,
         ("networking.k8s.io", "ingressclasses") => &INGRESS_CLASSES,
         ("networking.k8s.io", "servicecidrs") => &SERVICE_CIDRS,
+        ("networking.k8s.io", "ipaddresses") => &IP_ADDRESSES,
         ("discovery.k8s.io", "endpointslices") => &ENDPOINT_SLICES,
         ("policy", "poddisruptionbudgets") => &DISRUPTION_BUDGETS,
         ("rbac.authorization.k8s.io", "roles") => &ROLES,
@@ -45,7 +46,7 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("rbac.authorization.k8s.io", "rolebindings") => &ROLE_BINDINGS,
         ("rbac.authorization.k8s.io", "clusterrolebindings") => &CLUSTER_ROLE_BINDINGS,
         ("coordination.k8s.io", "leases") => &LEASES,
-        ("certificates.k8s.io", _) => &SIGNING_REQUESTS,
+        ("certificates.k8s.io", _) => &signing_requests::HOOKS,
         ("apiextensions.k8s.io", _) => &DEFINITIONS,
         ("authentication.k8s.io", "selfsubjectreviews") => &SELF_REVIEWS,
         ("authentication.k8s.io", "tokenreviews") => &TOKEN_REVIEWS,
@@ -53,9 +54,9 @@ pub(crate) fn hooks(group: &str, version: &str, plural: &str) -> &'static Hooks 
         ("authorization.k8s.io", "selfsubjectaccessreviews") => &OWN_ACCESS_REVIEWS,
         ("authorization.k8s.io", "localsubjectaccessreviews") => &LOCAL_ACCESS_REVIEWS,
         ("authorization.k8s.io", _) => &ACCESS_REVIEWS,
-        ("resource.k8s.io", "resourceclaims") => &RESOURCE_CLAIMS,
-        ("resource.k8s.io", "resourceclaimtemplates") => &RESOURCE_CLAIM_TEMPLATES,
-        ("resource.k8s.io", _) => &DEVICES,
+        ("resource.k8s.io", "resourceclaims") => &devices::CLAIMS,
+        ("resource.k8s.io", "resourceclaimtemplates") => &devices::CLAIM_TEMPLATES,
+        ("resource.k8s.io", _) => &devices::DEVICES,
         ("flowcontrol.apiserver.k8s.io", _) => &FLOW_CONTROL,
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             &WEBHOOKS
@@ -99,7 +100,7 @@ fn core(plural: &str) -> &'static Hooks {
 }
 
 /// The fields that writes to the status of most newer kinds do not change.
-const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
+pub(super) const SPEC_AND_METADATA: &[&str] = &["spec", "metadata"];
 
 static PODS: Hooks = Hooks {
     on_create: Some(profiles::copy),
@@ -120,7 +121,7 @@ static PODS: Hooks = Hooks {
         Ok(())
     },
     new_status: Some(pods::new_status),
-    on_status: pods::on_status,
+    on_status: |object, old, _| pods::on_status(object, old),
     validate: rules::pod,
     validate_status: rules::pod_status,
     validate_part: rules::pod_part,
@@ -159,7 +160,7 @@ static NODES: Hooks = Hooks {
     new_status: None,
     validate: rules::node,
     validate_status: rules::node_status,
-    on_status: nodes::drop_config,
+    on_status: |object, old, _| nodes::drop_config(object, old),
     selectable: &["spec.unschedulable"],
     cell: cells::node,
     has_generation: Some(false),
@@ -358,7 +359,6 @@ static DEPLOYMENTS: Hooks = Hooks {
     validate_status: rules::deployment_status,
     cell: cells::deployment,
     generation_counts: &["annotations"],
-    status_keeps_labels: true,
     status_reset_fields: &["spec", "metadata.labels"],
     ..Hooks::NONE
 };
@@ -393,7 +393,7 @@ static DAEMON_SETS: Hooks = Hooks {
     validate: rules::daemon_set,
     validate_status: rules::daemon_set_status,
     cell: cells::daemon_set,
-    on_status: workloads::keep_template_generation,
+    on_status: |object, old, _| workloads::keep_template_generation(object, old),
     row_metadata: workloads::remove_template_generation,
     ..Hooks::NONE
 };
@@ -452,7 +452,7 @@ static AUTOSCALERS_V1: Hooks = Hooks {
 static AUTOSCALERS_V2: Hooks = Hooks {
     defaults: Some(defaults::autoscaler_v2),
     null_fields: &["/status/currentMetrics"],
-    on_status: |object, _| super::null_list(object, "/status/currentMetrics"),
+    on_status: |object, _, _| super::null_list(object, "/status/currentMetrics"),
     validate: rules::autoscaler,
     validate_status: rules::autoscaler_status,
     convert: Some(versions::autoscaler_to_v2),
@@ -559,15 +559,6 @@ static LEASES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static SIGNING_REQUESTS: Hooks = Hooks {
-    reset_fields: Some(&["spec", "status"]),
-    status_reset_fields: &["spec", "status.conditions"],
-    selectable: &["spec.signerName"],
-    names: NameRule::PathSegment,
-    has_generation: Some(false),
-    ..Hooks::NONE
-};
-
 static DEFINITIONS: Hooks = Hooks {
     warnings: Some(warnings::definition),
     checks_finalizers: false,
@@ -603,24 +594,6 @@ const fn review(status: fn(&Core, &Call, &mut Value) -> Result<()>) -> Hooks {
     Hooks { posted: Posted::Review(status), has_generation: Some(false), ..Hooks::NONE }
 }
 
-static RESOURCE_CLAIMS: Hooks = Hooks {
-    cell: rare::resource_claim,
-    delete_returns_object: true,
-    has_generation: Some(false),
-    status_reset_fields: SPEC_AND_METADATA,
-    ..Hooks::NONE
-};
-
-static RESOURCE_CLAIM_TEMPLATES: Hooks =
-    Hooks { delete_returns_object: true, has_generation: Some(false), ..Hooks::NONE };
-
-static DEVICES: Hooks = Hooks {
-    warnings: Some(warnings::resource_slice),
-    delete_returns_object: true,
-    status_reset_fields: SPEC_AND_METADATA,
-    ..Hooks::NONE
-};
-
 static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
 
 static WEBHOOKS: Hooks = Hooks {
@@ -650,7 +623,14 @@ static API_SERVICES: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-static SERVICE_CIDRS: Hooks = Hooks { status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+static SERVICE_CIDRS: Hooks = Hooks {
+    cell: rare::service_cidr,
+    has_generation: Some(false),
+    status_reset_fields: SPEC_AND_METADATA,
+    ..Hooks::NONE
+};
+
+static IP_ADDRESSES: Hooks = Hooks { cell: rare::ip_address, has_generation: Some(false), ..Hooks::NONE };
 
 static PRIORITY_CLASSES: Hooks = Hooks {
     keeps_generation: true,

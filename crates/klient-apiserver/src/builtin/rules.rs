@@ -39,6 +39,7 @@ mod scheduling;
 mod security;
 mod selectors;
 mod services;
+mod signing_requests;
 mod template;
 mod volume_sources;
 mod volumes;
@@ -70,6 +71,7 @@ pub(super) use self::{
     pods::{pod, pod_part, pod_status},
     quotas::{quota, quota_status},
     services::{cluster_addresses, service, service_status},
+    signing_requests::{signing_request_approval, signing_request_status},
     webhooks::configuration as webhooks,
     workloads::{
         controller_revision, daemon_set, daemon_set_status, deployment, deployment_status, pod_template, replica_set,

@@ -99,8 +99,25 @@ fn problems(default: &Value, schema: &Value, at: &str) -> Vec<StatusCause> {
 
 /// Returns the problems of a default by its own schema, and then by the rules of the schema.
 fn problems_of_value(default: &Value, schema: &Value) -> Vec<StatusCause> {
-    let problems = validate::validate(default, schema, None);
+    let mut untyped = schema.clone();
+    accept_any_either(&mut untyped);
+    let problems = validate::validate(default, &untyped, None);
     if problems.is_empty() { Rules::violations_by_default(schema, default) } else { problems }
+}
+
+/// Removes the mark of integers or texts from a schema: the real server accepts defaults of any type there.
+fn accept_any_either(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    fields.remove("x-kubernetes-int-or-string");
+    for name in ["items", "additionalProperties"] {
+        fields.get_mut(name).map(accept_any_either);
+    }
+    fields
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+        .for_each(|(_, inner)| accept_any_either(inner));
 }
 
 /// Returns the problems of a default that is part of the metadata or type of a resource.

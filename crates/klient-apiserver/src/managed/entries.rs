@@ -170,7 +170,7 @@ pub(crate) fn restore_times(new: &mut Value, old: &Value) {
 }
 
 /// Returns whether two objects are equal besides their entries.
-fn is_same_besides_entries(left: &Value, right: &Value) -> bool {
+pub(crate) fn is_same_besides_entries(left: &Value, right: &Value) -> bool {
     let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return left == right };
     let is_same_metadata = match (left.get("metadata"), right.get("metadata")) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => is_same_without("managedFields", left, right),

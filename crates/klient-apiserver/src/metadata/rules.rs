@@ -22,6 +22,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, ui
     annotations(&metadata["annotations"], &mut causes);
     owners(&metadata["ownerReferences"], &mut causes);
     finalizers_and_uid(resource, metadata, old, uid, &mut causes);
+    managers(&metadata["managedFields"], &mut causes);
     if old.is_some() && resource.hooks.checks_prefix_again {
         check_prefix(resource.hooks.names, object, &mut causes);
     }
@@ -49,16 +50,39 @@ pub(crate) fn check_embedded(metadata: &Value) -> Vec<StatusCause> {
     annotations(&metadata["annotations"], &mut causes);
     owners(&metadata["ownerReferences"], &mut causes);
     finalizers(metadata, &mut causes);
-    for (index, entry) in metadata["managedFields"].as_array().into_iter().flatten().enumerate() {
+    managers(&metadata["managedFields"], &mut causes);
+    causes
+}
+
+/// Validates the entries of managers.
+pub(crate) fn managers(entries: &Value, causes: &mut Vec<StatusCause>) {
+    for (index, entry) in entries.as_array().into_iter().flatten().enumerate() {
         let at = |name: &str| format!("metadata.managedFields[{index}].{name}");
-        let operation = entry["operation"].as_str().unwrap_or_default();
-        if !matches!(operation, "Apply" | "Update") {
-            causes.push(StatusCause::invalid(at("operation"), operation, "must be `Apply` or `Update`"));
+        let text = |name: &str| entry[name].as_str().unwrap_or_default();
+        if !matches!(text("operation"), "Apply" | "Update") {
+            causes.push(StatusCause::invalid(at("operation"), text("operation"), "must be `Apply` or `Update`"));
         }
-        let form = entry["fieldsType"].as_str().unwrap_or_default();
-        if !matches!(form, "" | "FieldsV1") {
-            causes.push(StatusCause::invalid(at("fieldsType"), form, "must be `FieldsV1`"));
+        if !matches!(text("fieldsType"), "" | "FieldsV1") {
+            causes.push(StatusCause::invalid(at("fieldsType"), text("fieldsType"), "must be `FieldsV1`"));
         }
+        if text("manager").len() > MAX_MANAGER || !text("manager").bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            causes.extend(manager_problems(&at("manager"), text("manager")));
+        }
+        if text("subresource").len() > MAX_SUBRESOURCE {
+            causes.push(StatusCause::too_long(at("subresource"), MAX_SUBRESOURCE));
+        }
+    }
+}
+
+/// Validates the name of a manager.
+pub(crate) fn manager_problems(field: &str, manager: &str) -> Vec<StatusCause> {
+    let mut causes = Vec::new();
+    if manager.len() > MAX_MANAGER {
+        causes.push(StatusCause::too_long(field, MAX_MANAGER));
+    }
+    for (at, character) in manager.char_indices().filter(|(_, character)| character.is_control()) {
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(character));
+        causes.push(StatusCause::invalid(field, manager, &detail));
     }
     causes
 }
@@ -249,3 +273,8 @@ fn owner_text(owner: &Value) -> String {
 }
 
 const MAX_ANNOTATIONS: usize = 256 << 10;
+
+/// The number of bytes that the name of a manager can have.
+pub(crate) const MAX_MANAGER: usize = 128;
+/// The number of bytes that the name of a subresource can have.
+const MAX_SUBRESOURCE: usize = 256;

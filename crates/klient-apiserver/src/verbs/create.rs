@@ -90,6 +90,9 @@ impl Core {
             object = self.admit_new(call, target, object, dry_run).await?;
         }
         origin.call().map_or(Ok(()), |call| self.check_grant(call, target, &object, None))?;
+        if let Some(call) = origin.call() {
+            (resource.hooks.set_user)(&mut object, &call.user);
+        }
         origin.warn(&builtin::before_create(self, resource, &mut object)?);
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
@@ -289,9 +292,14 @@ pub(super) fn validate(
         }
         return Ok(warnings);
     }
+    Err(invalid(resource, object, causes))
+}
+
+/// Returns the error for an object with invalid fields.
+pub(super) fn invalid(resource: &Resource, object: &Value, causes: Vec<StatusCause>) -> Box<Status> {
     let group = resource.hooks.validation_group.unwrap_or(&resource.group);
     let kind = GroupKind::new(group.to_owned(), resource.kind.clone());
-    Err(Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes)))
+    Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes))
 }
 
 fn already_exists(resource: &Resource, name: &str, found: Option<Arc<Stored>>) -> Box<Status> {

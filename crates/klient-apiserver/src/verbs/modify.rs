@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     Ownership, Target,
     admitted::Admitted,
-    create::{check_namespace, commit_failed, validate},
+    create::{check_namespace, commit_failed, invalid, validate},
     empties,
 };
 use crate::{
@@ -246,6 +246,7 @@ impl Core {
             if let Some(notes) = notes {
                 notes.warn_all(Stage::Mutating, &warnings);
             }
+            check_managers(resource, &new, entries.as_ref())?;
             managed::set_entries(&mut new, entries);
             managed::restore_times(&mut new, &current);
             if let Some(admitted) = admitted {
@@ -294,6 +295,15 @@ impl Core {
         let is_stored = resource.is_custom() && put == stored.value();
         Ok((!is_stored).then_some(Write::Put(put)))
     }
+}
+
+/// Validates the entries that an object gets. Requests can bring some of their own.
+fn check_managers(resource: &Resource, object: &Value, entries: Option<&Value>) -> Result<()> {
+    let mut causes = Vec::new();
+    if let Some(entries) = entries {
+        metadata::managers(entries, &mut causes);
+    }
+    if causes.is_empty() { Ok(()) } else { Err(invalid(resource, object, causes)) }
 }
 
 /// Returns whether a request is about a status, which changes no metadata of custom kinds.
@@ -400,7 +410,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
     // Only an applied configuration can have another UID here.
     let uid = metadata::text(&asked, "uid").to_owned();
     let mut new = match target.subresource.as_deref() {
-        Some("status") => with_status(resource, current, &asked),
+        Some("status") => with_status(resource, current, &asked, &metadata::time(core.clock.now())),
         Some("finalize") => {
             let mut new = current.clone();
             new["spec"]["finalizers"] = asked["spec"]["finalizers"].clone();
@@ -422,6 +432,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
         Some("approval") => {
             let mut new = current.clone();
             new["status"]["conditions"] = asked["status"]["conditions"].clone();
+            (resource.hooks.on_approval)(&mut new, current, &metadata::time(core.clock.now()));
             new
         }
         _ => {
@@ -456,7 +467,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
 }
 
 /// Returns the stored object with another status. A status update of a built-in kind can change metadata, too.
-fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
+fn with_status(resource: &Resource, current: &Value, asked: &Value, now: &str) -> Value {
     let mut new = current.clone();
     if let Value::Object(fields) = &mut new {
         match asked.get("status") {
@@ -465,10 +476,16 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
         }
     }
     if matches!(resource.schema, Schema::BuiltIn(_)) {
-        for name in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
-            if name == "labels" && resource.hooks.status_keeps_labels {
-                continue;
-            }
+        let is_reset = |name: &str| {
+            let reset = resource.hooks.status_reset_fields.iter();
+            reset.map(|field| field.strip_prefix("metadata")).any(|rest| match rest {
+                Some("") => name != "generateName",
+                Some(rest) => rest.strip_prefix('.') == Some(name),
+                None => false,
+            })
+        };
+        let fields = ["labels", "annotations", "finalizers", "ownerReferences", "generateName"];
+        for name in fields.into_iter().filter(|name| !is_reset(name)) {
             let metadata = metadata::of(&mut new);
             match asked["metadata"].get(name) {
                 Some(value) => drop(metadata.insert(name.to_owned(), value.clone())),
@@ -476,7 +493,7 @@ fn with_status(resource: &Resource, current: &Value, asked: &Value) -> Value {
             }
         }
     }
-    (resource.hooks.on_status)(&mut new, current);
+    (resource.hooks.on_status)(&mut new, current, now);
     new
 }
 

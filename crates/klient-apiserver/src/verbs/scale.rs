@@ -113,12 +113,14 @@ impl Core {
             return Ok(Box::new(move |current| {
                 managed::check_kind(&kind, &configuration.object)?;
                 if is_custom && current["metadata"].get("managedFields").is_none() {
-                    // The real server cannot find the owners of a custom kind's replicas.
-                    let message = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
-                    return Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)));
+                    let what = "failed to create manager for existing fields: failed to convert live object";
+                    return Err(unconverted(what, &Value::Null));
                 }
                 let applied = Applied { configuration: &configuration.object, force };
                 let scale = managed::apply(groups, &kind, current, applied, &writer)?;
+                if is_custom && !managed::is_same_besides_entries(&scale, current) {
+                    return Err(unconverted("failed to convert new object", current));
+                }
                 Ok((scale, configuration.enforce(field_validation)?.to_vec()))
             }));
         }
@@ -150,6 +152,15 @@ impl Core {
             Ok((written(&kind, current, patched), warnings))
         }))
     }
+}
+
+/// The error of the real server for an applied scale of a custom kind that would change something: it cannot convert that scale.
+fn unconverted(what: &str, scale: &Value) -> Box<Status> {
+    let (namespace, name) = (metadata::text(scale, "namespace"), metadata::text(scale, "name"));
+    let message = format!(
+        "{what} ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+    );
+    Box::new(Status::failure(StatusReason::Unknown, 500, message))
 }
 
 /// Decodes the scale of an update. Returns warnings about unknown and duplicate fields, too.

@@ -4,6 +4,7 @@
 
 mod access;
 mod apply;
+mod apply_times;
 mod conversions;
 mod definitions;
 mod durable;

@@ -72,7 +72,7 @@ pub(super) fn validate(versions: &[Value], common: &Common<'_>, causes: &mut Vec
 fn unique_and_stored(versions: &[Value], causes: &mut Vec<StatusCause>) {
     let is_repeated =
         |(index, version): (usize, &Value)| versions[..index].iter().any(|known| known["name"] == version["name"]);
-    let shown = || if versions.is_empty() { Value::Null } else { Value::from(versions.to_vec()) };
+    let shown = || Value::from(versions.to_vec());
     if versions.iter().enumerate().any(is_repeated) {
         causes.push(StatusCause::invalid("spec.versions", shown(), "must contain unique version names"));
     }

@@ -291,6 +291,24 @@ pub(in crate::builtin) fn volume(object: &Value, column: &str, _: Timestamp) -> 
     })
 }
 
+/// Returns a cell of a range of service addresses.
+pub(in crate::builtin) fn service_cidr(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    (column == "CIDRs").then(|| json!(texts(&object["spec"]["cidrs"]).join(",")))
+}
+
+/// Returns a cell of an address.
+pub(in crate::builtin) fn ip_address(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+    let parent = &object["spec"]["parentRef"];
+    if column != "ParentRef" || parent.is_null() {
+        return None;
+    }
+    let text = |name: &str| Some(parent[name].as_str().unwrap_or_default()).filter(|text| !text.is_empty());
+    let resource = [text("resource"), text("group")].into_iter().flatten().collect::<Vec<_>>().join(".").to_lowercase();
+    Some(json!(
+        [Some(resource.as_str()), text("namespace"), text("name")].into_iter().flatten().collect::<Vec<_>>().join("/")
+    ))
+}
+
 /// Returns a cell of a flow schema or priority level.
 pub(in crate::builtin) fn flow_control(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
     let spec = &object["spec"];
