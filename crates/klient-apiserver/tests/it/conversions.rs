@@ -156,6 +156,36 @@ async fn watch_sends_objects_in_its_version() {
 }
 
 #[tokio::test]
+async fn watch_converts_only_objects_that_it_selects() {
+    let (server, calls) = started().await;
+    for (name, label) in [("a", "x"), ("b", "y"), ("c", "x")] {
+        let mut gear = gear("v2", name, json!({"count": 1}));
+        gear["metadata"]["labels"] = json!({"app": label});
+        send(&server, Method::POST, &gears("v2"), &gear).await;
+    }
+    let before = calls.load(Ordering::Relaxed);
+    let mut watches = Vec::new();
+    for (place, selector, events) in [("default", "x", 2), ("default", "none", 0), ("other", "x", 0)] {
+        let path = gears("v1").replace("default", place);
+        let request = Request::get(format!("{path}?watch=true&labelSelector=app%3D{selector}"));
+        let mut watch = server.handle(request.body(Bytes::new()).unwrap()).await.into_body();
+        for _ in 0..events {
+            assert!(watch.frame().await.unwrap().is_ok());
+        }
+        watches.push(watch);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), before + 1, "one call is for the first objects of a watch");
+    send(&server, Method::PATCH, &format!("{}/b", gears("v2")), &json!({"spec": {"count": 2}})).await;
+    send(&server, Method::PATCH, &format!("{}/a", gears("v2")), &json!({"metadata": {"labels": {"app": "z"}}})).await;
+    let frame = watches[0].frame().await.unwrap().unwrap().into_data().unwrap();
+    let event: Value = serde_json::from_slice(&frame).unwrap();
+    assert_eq!((&event["type"], &event["object"]["spec"]), (&json!("DELETED"), &json!({"teeth": 1})));
+    assert_eq!(event["object"]["apiVersion"], "klient.invalid/v1");
+    // The first state was converted before, and the new one once.
+    assert!(calls.load(Ordering::Relaxed) <= before + 2);
+}
+
+#[tokio::test]
 async fn failed_conversion_is_an_error_with_the_reason() {
     let (server, _) = started().await;
     send(&server, Method::POST, &gears("v2"), &gear("v2", "a", json!({"count": 1}))).await;

@@ -335,7 +335,7 @@ pub(in crate::builtin) fn deployment_status(object: &Value, old: &Value, causes:
     counts::collisions(object, old, causes);
 }
 
-/// Validates the status of a replica set.
+/// Validates the status of a replica set, or of a replication controller, which has no `terminatingReplicas`.
 pub(in crate::builtin) fn replica_set_status(object: &Value, _: &Value, causes: &mut Causes) {
     let counters = [
         "replicas",
