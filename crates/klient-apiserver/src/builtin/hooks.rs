@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
-use super::Collector;
+use super::{Collector, warnings::Told};
 use crate::{Result, call::Call, registry::Resource, server::Core, store::Change};
 
 /// The behaviour of one kind. [`Hooks::NONE`] is that of most built-in kinds, and [`Hooks::CUSTOM`] that of custom ones.
@@ -139,7 +139,7 @@ pub(crate) enum Posted {
 }
 
 /// A function that adds warnings about a valid object, given the stored one in an update.
-pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Vec<String>);
+pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Told);
 
 /// A function that completes a new object.
 pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;
