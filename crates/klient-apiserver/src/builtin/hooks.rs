@@ -19,7 +19,7 @@ pub(crate) struct Hooks {
     pub(crate) defaults: Option<fn(&mut Value)>,
     /// Completes a new object before it is validated, as admission does on a real server.
     pub(crate) before_create: Option<BeforeCreate>,
-    /// Completes a new object after that. Adds warnings, which are sent even if the object is invalid.
+    /// Completes a new object after `before_create`. Adds warnings, which are sent even if the object is invalid.
     pub(crate) on_create: Option<OnCreate>,
     /// Completes a new object that has its UID.
     pub(crate) with_uid: fn(&mut Value),

@@ -261,7 +261,7 @@ async fn created(server: &ApiServer, path: &str, body: &Value) -> (u16, usize, u
     let request = Request::post(format!("{path}?dryRun=All")).header("content-type", "application/json");
     let (parts, body) = server.handle(request.body(body.to_string().into()).unwrap()).await.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let warnings = parts.headers.get_all("warning").iter().map(|warning| warning.len()).sum();
+    let warnings = parts.headers.get_all("warning").iter().map(HeaderValue::len).sum();
     let status: Value = serde_json::from_slice(&body).unwrap();
     let causes = status["details"]["causes"].as_array().map_or(0, Vec::len);
     (parts.status.as_u16(), warnings, body.len(), causes)

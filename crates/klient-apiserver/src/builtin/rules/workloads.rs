@@ -1,4 +1,4 @@
-//! Validation of deployments, replica sets, stateful sets and daemon sets, and of their older relatives.
+//! Validation of deployments, replica sets, stateful sets, daemon sets, replication controllers, pod templates and controller revisions.
 
 use std::collections::HashMap;
 
