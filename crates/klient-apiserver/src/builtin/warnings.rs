@@ -73,3 +73,18 @@ fn warn(field: &Field<'_, '_>, why: &str, told: &mut Told) {
     }
     told.push(format!("{}: {why}", field.path()));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_end_when_no_more_are_sent() {
+        let mut told = Told::default();
+        told.extend((0..10_000).map(|n| format!("{n}{}", "x".repeat(400))));
+        assert_eq!(told.texts.len(), 2 * (MAX_WARNINGS + CUT) / CUT + 1);
+        let mut told = Told::default();
+        told.extend(["a", "", "a", "b\n"].map(str::to_owned));
+        assert_eq!(told.texts, ["a"]);
+    }
+}
