@@ -22,7 +22,7 @@ use serde_json::Value;
 pub(crate) use self::{
     attributes::{Attributes, KindName, Operation, Origin},
     chain::Admission,
-    notes::Notes,
+    notes::{CUT, MAX_WARNINGS, Notes},
     passes::Passes,
     policies::Policies,
     webhooks::Webhooks,

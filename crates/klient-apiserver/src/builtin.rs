@@ -171,7 +171,9 @@ pub(crate) fn warn(
         Some(_) => None,
     };
     if let Some(warn) = warn {
-        warn(object, old, told);
+        let mut found = warnings::Told::default();
+        warn(object, old, &mut found);
+        told.extend(found.into_texts());
     }
 }
 

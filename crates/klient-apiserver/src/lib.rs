@@ -24,9 +24,10 @@
 //!
 //! No pod security standards or proxies: such requests get an error that says so, or no check. No controllers besides the garbage collector:
 //! deployments get no pods.
-//! Of the built-in kinds, these are validated: pods and their templates, workloads, jobs, services, config maps, secrets, ingresses, network policies,
-//! autoscalers, disruption budgets, volumes and claims, service accounts, roles and bindings, leases, nodes, namespaces, events and
-//! definitions. Objects of other kinds are accepted if their metadata is valid. A list or map that is sent empty counts as absent.
+//! Of the built-in kinds, these are validated: pods and pod templates, workloads, replication controllers and revisions, jobs, services, endpoints
+//! and slices of them, config maps, secrets, ingresses, network policies, autoscalers, disruption budgets, volumes and claims, storage, priority,
+//! ingress and runtime classes, quotas, limit ranges, service accounts, roles and bindings, leases, nodes, namespaces, events, webhook
+//! configurations, admission policies and definitions. Objects of other kinds are accepted if their metadata is valid. A list or map that is sent empty counts as absent.
 //!
 //! A loop that labels every `ConfigMap`, tested through a conflict that would be rare on a real server:
 //!

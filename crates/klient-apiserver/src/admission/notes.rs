@@ -110,9 +110,9 @@ fn cut(text: &mut String) {
 }
 
 /// The number of characters of all warnings before they are cut.
-const MAX_WARNINGS: usize = 4096;
+pub(crate) const MAX_WARNINGS: usize = 4096;
 /// The number of characters of a warning that is cut.
-const CUT: usize = 256;
+pub(crate) const CUT: usize = 256;
 
 #[cfg(test)]
 mod tests {

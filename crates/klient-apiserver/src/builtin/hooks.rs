@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
-use super::Collector;
+use super::{Collector, warnings::Told};
 use crate::{Result, access::User, call::Call, registry::Resource, server::Core, store::Change};
 
 /// The behaviour of one kind. [`Hooks::NONE`] is that of most built-in kinds, and [`Hooks::CUSTOM`] that of custom ones.
@@ -19,7 +19,7 @@ pub(crate) struct Hooks {
     pub(crate) defaults: Option<fn(&mut Value)>,
     /// Completes a new object before it is validated, as admission does on a real server.
     pub(crate) before_create: Option<BeforeCreate>,
-    /// Completes a new object after that. Adds warnings, which are sent even if the object is invalid.
+    /// Completes a new object after `before_create`. Adds warnings, which are sent even if the object is invalid.
     pub(crate) on_create: Option<OnCreate>,
     /// Completes a new object that has its UID.
     pub(crate) with_uid: fn(&mut Value),
@@ -141,7 +141,7 @@ pub(crate) enum Posted {
 }
 
 /// A function that adds warnings about a valid object, given the stored one in an update.
-pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Vec<String>);
+pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Told);
 
 /// A function that completes a new object.
 pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;

@@ -340,6 +340,7 @@ static POD_TEMPLATES: Hooks = Hooks {
 static REPLICATION_CONTROLLERS: Hooks = Hooks {
     drop_disabled: disabled::template,
     validate: rules::replication_controller,
+    validate_status: rules::replica_set_status,
     warnings: Some(warnings::replication_controller),
     orphans_dependents: true,
     storage_path: Some("controllers"),

@@ -1,9 +1,13 @@
 //! The formats of texts and numbers in schemas of custom kinds. Other formats have no effect.
 
+mod letters;
 mod locations;
 mod numbers;
 
-use klient_core::names::{is_label, is_subdomain};
+use klient_core::{
+    GoDuration,
+    names::{is_label, is_subdomain},
+};
 use serde_json::Value;
 
 /// Returns the format of a schema, if it has an effect.
@@ -87,14 +91,13 @@ fn is_time(text: &str) -> bool {
     is_date(date) && is_clock && zone.is_some_and(is_fraction)
 }
 
-/// Returns whether a text contains a number with a unit of time.
+/// Returns whether a text is a duration in Go's notation, or contains a number with a unit of time.
 fn is_duration(text: &str) -> bool {
-    let text = text.replace('\u{3bc}', "\u{b5}").to_lowercase();
-    if matches!(text.as_str(), "0" | "+0" | "-0") {
+    if text.parse::<GoDuration>().is_ok() {
         return true;
     }
     let mut found = false;
-    let mut rest = text.as_str();
+    let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         rest = &rest[start..];
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -109,7 +112,8 @@ fn is_duration(text: &str) -> bool {
         if number.parse::<i64>().is_err() {
             return false;
         }
-        let has_word = |(short, word): &(&[&str], &str)| short.contains(&unit) || unit.starts_with(word);
+        let unit = unit.to_ascii_lowercase();
+        let has_word = |(short, word): &(&[&str], &str)| short.contains(&unit.as_str()) || unit.starts_with(word);
         found |= UNITS.iter().any(has_word);
     }
     found
@@ -205,6 +209,13 @@ mod tests {
             ("hexcolor", "#fff", true),
             ("byte", "!", false),
             ("ipv4", "1.2.3", false),
+            ("duration", "1.99999999999999999999s", true),
+            ("duration", "1.5\u{3bc}s", true),
+            ("duration", "1 \u{b5}s", true),
+            ("duration", "1 \u{3bc}s", false),
+            ("duration", "1 DAY, 2 Hours", true),
+            ("duration", "1 \u{212a}", false),
+            ("duration", "99999999999999999999 s", false),
         ] {
             assert_eq!(fits(text, format), expected, "{format} {text}");
         }

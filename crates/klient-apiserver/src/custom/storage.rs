@@ -16,6 +16,8 @@ pub(crate) struct Storage {
     /// The storage version, with its group.
     version: String,
     schemas: BTreeMap<String, VersionSchema>,
+    /// Whether the definition never changed, so that all objects were pruned by it when they were written.
+    is_unchanged: bool,
 }
 
 /// The schema of one version.
@@ -30,7 +32,8 @@ impl Storage {
     pub(super) fn of(definition: &Value) -> Self {
         let spec = &definition["spec"];
         let group = spec["group"].as_str().unwrap_or_default();
-        let mut storage = Self::default();
+        let is_unchanged = definition["metadata"]["generation"] == 1;
+        let mut storage = Self { is_unchanged, ..Self::default() };
         for version in spec["versions"].as_array().into_iter().flatten() {
             let name = api_version(group, version["name"].as_str().unwrap_or_default());
             if version["storage"] == true {
@@ -61,7 +64,9 @@ impl Storage {
     /// Brings a stored object to the current schema of its version, which may be newer than the object.
     pub(crate) fn read(&self, object: &mut Value) {
         let Some(found) = object["apiVersion"].as_str().and_then(|version| self.schemas.get(version)) else { return };
-        prune::prune_root(object, &found.schema, &mut Vec::new());
+        if !self.is_unchanged || object["apiVersion"] != self.version {
+            prune::prune_root(object, &found.schema, &mut Vec::new());
+        }
         if found.has_defaults {
             prune::default_root(object, &found.schema);
         }
@@ -109,6 +114,23 @@ mod tests {
             storage().read(&mut object);
             assert_eq!(object, json!({"apiVersion": format!("g/{version}"), "both": default}));
         }
+    }
+
+    #[test]
+    fn object_of_a_definition_that_never_changed_is_not_pruned_again() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let versions = ["v1", "v2"]
+            .map(|name| json!({"name": name, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}));
+        let read = |generation: u32, version: &str| {
+            let definition =
+                json!({"metadata": {"generation": generation}, "spec": {"group": "g", "versions": versions}});
+            let mut object = json!({"apiVersion": version, "a": "x", "b": "y"});
+            Storage::of(&definition).read(&mut object);
+            object.get("b").is_none()
+        };
+        assert!(!read(1, "g/v1"));
+        assert!(read(1, "g/v2"), "no object of another version was pruned");
+        assert!(read(2, "g/v1"), "the definition may have had the field");
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn prefix(rule: NameRule, metadata: &Value, causes: &mut Vec<StatusCause>) {
 
 /// Returns warnings about valid metadata of a custom kind.
 pub(crate) fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let before: Vec<&str> = old.into_iter().flat_map(super::finalizers).collect();
+    let before: BTreeSet<&str> = old.into_iter().flat_map(super::finalizers).collect();
     let new: BTreeSet<&str> = super::finalizers(object).filter(|name| !before.contains(name)).collect();
     let mut told = Vec::new();
     for name in new {
@@ -219,8 +219,8 @@ fn finalizers_and_uid(
     finalizers(metadata, causes);
     let now = finalizer_names(metadata);
     if let Some(old) = old.filter(|old| super::is_deleting(old)) {
-        let before = finalizer_names(&old["metadata"]);
-        let added: Vec<&&str> = now.iter().filter(|name| !before.contains(name)).collect();
+        let before: BTreeSet<&str> = finalizer_names(&old["metadata"]).into_iter().collect();
+        let added: Vec<&&str> = now.iter().filter(|name| !before.contains(*name)).collect();
         if !added.is_empty() {
             let quoted: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
             let detail = format!(

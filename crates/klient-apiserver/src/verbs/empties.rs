@@ -1,6 +1,8 @@
 //! Empty lists and maps in messages. Go prints one that was sent as `[]` or `{}`, and one that is absent as `null`; a decoded object does not tell
 //! them apart.
 
+use std::collections::HashSet;
+
 use klient_core::Status;
 use serde_json::Value;
 
@@ -29,10 +31,22 @@ pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
             changes.push((format!("{}: {before}", cause.field), format!("{}: {}", cause.field, cause.message)));
         }
     }
-    for (before, after) in changes {
-        status.message = status.message.replacen(&before, &after, 1);
-    }
+    status.message = replaced(&status.message, &changes);
     status
+}
+
+/// Returns a text with parts replaced that it has in their order. Equal parts are in the text once.
+fn replaced(text: &str, changes: &[(String, String)]) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    let mut seen = HashSet::new();
+    for (before, after) in changes.iter().filter(|(before, _)| seen.insert(before)) {
+        if let Some((kept, next)) = rest.split_once(before.as_str()) {
+            out.push_str(kept);
+            out.push_str(after);
+            rest = next;
+        }
+    }
+    out + rest
 }
 
 /// Splits a message before the value that it shows, if it shows one that may have empty values.
@@ -133,6 +147,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn parts_of_a_message_are_replaced_in_order() {
+        let change = |before: &str, after: &str| (before.to_owned(), after.to_owned());
+        let changes = [change("a: null", "a: []"), change("a: null", "a: []"), change("b: null", "b: {}")];
+        assert_eq!(replaced("[a: null, c, b: null, a: null]", &changes), "[a: [], c, b: {}, a: null]");
+        assert_eq!(replaced("b: null", &changes), "b: {}");
+    }
 
     #[test]
     fn path_leads_through_lists_and_maps() {

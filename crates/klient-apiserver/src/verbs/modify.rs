@@ -263,7 +263,7 @@ impl Core {
                 && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
                 && (resource.hooks.is_removable)(&new);
             let last = is_done.then(|| new.clone());
-            let Some(write) = self.write_of(resource, &stored, new, is_done).await? else {
+            let Some(write) = self.write_of(resource, &stored, new, &current, is_done).await? else {
                 return Ok(Modified { object: current, created: false });
             };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
@@ -285,14 +285,23 @@ impl Core {
 
 impl Core {
     /// Returns the write of a changed object, unless it changes nothing.
-    async fn write_of(&self, resource: &Resource, stored: &Stored, new: Value, is_done: bool) -> Result<Option<Write>> {
+    async fn write_of(
+        &self,
+        resource: &Resource,
+        stored: &Stored,
+        new: Value,
+        current: &Value,
+        is_done: bool,
+    ) -> Result<Option<Write>> {
         if is_done {
             // Watches see the object as it was stored last.
             return Ok(Some(Write::Delete(stored.value())));
         }
         let put = self.to_storage(resource, new).await?;
         // A custom object that did not change may have been stored in another version, or without its defaults.
-        let is_stored = resource.is_custom() && put == stored.value();
+        // Only then can an object in one version be stored as it is: the stored object is parsed for no other.
+        let is_same = put == *current || put["apiVersion"] != current["apiVersion"];
+        let is_stored = resource.is_custom() && is_same && put == stored.value();
         Ok((!is_stored).then_some(Write::Put(put)))
     }
 }

@@ -134,16 +134,15 @@ impl Core {
 impl Watch {
     /// Sends events until the client disconnects, the time is over, or the position is compacted.
     async fn run(mut self, start: Start, mut cursor: Cursor, sender: mpsc::Sender<Bytes>, bookmark_every: Duration) {
-        for stored in &start.initial {
-            let event = match self.in_version(stored).await {
-                Ok(stored) if !self.selection.matches(&stored) => continue,
-                Ok(stored) => self.stored_event("ADDED", &stored),
-                Err(status) => {
-                    let _ = sender.send(self.error(&status)).await;
-                    return;
-                }
-            };
-            if sender.send(event).await.is_err() {
+        let initial = match self.initial(start.initial).await {
+            Ok(initial) => initial,
+            Err(status) => {
+                let _ = sender.send(self.error(&status)).await;
+                return;
+            }
+        };
+        for stored in initial {
+            if sender.send(self.stored_event("ADDED", &stored)).await.is_err() {
                 return;
             }
         }
@@ -155,15 +154,12 @@ impl Watch {
             match cursor.ready() {
                 Ok((changes, complete)) => {
                     for change in &changes {
-                        let event = match conversion::webhook_of(&self.resource) {
-                            None => self.change(change),
-                            Some(_) => match self.converted_change(change).await {
-                                Ok(event) => event,
-                                Err(status) => {
-                                    let _ = sender.send(self.error(&status)).await;
-                                    return;
-                                }
-                            },
+                        let event = match self.change(change).await {
+                            Ok(event) => event,
+                            Err(status) => {
+                                let _ = sender.send(self.error(&status)).await;
+                                return;
+                            }
                         };
                         if let Some(event) = event
                             && sender.send(event).await.is_err()
@@ -196,39 +192,61 @@ impl Watch {
         }
     }
 
-    /// Returns a stored object in the version of the watch.
-    async fn in_version(&self, stored: &Arc<Stored>) -> Result<Arc<Stored>> {
-        if conversion::webhook_of(&self.resource).is_none() {
-            return Ok(Arc::clone(stored));
+    /// Returns the selected ones of the stored objects, in the version of the watch.
+    async fn initial(&self, mut objects: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>> {
+        if self.selection.reads_objects() {
+            self.convert(&mut objects).await?;
+            objects.retain(|stored| self.selection.matches(stored));
+        } else {
+            objects.retain(|stored| self.selection.matches(stored));
+            self.convert(&mut objects).await?;
         }
-        let Some(core) = self.core.upgrade() else { return Ok(Arc::clone(stored)) };
-        let converted = core.all_stored_in(&self.resource, std::slice::from_ref(stored)).await?;
-        Ok(converted.first().map_or_else(|| Arc::clone(stored), Arc::clone))
+        Ok(objects)
     }
 
-    /// Returns the event of a change of an object that a webhook converts.
-    async fn converted_change(&mut self, change: &Change) -> Result<Option<Bytes>> {
-        let object = self.in_version(&change.object).await?;
-        let previous = match &change.previous {
-            Some(previous) => Some(self.in_version(previous).await?),
-            None => None,
-        };
-        Ok(self.change(&change.with_objects(object, previous)))
+    /// Brings stored objects to the version of the watch.
+    async fn convert(&self, objects: &mut Vec<Arc<Stored>>) -> Result<()> {
+        match self.core.upgrade() {
+            Some(core) => core.convert_all(&self.resource, objects).await,
+            None => Ok(()),
+        }
     }
 
-    /// Returns the event of a change. An object that enters or leaves the selection is added or deleted.
-    fn change(&mut self, change: &Change) -> Option<Bytes> {
+    /// Returns the event of a change. A webhook is called only for objects that are read.
+    async fn change(&mut self, change: &Change) -> Result<Option<Bytes>> {
         if !change.key.starts_with(&self.prefix) {
-            return None;
+            return Ok(None);
         }
+        let is_converted = conversion::webhook_of(&self.resource).is_some();
+        let reads_objects = self.selection.reads_objects();
+        let kind = if is_converted && reads_objects { None } else { self.kind_of(change) };
+        if !is_converted || (!reads_objects && kind.is_none()) {
+            return Ok(kind.map(|kind| self.event_of(kind, change)));
+        }
+        let mut objects = vec![Arc::clone(&change.object)];
+        let is_left = kind == Some("DELETED") && change.kind != ChangeKind::Deleted;
+        objects.extend(change.previous.clone().filter(|_| reads_objects || is_left));
+        self.convert(&mut objects).await?;
+        let previous = objects.get(1).cloned();
+        let change = change.with_objects(Arc::clone(&objects[0]), previous);
+        let kind = kind.or_else(|| self.kind_of(&change));
+        Ok(kind.map(|kind| self.event_of(kind, &change)))
+    }
+
+    /// Returns the kind of event of a change. An object that enters or leaves the selection is added or deleted.
+    fn kind_of(&self, change: &Change) -> Option<&'static str> {
         let now = change.kind != ChangeKind::Deleted && self.selection.matches(&change.object);
         let before = change.previous.as_ref().is_some_and(|stored| self.selection.matches(stored));
-        let kind = match (before, now) {
-            (false, true) => "ADDED",
-            (true, true) => "MODIFIED",
-            (true, false) => "DELETED",
-            (false, false) => return None,
-        };
+        match (before, now) {
+            (false, true) => Some("ADDED"),
+            (true, true) => Some("MODIFIED"),
+            (true, false) => Some("DELETED"),
+            (false, false) => None,
+        }
+    }
+
+    /// Encodes the event of a change.
+    fn event_of(&mut self, kind: &str, change: &Change) -> Bytes {
         let plain = self.wanted == ResponseFormat::JSON && !versions::is_converted(&self.resource);
         let as_it_is = match kind {
             "ADDED" => change.kind == ChangeKind::Created,
@@ -236,15 +254,15 @@ impl Watch {
             _ => change.kind == ChangeKind::Deleted,
         };
         if plain && as_it_is {
-            return Some(change.json_event());
+            return change.json_event();
         }
         if kind == "DELETED" && change.kind != ChangeKind::Deleted {
             // The object left the selection: its last state is sent with the revision of the change.
             let mut object = change.previous.as_ref().map(|stored| stored.shown_as(&self.resource)).unwrap_or_default();
             object["metadata"]["resourceVersion"] = json!(change.revision.to_string());
-            return Some(self.event(kind, &object));
+            return self.event(kind, &object);
         }
-        Some(self.stored_event(kind, &change.object))
+        self.stored_event(kind, &change.object)
     }
 
     /// Encodes an event of a stored object. JSON events are cached and shared.

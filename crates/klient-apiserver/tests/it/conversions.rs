@@ -156,6 +156,41 @@ async fn watch_sends_objects_in_its_version() {
 }
 
 #[tokio::test]
+async fn watch_converts_only_objects_that_it_selects() {
+    let (server, calls) = started().await;
+    for (name, label) in [("a", "x"), ("b", "y"), ("c", "x")] {
+        let mut gear = gear("v2", name, json!({"count": 1}));
+        gear["metadata"]["labels"] = json!({"app": label});
+        send(&server, Method::POST, &gears("v2"), &gear).await;
+    }
+    let before = calls.load(Ordering::Relaxed);
+    let watch = async |place: &str, label: &str| {
+        let path = gears("v1").replace("default", place);
+        let request = Request::get(format!("{path}?watch=true&labelSelector=app%3D{label}"));
+        server.handle(request.body(Bytes::new()).unwrap()).await.into_body()
+    };
+    let _others = [watch("default", "none").await, watch("other", "y").await];
+    send(&server, Method::PATCH, &format!("{}/b", gears("v2")), &json!({"spec": {"count": 2}})).await;
+    for _ in 0..100 {
+        // Watches run in tasks of their own.
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), before, "nothing is selected");
+    let mut watch = watch("default", "x").await;
+    for _ in 0..2 {
+        assert!(watch.frame().await.unwrap().is_ok());
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), before + 1, "one call is for the first objects of a watch");
+    send(&server, Method::PATCH, &format!("{}/a", gears("v2")), &json!({"metadata": {"labels": {"app": "z"}}})).await;
+    let frame = watch.frame().await.unwrap().unwrap().into_data().unwrap();
+    let event: Value = serde_json::from_slice(&frame).unwrap();
+    assert_eq!((&event["type"], &event["object"]["spec"]), (&json!("DELETED"), &json!({"teeth": 1})));
+    assert_eq!(event["object"]["apiVersion"], "klient.invalid/v1");
+    // The first state was converted before, and the new one once.
+    assert!(calls.load(Ordering::Relaxed) <= before + 2);
+}
+
+#[tokio::test]
 async fn failed_conversion_is_an_error_with_the_reason() {
     let (server, _) = started().await;
     send(&server, Method::POST, &gears("v2"), &gear("v2", "a", json!({"count": 1}))).await;

@@ -7,7 +7,7 @@ use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use klient_apiserver::ApiServer;
 use proptest::{collection::vec, option, prelude::*, sample::select};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// An arbitrary request.
@@ -253,6 +253,74 @@ proptest! {
             }
             still_works(&server).await;
         });
+    }
+}
+
+/// Returns the code, warnings and length of the response to a new object, and the number of its causes.
+async fn created(server: &ApiServer, path: &str, body: &Value) -> (u16, usize, usize, usize) {
+    let request = Request::post(format!("{path}?dryRun=All")).header("content-type", "application/json");
+    let (parts, body) = server.handle(request.body(body.to_string().into()).unwrap()).await.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let warnings = parts.headers.get_all("warning").iter().map(HeaderValue::len).sum();
+    let status: Value = serde_json::from_slice(&body).unwrap();
+    let causes = status["details"]["causes"].as_array().map_or(0, Vec::len);
+    (parts.status.as_u16(), warnings, body.len(), causes)
+}
+
+#[tokio::test]
+async fn response_to_large_lists_is_limited() {
+    let server = ApiServer::start().await.unwrap();
+    let named = |api: &str, kind: &str| json!({"apiVersion": api, "kind": kind, "metadata": {"name": "a"}});
+    let many = |count: usize, item: &dyn Fn(usize) -> Value| Value::from((0..count).map(item).collect::<Vec<_>>());
+    let map = |count: usize, name: &dyn Fn(usize) -> String, value: Value| {
+        Value::from((0..count).map(|n| (name(n), value.clone())).collect::<serde_json::Map<_, _>>())
+    };
+    let mut class = named("storage.k8s.io/v1", "StorageClass");
+    class["provisioner"] = json!("a");
+    class["allowedTopologies"] = many(30_000, &|_| json!({}));
+    let mut scopes = named("v1", "ResourceQuota");
+    let hard = map(5_000, &|n| format!("requests.hugepages-{n}Ki"), json!("1"));
+    scopes["spec"] = json!({"hard": hard, "scopes": many(5_000, &|_| json!("BestEffort"))});
+    let mut selector = named("v1", "ResourceQuota");
+    let expressions = many(5_000, &|_| json!({"scopeName": "BestEffort", "operator": "Exists"}));
+    selector["spec"] = json!({"hard": hard, "scopeSelector": {"matchExpressions": expressions}});
+    let mut limits = named("v1", "LimitRange");
+    limits["spec"]["limits"] = many(30_000, &|n| json!({"type": format!("example.com/{n}")}));
+    let mut runtime = named("node.k8s.io/v1", "RuntimeClass");
+    runtime["handler"] = json!("a");
+    runtime["scheduling"]["tolerations"] = many(30_000, &|n| json!({"key": format!("k{n}"), "operator": "Exists"}));
+    let mut ports = named("v1", "Pod");
+    let list = many(2_000, &|n| json!({"containerPort": 1, "hostPort": n + 1, "protocol": "TCP"}));
+    ports["spec"]["containers"] = json!([{"name": "a", "image": "b", "ports": list},
+        {"name": "b", "image": "b", "ports": many(2_000, &|_| json!({"containerPort": 1, "protocol": "TCP"}))}]);
+    let mut paths = named("v1", "Pod");
+    let items = many(20_000, &|n| json!({"key": "k", "path": format!("d/{}", n / 2)}));
+    let same = many(20_000, &|_| json!({"key": "k", "path": "d"}));
+    paths["spec"] = json!({"containers": [{"name": "a", "image": "b"}], "volumes": [
+        {"name": "v", "configMap": {"name": "m", "items": same}}, {"name": "w", "configMap": {"name": "m", "items": items}}]});
+    let mut set = named("apps/v1", "StatefulSet");
+    let claims = many(2_000, &|n| {
+        json!({"metadata": {"name": format!("c{n}")}, "spec":
+        {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}})
+    });
+    set["spec"] = json!({"selector": {"matchLabels": {"a": "b"}}, "volumeClaimTemplates": claims,
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}});
+    for (path, body) in [
+        ("/apis/storage.k8s.io/v1/storageclasses", class),
+        ("/api/v1/namespaces/default/resourcequotas", scopes),
+        ("/api/v1/namespaces/default/resourcequotas", selector),
+        ("/api/v1/namespaces/default/limitranges", limits),
+        ("/apis/node.k8s.io/v1/runtimeclasses", runtime),
+        ("/api/v1/namespaces/default/pods", ports),
+        ("/api/v1/namespaces/default/pods", paths),
+        ("/apis/apps/v1/namespaces/default/statefulsets", set),
+    ] {
+        let sent = body.to_string().len();
+        let (code, warnings, length, causes) = created(&server, path, &body).await;
+        let shown =
+            format!("{code} with {warnings} of warnings, {length} bytes, {causes} causes to {sent} bytes at {path}");
+        assert!(matches!(code, 201 | 422), "{shown}");
+        assert!(causes <= 4096 && warnings <= 16 << 10 && length <= 16 << 20, "{shown}");
     }
 }
 

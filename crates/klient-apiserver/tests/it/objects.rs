@@ -57,6 +57,31 @@ async fn messages_show_empty_values_as_they_were_sent() {
 }
 
 #[tokio::test]
+async fn counters_of_a_replication_controller_are_validated() {
+    let client = started().await.to_builder().json_only().build();
+    let resource = ApiResource::new(
+        GroupVersionKind::new("", "v1", "ReplicationController"),
+        "replicationcontrollers",
+        Scope::Namespaced,
+    );
+    let controllers = Api::<DynamicObject>::dynamic(client, resource, Target::Namespace("default".to_owned()));
+    let controller = json!({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "a"}, "spec":
+        {"selector": {"app": "a"}, "template":
+            {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}}});
+    controllers.create(&serde_json::from_value(controller).unwrap()).await.unwrap();
+    let status = json!({"status": {"replicas": 1, "fullyLabeledReplicas": 2, "readyReplicas": 0, "availableReplicas": 1,
+        "observedGeneration": -1}});
+    let refused = controllers.status().patch("a", Patch::merge(status)).await.unwrap_err().to_string();
+    for expected in [
+        "status.observedGeneration: Invalid value: -1: must be greater than or equal to 0",
+        "status.fullyLabeledReplicas: Invalid value: 2: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas",
+    ] {
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn object_is_created_read_updated_and_deleted() {
     for client in [started().await, started().await.to_builder().json_only().build()] {
         let maps = maps(&client);

@@ -50,3 +50,21 @@ async fn collector_pauses_after_disk_error() {
     perform(core, Job::Owner(id)).await;
     assert!(began.elapsed().as_secs() >= 1, "the job is queued again without a pause");
 }
+
+#[tokio::test(start_paused = true)]
+async fn job_is_queued_again_after_disk_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ApiServer::builder().folder(folder.path()).start().await.unwrap();
+    let core = server.core();
+    let waiting = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "as.b", "uid": "u-1", "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": [crate::builtin::definitions::FINALIZER]},
+        "spec": {"group": "b", "names": {"plural": "as", "kind": "A"}, "scope": "Cluster",
+            "versions": [{"name": "v1", "served": true, "storage": true}]}});
+    put(core, crate::builtin::definitions::TABLE, "as.b", waiting).await;
+    core.store.close();
+    let job = Job::Definition("as.b".to_owned());
+    perform(core, job.clone()).await;
+    // The task of the collector runs only while this one waits.
+    assert_eq!(core.collector.state.lock().unwrap().queue.back(), Some(&job));
+}

@@ -17,16 +17,16 @@ use crate::{
 };
 
 pub(super) async fn perform(core: &Arc<Core>, job: Job) {
-    match job {
-        Job::Dependent(id) => dependent(core, &id).await,
-        Job::Owner(id) => owner(core, &id).await,
-        Job::Namespace(name) => namespace(core, &name).await,
-        Job::Definition(name) => definition(core, &name).await,
+    match &job {
+        Job::Dependent(id) => dependent(core, &job, id).await,
+        Job::Owner(id) => owner(core, &job, id).await,
+        Job::Namespace(name) => namespace(core, &job, name).await,
+        Job::Definition(name) => definition(core, &job, name).await,
     }
 }
 
 /// Deletes an object whose owners are all deleted, or removes its references to deleted owners.
-async fn dependent(core: &Arc<Core>, id: &ObjectId) {
+async fn dependent(core: &Arc<Core>, job: &Job, id: &ObjectId) {
     let Some((resource, stored)) = find(core, id) else { return };
     let object = stored.value();
     let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
@@ -55,7 +55,7 @@ async fn dependent(core: &Arc<Core>, id: &ObjectId) {
     }
     let mut new = object;
     metadata::of(&mut new).insert("ownerReferences".to_owned(), json!(kept));
-    put(core, &resource, &stored, new).await;
+    put(core, job, &resource, &stored, new).await;
 }
 
 /// Returns whether an owner exists, with the same UID and in the dependent's namespace.
@@ -90,7 +90,7 @@ fn kind_of(core: &Core, owner: &Value) -> Option<Arc<Resource>> {
 }
 
 /// Continues the deletion of an owner that waits for the collector.
-async fn owner(core: &Arc<Core>, id: &ObjectId) {
+async fn owner(core: &Arc<Core>, job: &Job, id: &ObjectId) {
     let Some((resource, stored)) = find(core, id) else { return };
     let object = stored.value();
     if !metadata::is_deleting(&object) {
@@ -108,9 +108,9 @@ async fn owner(core: &Arc<Core>, id: &ObjectId) {
                     metadata::of(&mut new).remove("ownerReferences");
                 }
             }
-            put(core, &resource, &stored, new).await;
+            put(core, job, &resource, &stored, new).await;
         }
-        without_finalizer(core, &resource, &stored, "orphan").await;
+        without_finalizer(core, job, &resource, &stored, "orphan").await;
     } else if has("foregroundDeletion") {
         let mut waits = false;
         for dependent in core.collector.dependents(&uid) {
@@ -127,7 +127,7 @@ async fn owner(core: &Arc<Core>, id: &ObjectId) {
                 if let Some(owners) = new["metadata"]["ownerReferences"].as_array_mut() {
                     owners.retain(|owner| owner["uid"] != uid);
                 }
-                put(core, &resource, &stored, new).await;
+                put(core, job, &resource, &stored, new).await;
             } else if !metadata::is_deleting(&object) {
                 let options = DeleteOptions::foreground().of_uid(metadata::text(&object, "uid"));
                 let _ = core.delete_object(&target(&resource, &stored), &options, Origin::Server).await;
@@ -142,13 +142,13 @@ async fn owner(core: &Arc<Core>, id: &ObjectId) {
                 })
             });
         if !blocked {
-            without_finalizer(core, &resource, &stored, "foregroundDeletion").await;
+            without_finalizer(core, job, &resource, &stored, "foregroundDeletion").await;
         }
     }
 }
 
 /// Deletes the objects of a terminating namespace, and then the namespace.
-async fn namespace(core: &Arc<Core>, name: &str) {
+async fn namespace(core: &Arc<Core>, job: &Job, name: &str) {
     let Some(stored) = core.store.get("namespaces", name) else { return };
     if stored.raw().deletion_timestamp().is_none() {
         return;
@@ -177,11 +177,11 @@ async fn namespace(core: &Arc<Core>, name: &str) {
     if let Value::Object(spec) = &mut new["spec"] {
         spec.remove("finalizers");
     }
-    put(core, &namespaces, &stored, new).await;
+    put(core, job, &namespaces, &stored, new).await;
 }
 
 /// Deletes the objects of a custom kind whose definition is being deleted, and then the definition.
-async fn definition(core: &Arc<Core>, name: &str) {
+async fn definition(core: &Arc<Core>, job: &Job, name: &str) {
     let table = definitions::TABLE;
     let Some(stored) = core.store.get(table, name) else { return };
     let definition = stored.value();
@@ -192,7 +192,7 @@ async fn definition(core: &Arc<Core>, name: &str) {
     }
     let begun = definitions::emptied(core, &definition, false);
     if begun != definition {
-        put(core, &kind, &stored, begun).await;
+        put(core, job, &kind, &stored, begun).await;
     }
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
@@ -214,14 +214,14 @@ async fn definition(core: &Arc<Core>, name: &str) {
     if let Some(stored) = core.store.get(table, name) {
         let mut done = definitions::emptied(core, &stored.value(), true);
         remove_finalizer(&mut done, definitions::FINALIZER);
-        put(core, &kind, &stored, done).await;
+        put(core, job, &kind, &stored, done).await;
     }
 }
 
-async fn without_finalizer(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, name: &str) {
+async fn without_finalizer(core: &Arc<Core>, job: &Job, resource: &Arc<Resource>, stored: &Arc<Stored>, name: &str) {
     let mut new = stored.value();
     remove_finalizer(&mut new, name);
-    put(core, resource, stored, new).await;
+    put(core, job, resource, stored, new).await;
 }
 
 fn remove_finalizer(object: &mut Value, name: &str) {
@@ -234,8 +234,8 @@ fn remove_finalizer(object: &mut Value, name: &str) {
     }
 }
 
-/// Writes an object if it did not change meanwhile, or deletes it if nothing keeps it.
-async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, new: Value) {
+/// Writes an object if it did not change meanwhile, or deletes it if nothing keeps it. The job is queued again if it could not be written.
+async fn put(core: &Arc<Core>, job: &Job, resource: &Arc<Resource>, stored: &Arc<Stored>, new: Value) {
     let key = resource.key(&stored.raw().namespace().unwrap_or_default(), &stored.raw().name());
     let done = metadata::is_deleting(&new)
         && metadata::finalizers(&new).next().is_none()
@@ -246,14 +246,14 @@ async fn put(core: &Arc<Core>, resource: &Arc<Resource>, stored: &Arc<Stored>, n
         // Boxed, because a change can cause another change.
         Ok(committed) => Box::pin(core.after_change(resource, &committed)).await,
         // Another write came first. The job sees its state.
-        Err(CommitError::Changed(_)) => core.collector.push(Job::Owner((Arc::clone(&resource.table), key))),
+        Err(CommitError::Changed(_)) => core.collector.push(job.clone()),
         Err(CommitError::Invalid(reason)) => {
             tracing::error!(table = &*resource.table, key, reason, "collector cannot write object, giving up");
         }
         Err(CommitError::Disk(reason)) => {
             tracing::error!(table = &*resource.table, key, reason, "collector cannot write to disk, retrying");
             tokio::time::sleep(DISK_PAUSE).await;
-            core.collector.push(Job::Owner((Arc::clone(&resource.table), key)));
+            core.collector.push(job.clone());
         }
     }
 }

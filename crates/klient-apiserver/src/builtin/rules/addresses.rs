@@ -12,7 +12,7 @@ pub(in crate::builtin) struct Range {
 
 impl Range {
     /// Returns whether an address is in the range.
-    pub(in crate::builtin) fn contains(&self, address: IpAddr) -> bool {
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 masked(own.to_bits().into(), self.prefix, 32) == masked(other.to_bits().into(), self.prefix, 32)

@@ -1,9 +1,11 @@
 //! Validation of storage classes, priority classes and runtime classes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use super::{
-    field::{Causes, Field, go_struct},
+    field::{Causes, Field, go_struct, is_full},
     resources, scheduling,
 };
 use crate::metadata::{self, formats};
@@ -47,38 +49,38 @@ fn parameters(parameters: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 /// The keys of a term and their values.
-type Term<'v> = Vec<(&'v str, Vec<&'v str>)>;
+type Term<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
 
 fn topologies(topologies: &Field<'_, '_>, causes: &mut Causes) {
     // The real server starts with as many empty terms as there are terms.
-    let mut known: Vec<Term<'_>> = vec![Vec::new(); topologies.list().len()];
+    let mut known: BTreeMap<Term<'_>, usize> = BTreeMap::from([(Term::new(), topologies.list().len())]);
     for topology in topologies.items() {
-        let mut term: Term<'_> = Vec::new();
+        let mut term = Term::new();
         let expressions = topology.field("matchLabelExpressions");
         for expression in expressions.items() {
             let (key, values) = (expression.field("key"), expression.field("values"));
             if values.is_empty() {
                 values.required("", causes);
             }
-            let mut texts: Vec<&str> = Vec::new();
+            let mut texts = BTreeSet::new();
             for value in values.items() {
-                if texts.contains(&value.text()) {
+                if !texts.insert(value.text()) {
                     value.duplicate(causes);
-                } else {
-                    texts.push(value.text());
                 }
             }
             key.qualified_name(causes);
-            if term.iter().any(|(other, _)| *other == key.text()) {
+            if term.insert(key.text(), texts).is_some() {
                 key.duplicate(causes);
             }
-            term.retain(|(other, _)| *other != key.text());
-            texts.sort_unstable();
-            term.push((key.text(), texts));
         }
-        term.sort();
-        known.iter().filter(|other| **other == term).for_each(|_| expressions.duplicate_as("", causes));
-        known.push(term);
+        let count = known.entry(term).or_default();
+        for _ in 0..*count {
+            if is_full(causes) {
+                return;
+            }
+            expressions.duplicate_as("", causes);
+        }
+        *count += 1;
     }
 }
 
@@ -130,10 +132,10 @@ pub(in crate::builtin) fn runtime_class(object: &Value, old: Option<&Value>, cau
     scheduling.field("nodeSelector").labels(causes);
     let tolerations = scheduling.field("tolerations");
     scheduling::tolerations(&tolerations, causes);
-    let mut known: Vec<[&str; 4]> = Vec::new();
+    let mut known = BTreeSet::new();
     for toleration in tolerations.items() {
         let key = ["key", "operator", "value", "effect"].map(|name| toleration.field(name).text());
-        if known.contains(&key) {
+        if !known.insert(key) {
             let [name, operator, value, effect] = key.map(Value::from);
             let shown = go_struct(&[
                 ("Key", &name),
@@ -144,7 +146,6 @@ pub(in crate::builtin) fn runtime_class(object: &Value, old: Option<&Value>, cau
             ]);
             toleration.duplicate_text(&shown, causes);
         }
-        known.push(key);
     }
     if let Some(old) = old {
         handler.immutable(&old["handler"], causes);

@@ -10,6 +10,21 @@ use crate::metadata::formats::{self, Problems};
 /// The causes that were found.
 pub(super) type Causes = Vec<StatusCause>;
 
+/// Returns whether there are so many causes that no more are added.
+///
+/// The real server has no such limit: a small object can have billions of causes there, or causes of many gigabytes.
+pub(super) fn is_full(causes: &Causes) -> bool {
+    causes.len() >= MAX_CAUSES
+        || causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum::<usize>() >= MAX_TEXT
+}
+
+/// Adds a cause, unless there are too many.
+fn add(causes: &mut Causes, cause: impl FnOnce() -> StatusCause) {
+    if !is_full(causes) {
+        causes.push(cause());
+    }
+}
+
 /// A field: a value and its path.
 #[derive(Clone, Copy)]
 pub(in crate::builtin) struct Field<'p, 'v> {
@@ -147,76 +162,85 @@ impl<'p, 'v> Field<'p, 'v> {
 /// The causes of a field.
 impl Field<'_, '_> {
     pub(super) fn required(&self, detail: &str, causes: &mut Causes) {
-        causes.push(StatusCause::required(self.path(), detail));
+        add(causes, || StatusCause::required(self.path(), detail));
     }
 
     pub(super) fn forbidden(&self, detail: &str, causes: &mut Causes) {
-        causes.push(StatusCause::forbidden(self.path(), detail));
+        add(causes, || StatusCause::forbidden(self.path(), detail));
     }
 
     pub(super) fn invalid(&self, detail: &str, causes: &mut Causes) {
-        causes.push(StatusCause::invalid(self.path(), self.shown(), detail));
+        add(causes, || StatusCause::invalid(self.path(), self.shown(), detail));
     }
 
     /// Adds the cause of an invalid value that messages show in another form.
     pub(super) fn invalid_as(&self, value: impl Into<Value>, detail: &str, causes: &mut Causes) {
-        causes.push(StatusCause::invalid(self.path(), value, detail));
+        add(causes, || StatusCause::invalid(self.path(), value, detail));
     }
 
     /// Adds the cause of an invalid value whose text is given.
     pub(super) fn invalid_text(&self, shown: &str, detail: &str, causes: &mut Causes) {
         let colon = if detail.is_empty() { "" } else { ": " };
-        let message = format!("Invalid value: {shown}{colon}{detail}");
-        causes.push(StatusCause::new(StatusCause::FIELD_VALUE_INVALID, self.path(), message));
+        add(causes, || {
+            StatusCause::new(
+                StatusCause::FIELD_VALUE_INVALID,
+                self.path(),
+                format!("Invalid value: {shown}{colon}{detail}"),
+            )
+        });
     }
 
     /// Adds the cause of an error of the server itself.
     pub(super) fn internal(&self, detail: &str, causes: &mut Causes) {
-        let message = format!("Internal error: {detail}");
-        causes.push(StatusCause::new(StatusCause::INTERNAL_ERROR, self.path(), message));
+        add(causes, || StatusCause::new(StatusCause::INTERNAL_ERROR, self.path(), format!("Internal error: {detail}")));
     }
 
     /// Adds the cause of an invalid value that messages do not show.
     pub(super) fn invalid_hidden(&self, detail: &str, causes: &mut Causes) {
-        let message = format!("Invalid value: {detail}");
-        causes.push(StatusCause::new(StatusCause::FIELD_VALUE_INVALID, self.path(), message));
+        add(causes, || {
+            StatusCause::new(StatusCause::FIELD_VALUE_INVALID, self.path(), format!("Invalid value: {detail}"))
+        });
     }
 
     pub(super) fn duplicate(&self, causes: &mut Causes) {
-        causes.push(StatusCause::duplicate(self.path(), self.shown()));
+        add(causes, || StatusCause::duplicate(self.path(), self.shown()));
     }
 
     pub(super) fn duplicate_as(&self, value: impl Into<Value>, causes: &mut Causes) {
-        causes.push(StatusCause::duplicate(self.path(), value));
+        add(causes, || StatusCause::duplicate(self.path(), value));
     }
 
     /// Adds the cause of a duplicate value whose text is given.
     pub(super) fn duplicate_text(&self, shown: &str, causes: &mut Causes) {
-        let message = format!("Duplicate value: {shown}");
-        causes.push(StatusCause::new(StatusCause::FIELD_VALUE_DUPLICATE, self.path(), message));
+        add(causes, || {
+            StatusCause::new(StatusCause::FIELD_VALUE_DUPLICATE, self.path(), format!("Duplicate value: {shown}"))
+        });
     }
 
     pub(super) fn not_supported(&self, supported: &[&str], causes: &mut Causes) {
-        causes.push(StatusCause::not_supported(self.path(), self.shown(), supported));
+        add(causes, || StatusCause::not_supported(self.path(), self.shown(), supported));
     }
 
     /// Adds the cause of an unsupported value whose text is given.
     pub(super) fn not_supported_text(&self, shown: &str, supported: &[&str], causes: &mut Causes) {
-        let mut cause = StatusCause::not_supported(self.path(), "", supported);
-        cause.message = cause.message.replacen("Unsupported value: \"\"", &format!("Unsupported value: {shown}"), 1);
-        causes.push(cause);
+        add(causes, || {
+            let mut cause = StatusCause::not_supported(self.path(), "", supported);
+            cause.message =
+                cause.message.replacen("Unsupported value: \"\"", &format!("Unsupported value: {shown}"), 1);
+            cause
+        });
     }
 
     pub(super) fn not_found(&self, causes: &mut Causes) {
-        causes.push(StatusCause::not_found(self.path(), self.shown()));
+        add(causes, || StatusCause::not_found(self.path(), self.shown()));
     }
 
     pub(super) fn too_long(&self, most: usize, causes: &mut Causes) {
-        causes.push(StatusCause::too_long(self.path(), most));
+        add(causes, || StatusCause::too_long(self.path(), most));
     }
 
     pub(super) fn too_many(&self, most: usize, causes: &mut Causes) {
-        causes.push(StatusCause::too_many(self.path(), self.list().len(), most));
+        add(causes, || StatusCause::too_many(self.path(), self.list().len(), most));
     }
 
     /// Adds a cause for each problem of the value.
@@ -355,3 +379,7 @@ pub(super) fn go_struct(fields: &[(&str, &Value)]) -> String {
 
 /// The limit of the size of annotations.
 const MAX_ANNOTATIONS: usize = 256 << 10;
+/// The limit of the number of causes.
+const MAX_CAUSES: usize = 4096;
+/// The size of the fields and messages of causes after which no more are added.
+const MAX_TEXT: usize = 4 << 20;

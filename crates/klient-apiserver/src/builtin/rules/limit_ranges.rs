@@ -13,7 +13,7 @@ use super::{
 /// Validates a limit range.
 pub(in crate::builtin) fn limit_range(object: &Value, _: Option<&Value>, causes: &mut Causes) {
     let spec = Field::of(object, "spec");
-    let mut types = Vec::new();
+    let mut types = BTreeSet::new();
     for limit in spec.field("limits").items() {
         let kind = limit.field("type");
         let before = causes.len();
@@ -21,10 +21,9 @@ pub(in crate::builtin) fn limit_range(object: &Value, _: Option<&Value>, causes:
         if causes.len() == before && !kind.text().contains('/') && !TYPES.contains(&kind.text()) {
             kind.invalid("must be a standard limit type or fully qualified", causes);
         }
-        if types.contains(&kind.text()) {
+        if !types.insert(kind.text()) {
             kind.duplicate(causes);
         }
-        types.push(kind.text());
         item(&limit, causes);
     }
 }

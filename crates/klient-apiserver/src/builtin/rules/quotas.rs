@@ -1,11 +1,11 @@
 //! Validation of resource quotas.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::{
-    field::{Causes, Field, go_struct},
+    field::{Causes, Field, go_struct, is_full},
     resources::{self, Scope},
 };
 
@@ -16,11 +16,18 @@ pub(in crate::builtin) fn quota(object: &Value, old: Option<&Value>, causes: &mu
     amounts(&hard, causes);
     let own = spec.field("scopes");
     let names: Vec<&str> = own.list().iter().filter_map(Value::as_str).collect();
+    let mut outside = Outside::default();
     for name in &names {
+        if is_full(causes) {
+            break;
+        }
         if !is_scope(name) {
             own.invalid_as(own.value.clone(), "unsupported scope", causes);
         }
-        for _ in hard.entries().filter(|(resource, _)| !is_in_scope(resource, name)) {
+        for _ in 0..outside.count(&hard, name) {
+            if is_full(causes) {
+                break;
+            }
             own.invalid_as(own.value.clone(), "unsupported scope applied to resource", causes);
         }
     }
@@ -51,17 +58,34 @@ fn amounts(list: &Field<'_, '_>, causes: &mut Causes) {
     }
 }
 
+/// The numbers of resources that quotas cannot count within scopes.
+#[derive(Default)]
+struct Outside<'v> {
+    counts: BTreeMap<&'v str, usize>,
+}
+
+impl<'v> Outside<'v> {
+    fn count(&mut self, hard: &Field<'_, '_>, scope: &'v str) -> usize {
+        let count = || hard.entries().filter(|(resource, _)| !is_in_scope(resource, scope)).count();
+        if is_scope(scope) { *self.counts.entry(scope).or_insert_with(count) } else { 0 }
+    }
+}
+
 fn selector(spec: &Field<'_, '_>, causes: &mut Causes) {
     let selector = spec.field("scopeSelector");
     let expressions = selector.field("matchExpressions");
     let mut names = Vec::new();
+    let mut outside = Outside::default();
     for expression in expressions.list() {
         let of = |name| expressions.field(name).with(&expression[name]);
         let (scope, operator, values) = (of("scopeName"), of("operator"), of("values"));
         if !is_scope(scope.text()) {
             scope.invalid("unsupported scope", causes);
         }
-        for _ in spec.field("hard").entries().filter(|(resource, _)| !is_in_scope(resource, scope.text())) {
+        for _ in 0..outside.count(&spec.field("hard"), scope.text()) {
+            if is_full(causes) {
+                break;
+            }
             expressions.invalid_text(&selector_text(&expressions), "unsupported scope applied to resource", causes);
         }
         if UNVALUED.contains(&scope.text()) && operator.text() != "Exists" {

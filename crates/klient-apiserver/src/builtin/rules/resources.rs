@@ -1,9 +1,11 @@
 //! Validation of the resources of containers and pods.
 
+use std::collections::{HashMap, HashSet};
+
 use klient_core::Quantity;
 use serde_json::Value;
 
-use super::field::{Causes, Field};
+use super::field::{Causes, Field, is_full};
 use crate::metadata::formats;
 
 /// The names of resources that a list may have.
@@ -143,14 +145,19 @@ fn huge_pages(name: &str, amount: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 fn claims(claims: &Field<'_, '_>, claim_names: &[&str], causes: &mut Causes) {
-    let mut names: Vec<String> = Vec::new();
+    let mut names: HashSet<String> = HashSet::new();
+    // The numbers of requests by what is before the first slash.
+    let mut requests: HashMap<String, usize> = HashMap::new();
     for claim in claims.items() {
+        if is_full(causes) {
+            return;
+        }
         let (name, request) = (claim.field("name").text(), claim.field("request"));
         if name.is_empty() {
             claim.required("", causes);
             continue;
         }
-        if names.iter().any(|known| known == name) {
+        if names.contains(name) {
             claim.duplicate_as(name, causes);
         } else {
             let mut key = name.to_owned();
@@ -161,18 +168,21 @@ fn claims(claims: &Field<'_, '_>, claim_names: &[&str], causes: &mut Causes) {
             if names.contains(&key) {
                 claim.duplicate_as(key.as_str(), causes);
             } else if request.text().is_empty() {
-                let same = names.iter().filter(|known| known.split_once('/').is_some_and(|(first, _)| first == name));
-                same.for_each(|_| claim.duplicate_as(name, causes));
+                (0..requests.get(name).copied().unwrap_or_default()).for_each(|_| claim.duplicate_as(name, causes));
             }
-            names.push(key);
+            if let Some((first, _)) = key.split_once('/') {
+                *requests.entry(first.to_owned()).or_default() += 1;
+            }
+            names.insert(key);
         }
         if !claim_names.contains(&name) {
             let mut known = claim_names.to_vec();
             known.sort_unstable();
             known.dedup();
             let rest = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
+            let before = causes.len();
             claim.with(&Value::from(name)).not_found(causes);
-            if let Some(cause) = causes.last_mut() {
+            if let Some(cause) = causes.get_mut(before) {
                 cause.message.push_str(&format!(": must be one of the names in pod.spec.resourceClaims{rest}"));
             }
         }

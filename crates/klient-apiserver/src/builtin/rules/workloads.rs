@@ -1,4 +1,6 @@
-//! Validation of deployments, replica sets, stateful sets and daemon sets, and of their older relatives.
+//! Validation of deployments, replica sets, stateful sets, daemon sets, replication controllers, pod templates and controller revisions.
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -262,15 +264,15 @@ fn with_claims(spec: &Value) -> Option<Value> {
     pod.remove("hostname");
     let name_of = |claim: &Value| claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let names: Vec<String> = claims.iter().map(name_of).collect();
-    let is_last = |index: usize, name: &String| !names[index + 1..].contains(name);
+    let last: HashMap<&str, usize> = names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     let mut volumes: Vec<Value> = names
         .iter()
         .enumerate()
-        .filter(|(index, name)| is_last(*index, name))
+        .filter(|(index, name)| last.get(name.as_str()) == Some(index))
         .map(|(_, name)| serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
         .collect();
     let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-    let is_replaced = |volume: &Value| names.iter().any(|name| name == volume["name"].as_str().unwrap_or_default());
+    let is_replaced = |volume: &Value| last.contains_key(volume["name"].as_str().unwrap_or_default());
     volumes.extend(own.into_iter().filter(|volume| !is_replaced(volume)));
     if !volumes.is_empty() {
         pod.insert("volumes".to_owned(), Value::Array(volumes));
@@ -335,7 +337,7 @@ pub(in crate::builtin) fn deployment_status(object: &Value, old: &Value, causes:
     counts::collisions(object, old, causes);
 }
 
-/// Validates the status of a replica set.
+/// Validates the status of a replica set, or of a replication controller, which has no `terminatingReplicas`.
 pub(in crate::builtin) fn replica_set_status(object: &Value, _: &Value, causes: &mut Causes) {
     let counters = [
         "replicas",

@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn quota_compares_requests_or_bare_names_with_limits() {
         let with = |hard: Value| {
-            let mut told = Told::new();
+            let mut told = Told::default();
             quota(&json!({"spec": {"hard": hard}}), None, &mut told);
-            told
+            told.texts
         };
         let why = "ResourceQuota cpu (2) should be less than limits.cpu (1500m)";
         assert_eq!(with(json!({"cpu": "2", "limits.cpu": "1500m"})), [why]);

@@ -1,6 +1,6 @@
 //! Warnings about secrets of type `kubernetes.io/tls`: the errors of Go's reader of key pairs.
 //!
-//! Certificates are read only as far as their public key. A key whose public part cannot be told without computing it is not compared.
+//! Certificates are read only as far as their public key. An ECDSA key without its public point is not compared.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};

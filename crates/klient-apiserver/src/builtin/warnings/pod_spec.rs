@@ -225,10 +225,10 @@ mod tests {
 
     use super::*;
 
-    fn told(object: &Value, is_template: bool) -> Told {
-        let mut told = Told::new();
+    fn told(object: &Value, is_template: bool) -> Vec<String> {
+        let mut told = Told::default();
         pod(&Field::of(object, "metadata"), &Field::of(object, "spec"), is_template, &mut told);
-        told
+        told.texts
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Warnings about ports of containers that overlap.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Told, pod_spec::each_container, warn};
 use crate::builtin::rules::Field;
@@ -12,9 +12,13 @@ struct Port<'v> {
     host_port: i64,
 }
 
+/// The number and protocol of a port, and its host port and host address, or `None` for all.
+type Key<'v> = (i64, &'v str, Option<i64>, Option<&'v str>);
+
 /// Adds warnings about ports of all containers of a pod that overlap, and then about those with the same name.
 pub(super) fn duplicates(spec: &Field<'_, '_>, told: &mut Told) {
-    let mut known: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
+    let mut known: Vec<Port<'_>> = Vec::new();
+    let mut by_key: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
     each_container(spec, |container| {
         for field in container.field("ports").items() {
             let text = |name: &str| field.field(name).text();
@@ -29,13 +33,30 @@ pub(super) fn duplicates(spec: &Field<'_, '_>, told: &mut Told) {
                 );
                 warn(&field, &format!("hostIP set without hostPort: {shown}"), told);
             }
-            let others = known.entry((number, protocol)).or_default();
-            for other in &*others {
+            if told.is_full() {
+                continue;
+            }
+            let (host_port, address) = (Some(port.host_port), Some(port.host_address));
+            // Only ports that overlap are looked at.
+            let keys: &[Key<'_>] = match (port.host_port, port.host_address) {
+                (0, _) => &[(number, protocol, None, None)],
+                (_, "") => &[(number, protocol, Some(0), None), (number, protocol, host_port, None)],
+                _ => &[
+                    (number, protocol, Some(0), None),
+                    (number, protocol, host_port, Some("")),
+                    (number, protocol, host_port, address),
+                ],
+            };
+            let others: BTreeSet<usize> = keys.iter().filter_map(|key| by_key.get(key)).flatten().copied().collect();
+            for other in others.into_iter().map(|index| &known[index]) {
                 if let Some(how) = overlap(&port, other) {
                     warn(&field, &format!("{how} port definition with {}", other.path), told);
                 }
             }
-            others.push(port);
+            for key in [(None, None), (host_port, None), (host_port, address)] {
+                by_key.entry((number, protocol, key.0, key.1)).or_default().push(known.len());
+            }
+            known.push(port);
         }
     });
     names(spec, told);
@@ -77,6 +98,29 @@ fn names(spec: &Field<'_, '_>, told: &mut Told) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_are_compared_in_their_order() {
+        let port = |address: &str, host_port: i64| serde_json::json!({"containerPort": 1, "protocol": "TCP", "hostPort": host_port, "hostIP": address});
+        let ports = [port("", 0), port("10.1.2.3", 80), port("10.1.2.4", 80), port("", 80), port("10.1.2.4", 80)];
+        let object = serde_json::json!({"spec": {"containers": [{"ports": ports}]}});
+        let mut told = Told::default();
+        duplicates(&Field::of(&object, "spec"), &mut told);
+        let at = |index: usize| format!("spec.containers[0].ports[{index}]");
+        let expected = [
+            (1, "overlapping", 0),
+            (2, "overlapping", 0),
+            (3, "overlapping", 0),
+            (3, "dangerously ambiguous", 1),
+            (3, "dangerously ambiguous", 2),
+            (4, "overlapping", 0),
+            (4, "duplicate", 2),
+            (4, "dangerously ambiguous", 3),
+        ];
+        let expected =
+            expected.map(|(port, how, other)| format!("{}: {how} port definition with {}", at(port), at(other)));
+        assert_eq!(told.texts, expected);
+    }
 
     #[test]
     fn ports_overlap_by_host_port_and_address() {

@@ -1,5 +1,10 @@
 //! Warnings about files of a volume whose paths overlap: one is written over another, or is the directory of another.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
+
 use super::Told;
 use crate::builtin::rules::Field;
 
@@ -17,13 +22,6 @@ impl Path<'_> {
             None => format!("{:?}", self.path),
         }
     }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        let is_below = |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
-        !self.path.is_empty()
-            && !other.path.is_empty()
-            && (self.path == other.path || is_below(self.path, other.path) || is_below(other.path, self.path))
-    }
 }
 
 /// Adds warnings about the volumes of a pod.
@@ -35,7 +33,7 @@ pub(super) fn overlaps(volumes: &Field<'_, '_>, told: &mut Told) {
         {
             let Some(source) = volume.set(kind) else { continue };
             let shown = if named.is_empty() { shown.to_owned() } else { described(shown, source.field(named).text()) };
-            let mut known = Vec::new();
+            let mut known = Known::default();
             for path in items(&source, None) {
                 add(name, &shown, path, &mut known, told);
             }
@@ -45,7 +43,7 @@ pub(super) fn overlaps(volumes: &Field<'_, '_>, told: &mut Told) {
 }
 
 fn projected(volume: &str, sources: &Field<'_, '_>, told: &mut Told) {
-    let mut known = Vec::new();
+    let mut known = Known::default();
     for source in sources.items() {
         if source.is_empty() {
             told.push(format!("volume {volume:?} (Projected) has no sources provided"));
@@ -86,12 +84,50 @@ fn path<'v>(item: &Field<'_, 'v>, source: Option<&str>) -> Path<'v> {
     Path { path: item.field("path").text().trim_end_matches('/'), source: source.map(str::to_owned) }
 }
 
+/// The paths of a volume. Two paths are different ones.
+#[derive(Default)]
+struct Known<'v> {
+    paths: Vec<Path<'v>>,
+    by_path: BTreeMap<&'v str, Vec<usize>>,
+    lengths: BTreeSet<usize>,
+}
+
+impl<'v> Known<'v> {
+    /// Returns the indexes of paths that overlap with one.
+    fn overlapping(&self, path: &str) -> BTreeSet<usize> {
+        let is_directory = |length: usize| length == path.len() || path.as_bytes()[length] == b'/';
+        let lengths = self.lengths.range(..=path.len()).filter(|length| is_directory(**length));
+        let above = lengths.filter_map(|length| self.by_path.get(&path[..*length]));
+        let below = format!("{path}/");
+        let start = Bound::Included(below.as_str());
+        let inside = self.by_path.range::<str, _>((start, Bound::Unbounded));
+        let inside = inside.take_while(|(inner, _)| inner.starts_with(&below)).map(|(_, indexes)| indexes);
+        above.chain(inside).flatten().copied().collect()
+    }
+
+    fn add(&mut self, path: Path<'v>) {
+        if path.path.is_empty() {
+            return;
+        }
+        let indexes = self.by_path.entry(path.path).or_default();
+        if indexes.iter().any(|index| self.paths[*index] == path) {
+            return;
+        }
+        indexes.push(self.paths.len());
+        self.lengths.insert(path.path.len());
+        self.paths.push(path);
+    }
+}
+
 /// Adds a path to those of its volume, and warnings about those that it overlaps with.
-fn add<'v>(volume: &str, shown: &str, path: Path<'v>, known: &mut Vec<Path<'v>>, told: &mut Told) {
-    for other in known.iter().filter(|other| path.overlaps(other)) {
+fn add<'v>(volume: &str, shown: &str, path: Path<'v>, known: &mut Known<'v>, told: &mut Told) {
+    if told.is_full() {
+        return;
+    }
+    for other in known.overlapping(path.path).into_iter().map(|index| &known.paths[index]) {
         told.push(format!("volume {volume:?} ({shown}): overlapping paths: {} with {}", path.text(), other.text()));
     }
-    known.push(path);
+    known.add(path);
 }
 
 #[cfg(test)]
@@ -102,7 +138,11 @@ mod tests {
 
     #[test]
     fn paths_overlap_as_files_and_directories() {
-        let overlaps = |left, right| Path { path: left, source: None }.overlaps(&Path { path: right, source: None });
+        let overlaps = |left, right| {
+            let mut known = Known::default();
+            known.add(Path { path: right, source: None });
+            !known.overlapping(left).is_empty()
+        };
         assert!(overlaps("a", "a"));
         assert!(overlaps("a", "a/b"));
         assert!(overlaps("a/b", "a"));
@@ -117,13 +157,13 @@ mod tests {
             {"serviceAccountToken": {"path": "a/b"}},
             {},
         ]}}]});
-        let mut told = Told::new();
+        let mut told = Told::default();
         super::overlaps(&Field::of(&object, "volumes"), &mut told);
         let overlap = "overlapping paths: \"a/b\" (ServiceAccountToken) with \"a\" (Secret \"s\")";
         let expected = [
             format!("volume \"all\" (Projected): {overlap}"),
             "volume \"all\" (Projected) has no sources provided".into(),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(told.texts, expected);
     }
 }

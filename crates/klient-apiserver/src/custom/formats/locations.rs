@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{is_digits, is_hex};
+use super::{
+    is_digits, is_hex,
+    letters::{is_letter, is_letter_or_symbol},
+};
 
 /// Returns an address. Numbers of the fourth version may begin with zeros.
 pub(super) fn address(text: &str) -> Option<IpAddr> {
@@ -42,12 +45,7 @@ pub(super) fn is_mac(text: &str) -> bool {
 
 /// Returns whether a text is a host name. A single label can have one dash only, after its first character.
 pub(super) fn is_hostname(text: &str) -> bool {
-    let is_letter = |c: char| c.is_ascii_alphabetic() || (!c.is_ascii() && c.is_alphabetic());
-    // Symbols may be part of names.
-    let is_symbol = |c: char| {
-        "$+<=>^`|~".contains(c) || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace() && !c.is_control())
-    };
-    let is_part = |c: char| is_letter(c) || c.is_ascii_digit() || is_symbol(c);
+    let is_part = |c: char| c.is_ascii_digit() || is_letter_or_symbol(c);
     if text.len() > 255 || text.split('.').any(|label| label.len() > 63) {
         return false;
     }
@@ -153,6 +151,17 @@ fn is_atom(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn host_names_have_letters_and_symbols_of_all_alphabets() {
+        for text in ["caf\u{e9}", "a\u{2192}b.\u{43c}\u{438}\u{440}", "\u{1f600}", "a-", "a$.bc"] {
+            assert!(is_hostname(text), "{text}");
+        }
+        // A dash of another alphabet, a combining mark, a digit, and a symbol at the top.
+        for text in ["a\u{2014}b", "cafe\u{301}", "a\u{663}", "a.b\u{2192}", "a.b\u{24b6}", "a.b", "a_b"] {
+            assert!(!is_hostname(text), "{text}");
+        }
+    }
 
     #[test]
     fn uris_are_those_of_requests() {
