@@ -63,7 +63,7 @@ impl Storage {
         let Some(found) = object["apiVersion"].as_str().and_then(|version| self.schemas.get(version)) else { return };
         prune::prune_root(object, &found.schema, &mut Vec::new());
         if found.has_defaults {
-            prune::default_root(object, &found.schema);
+            prune::default_root(object, &found.schema, prune::Nulls::Dropped);
         }
     }
 
