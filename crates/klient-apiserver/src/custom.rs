@@ -21,12 +21,13 @@ use std::sync::{Arc, OnceLock};
 use klient_core::{Status, StatusCause, Verb, compare_versions};
 use serde_json::Value;
 
-use self::rules::Rules;
 pub(crate) use self::storage::Storage;
+use self::{prune::Nulls, rules::Rules};
 use crate::{
     Result,
     builtin::{Hooks, definitions},
     conversion::Conversion,
+    decode::{self, Reading},
     managed::{self, SchemaOf},
     registry::{Resource, Schema, Subresource, api_version, table_name},
 };
@@ -92,6 +93,17 @@ impl CustomSchema {
 
     /// Removes unknown fields and adds defaults. Returns a warning for each removed field.
     pub(crate) fn shape(&self, object: &mut Value) -> Result<Vec<String>> {
+        self.shape_with(object, Nulls::Dropped)
+    }
+
+    /// Removes unknown fields of an object that an applied configuration was merged into, and adds defaults.
+    ///
+    /// Such an object is not decoded again, so that nulls that the schema does not allow are still there when it is validated.
+    pub(crate) fn shape_merged(&self, object: &mut Value) -> Result<Vec<String>> {
+        self.shape_with(object, Nulls::Kept)
+    }
+
+    fn shape_with(&self, object: &mut Value, nulls: Nulls) -> Result<Vec<String>> {
         let mut problems = shape_metadata(object).map_err(|why| unreadable(object, &why))?;
         if let Some(schema) = &self.schema {
             let mut unknown = Vec::new();
@@ -102,7 +114,7 @@ impl CustomSchema {
             if self.embeds {
                 problems.extend(embedded::shape(object, schema)?);
             }
-            prune::default_root(object, schema);
+            prune::default_root(object, schema, nulls);
         }
         Ok(problems)
     }
@@ -201,7 +213,7 @@ fn shape_metadata(object: &mut Value) -> std::result::Result<Vec<String>, String
         return Ok(Vec::new());
     };
     let mut alone = serde_json::json!({"metadata": metadata.take()});
-    let problems = crate::decode::normalise(&mut alone, (codec.descriptor)(), types);
+    let problems = decode::normalise(&mut alone, (codec.descriptor)(), types, Reading::Json);
     *metadata = alone["metadata"].take();
     problems.map_err(|why| {
         let why = why.replace("Go struct field ConfigMap.metadata of", "Go value of");

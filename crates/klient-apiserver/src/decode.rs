@@ -5,6 +5,7 @@
 
 mod built_in;
 mod strict;
+mod unstructured;
 mod value;
 mod yaml;
 
@@ -21,7 +22,7 @@ pub(crate) use self::{
 use crate::{
     Result,
     negotiate::Encoding,
-    registry::{Resource, Schema},
+    registry::{Resource, Schema, TypeDef},
 };
 
 /// The handling of unknown and duplicate fields.
@@ -30,6 +31,15 @@ pub(crate) enum FieldValidation {
     Ignore,
     Warn,
     Strict,
+}
+
+/// The way in which Go reads an object into a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// By a JSON decoder.
+    Json,
+    /// By the converter of objects that were decoded without a struct: applied configurations and strategic merge patches.
+    Unstructured,
 }
 
 /// A decoded object, and the problems of its body that do not make it invalid.
@@ -66,33 +76,58 @@ pub(crate) fn object(resource: &Resource, encoding: Encoding, body: &Bytes) -> R
 /// Normalises an object of a kind. Returns a warning for each unknown field, which is removed.
 pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
     match &resource.schema {
-        Schema::BuiltIn(types) => {
-            let Some(codec) = resource.codec else { return Ok(Vec::new()) };
-            let cannot = |why: String| {
-                let (kind, version) = (&resource.kind, &resource.version);
-                let message = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
-                Box::new(Status::bad_request(message))
-            };
-            // An empty list of entries removes all, as one empty entry does, which normalisation keeps.
-            if let Some(entries) = crate::metadata::at_mut(object, "/metadata/managedFields")
-                && entries.as_array().is_some_and(Vec::is_empty)
-            {
-                *entries = serde_json::json!([{}]);
-            }
-            let is_empty = |pointer: &&&str| object.pointer(pointer).is_some_and(|list| *list == serde_json::json!([]));
-            let empty: Vec<&str> = resource.hooks.null_fields.iter().filter(is_empty).copied().collect();
-            let problems = normalise(object, (codec.descriptor)(), types).map_err(cannot)?;
-            // The writer of an empty list owns it, although it is stored as null.
-            for pointer in empty {
-                let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
-                if let Some(Value::Object(fields)) = crate::metadata::at_mut(object, parent) {
-                    fields.insert(name.to_owned(), serde_json::json!([]));
-                }
-            }
-            Ok(problems)
-        }
+        Schema::BuiltIn(types) => shape_built_in(resource, types, object, Reading::Json).map_err(|why| {
+            let (kind, version) = (&resource.kind, &resource.version);
+            let message = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+            Box::new(Status::bad_request(message))
+        }),
         Schema::Custom(schema) => schema.shape(object),
     }
+}
+
+/// Normalises an object that was merged from an applied configuration or a strategic merge patch. Returns a warning for each unknown
+/// field, which is removed.
+///
+/// # Errors
+///
+/// Returns Go's error message if a value has the wrong type.
+pub(crate) fn convert(resource: &Resource, object: &mut Value) -> std::result::Result<Vec<String>, String> {
+    match &resource.schema {
+        Schema::BuiltIn(types) => shape_built_in(resource, types, object, Reading::Unstructured),
+        Schema::Custom(schema) => schema.shape_merged(object).map_err(|status| reason(&status).to_owned()),
+    }
+}
+
+/// Returns the part of an error's message that says why an object is not of its kind.
+pub(crate) fn reason(status: &Status) -> &str {
+    let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    why.map_or(status.message.as_str(), |(_, why)| why)
+}
+
+fn shape_built_in(
+    resource: &Resource,
+    types: &'static TypeDef,
+    object: &mut Value,
+    reading: Reading,
+) -> std::result::Result<Vec<String>, String> {
+    let Some(codec) = resource.codec else { return Ok(Vec::new()) };
+    // An empty list of entries removes all, as one empty entry does, which normalisation keeps.
+    if let Some(entries) = crate::metadata::at_mut(object, "/metadata/managedFields")
+        && entries.as_array().is_some_and(Vec::is_empty)
+    {
+        *entries = serde_json::json!([{}]);
+    }
+    let is_empty = |pointer: &&&str| object.pointer(pointer).is_some_and(|list| *list == serde_json::json!([]));
+    let empty: Vec<&str> = resource.hooks.null_fields.iter().filter(is_empty).copied().collect();
+    let problems = normalise(object, (codec.descriptor)(), types, reading)?;
+    // The writer of an empty list owns it, although it is stored as null.
+    for pointer in empty {
+        let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
+        if let Some(Value::Object(fields)) = crate::metadata::at_mut(object, parent) {
+            fields.insert(name.to_owned(), serde_json::json!([]));
+        }
+    }
+    Ok(problems)
 }
 
 /// Rejects problems or returns them as warnings, depending on the field validation.

@@ -84,6 +84,7 @@ mod discovery;
 mod endpoints;
 mod faults;
 mod gate;
+mod go;
 mod managed;
 mod metadata;
 mod metrics;

@@ -5,12 +5,13 @@ mod merge;
 mod strategic;
 
 use bytes::Bytes;
-use klient_core::{Status, media_type};
+use klient_core::{Status, StatusReason, media_type};
 use serde_json::Value;
 
 use crate::{
     Result,
     call::Call,
+    decode, go,
     managed::text,
     registry::{Resource, Schema},
 };
@@ -39,8 +40,8 @@ impl Patch {
     /// Parses the body of a patch request.
     pub(crate) fn parse(resource: &Resource, content_type: &str, body: &Bytes) -> Result<Self> {
         let json = || -> Result<(Value, Vec<String>)> {
-            crate::decode::parse_strictly(body).map_err(|error| {
-                let why = crate::decode::go_json_error(body, &error);
+            decode::parse_strictly(body).map_err(|error| {
+                let why = decode::go_json_error(body, &error);
                 Box::new(Status::bad_request(format!("error decoding patch: {why}")))
             })
         };
@@ -66,16 +67,15 @@ impl Patch {
 
     /// Parses the JSON patch in a webhook's response.
     pub(crate) fn of_review(text: &[u8]) -> std::result::Result<Self, String> {
-        let (patch, _) =
-            crate::decode::parse_strictly(text).map_err(|error| crate::decode::go_json_error(text, &error))?;
-        let what = crate::decode::type_word(&patch);
+        let (patch, _) = decode::parse_strictly(text).map_err(|error| decode::go_json_error(text, &error))?;
+        let what = decode::type_word(&patch);
         let items = match &patch {
             Value::Array(items) => items.as_slice(),
             Value::Null => &[],
             _ => return Err(format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Patch")),
         };
         if let Some(wrong) = items.iter().find(|item| !item.is_object()) {
-            let what = crate::decode::type_word(wrong);
+            let what = decode::type_word(wrong);
             return Err(format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Operation"));
         }
         let patch = Value::Array(items.to_vec());
@@ -134,31 +134,24 @@ impl Patch {
         self.problems.iter().cloned().chain(of_patched).collect()
     }
 
-    /// Returns what errors about unknown fields show: the patched object, or Go's form of a strategic patch.
+    /// Returns what errors about the patched object show: the object, or Go's form of a strategic patch.
     pub(crate) fn shown(&self, patched: &Value) -> String {
         match &self.form {
-            Form::Strategic(patch) => go_text(patch),
+            Form::Strategic(patch) => go::text(patch),
             _ => text::unfolded(patched).to_string(),
         }
     }
 
-    /// Returns the real server's error for a strategic patch that sets a struct to a scalar, which fails before JSON is decoded.
-    pub(crate) fn strategic_problem(&self, why: &str) -> Option<(String, String)> {
-        let Form::Strategic(patch) = &self.form else { return None };
-        let (what, _) = why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field")?;
-        let kind = match what {
-            "number" => "int64",
-            "array" => "slice",
-            other => other,
-        };
-        let wanted = why.rsplit_once(" of type ").map_or("", |(_, wanted)| wanted);
-        let problem = match wanted {
-            wanted if wanted.starts_with("map[") => format!("cannot restore map from {kind}"),
-            wanted if wanted.starts_with("[]") => format!("cannot restore slice from {kind}"),
-            "bool" | "int32" | "int64" | "string" => format!("unrecognized type: {wanted}"),
-            _ => format!("cannot restore struct from: {kind}"),
-        };
-        Some((go_text(patch), problem))
+    /// Normalises the patched object. Returns a warning for each unknown field, which is removed.
+    ///
+    /// # Errors
+    ///
+    /// Returns Go's error message if a value has the wrong type. JSON is decoded, and the result of a strategic patch is converted.
+    pub(crate) fn shape(&self, resource: &Resource, patched: &mut Value) -> std::result::Result<Vec<String>, String> {
+        match &self.form {
+            Form::Strategic(_) => decode::convert(resource, patched),
+            _ => decode::shape(resource, patched).map_err(|status| decode::reason(&status).to_owned()),
+        }
     }
 }
 
@@ -167,28 +160,22 @@ fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Returns a value as Go prints it.
-pub(crate) fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(fields) => {
-            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{}", go_text(value))).collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
-    }
-}
-
 fn object(patch: Value) -> Result<Value> {
     if patch.is_object() {
         return Ok(patch);
     }
-    let what = crate::decode::type_word(&patch);
+    let what = decode::type_word(&patch);
     let message =
         format!("error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
     Err(Box::new(Status::bad_request(message)))
+}
+
+/// Returns the error for a patch that does not fit the object. The real server does not include the reason in the response.
+fn inapplicable() -> Box<Status> {
+    let message = "the server rejected our request due to an error in our request";
+    let mut status = Status::failure(StatusReason::Invalid, 422, message);
+    status.details = Some(Box::default());
+    Box::new(status)
 }
 
 fn unsupported() -> Box<Status> {

@@ -2,6 +2,13 @@
 
 use serde_json::{Map, Value};
 
+/// The handling of nulls that the schema does not allow and that have no default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nulls {
+    Dropped,
+    Kept,
+}
+
 /// Removes fields that the schema does not have. `apiVersion`, `kind` and `metadata` are not part of the schema.
 pub(super) fn prune_root(object: &mut Value, schema: &Value, unknown: &mut Vec<String>) {
     let Value::Object(fields) = object else { return };
@@ -21,8 +28,8 @@ pub(super) fn has_defaults(schema: &Value) -> bool {
 }
 
 /// Sets defaults.
-pub(super) fn default_root(object: &mut Value, schema: &Value) {
-    fill(object, schema);
+pub(super) fn default_root(object: &mut Value, schema: &Value, nulls: Nulls) {
+    fill(object, schema, nulls);
 }
 
 /// Returns whether a value has fields that its schema does not have.
@@ -71,7 +78,7 @@ fn prune_object(fields: &mut Map<String, Value>, schema: &Value, path: &str, unk
     }
 }
 
-fn fill(value: &mut Value, schema: &Value) {
+fn fill(value: &mut Value, schema: &Value, nulls: Nulls) {
     match value {
         Value::Object(fields) => {
             let properties = schema.get("properties").and_then(Value::as_object);
@@ -79,26 +86,27 @@ fn fill(value: &mut Value, schema: &Value) {
                 let default = inner.get("default");
                 // A null that the schema does not allow counts as absent.
                 let is_null = fields.get(name).is_some_and(Value::is_null) && inner["nullable"] != true;
-                if is_null && (default.is_some() || inner["type"].is_string()) {
+                let is_dropped = nulls == Nulls::Dropped && inner["type"].is_string();
+                if is_null && (default.is_some() || is_dropped) {
                     fields.remove(name);
                 }
                 if let (None, Some(default)) = (fields.get(name), default) {
                     fields.insert(name.clone(), default.clone());
                 }
                 if let Some(value) = fields.get_mut(name) {
-                    fill(value, inner);
+                    fill(value, inner, nulls);
                 }
             }
             if let Some(inner @ Value::Object(_)) = schema.get("additionalProperties") {
                 let known = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
                 for (_, value) in fields.iter_mut().filter(|(name, _)| !known(name)) {
-                    fill(value, inner);
+                    fill(value, inner, nulls);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(inner) = schema.get("items") {
-                items.iter_mut().for_each(|item| fill(item, inner));
+                items.iter_mut().for_each(|item| fill(item, inner, nulls));
             }
         }
         _ => {}
@@ -137,10 +145,23 @@ mod tests {
             "size": {"type": "integer", "default": 3}, "n": {"type": "string", "nullable": true, "default": "x"},
             "list": {"type": "array", "items": {"type": "object", "properties": {"p": {"type": "string", "default": "TCP"}}}}}}}});
         let mut object = json!({});
-        default_root(&mut object, &schema);
+        default_root(&mut object, &schema, Nulls::Dropped);
         assert_eq!(object, json!({"spec": {"size": 3, "n": "x"}}));
         let mut object = json!({"spec": {"size": null, "n": null, "list": [{}, {"p": "UDP"}]}});
-        default_root(&mut object, &schema);
+        default_root(&mut object, &schema, Nulls::Dropped);
         assert_eq!(object, json!({"spec": {"size": 3, "n": null, "list": [{"p": "TCP"}, {"p": "UDP"}]}}));
+    }
+
+    #[test]
+    fn nulls_without_defaults_are_kept_if_wanted() {
+        let schema = json!({"type": "object", "properties": {
+            "size": {"type": "integer", "default": 3}, "text": {"type": "string"}}});
+        let given = json!({"size": null, "text": null});
+        for (nulls, expected) in [(Nulls::Dropped, json!({"size": 3})), (Nulls::Kept, json!({"size": 3, "text": null}))]
+        {
+            let mut object = given.clone();
+            default_root(&mut object, &schema, nulls);
+            assert_eq!(object, expected);
+        }
     }
 }

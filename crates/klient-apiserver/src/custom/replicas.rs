@@ -4,7 +4,7 @@ use klient_core::StatusCause;
 use serde_json::Value;
 
 use super::ScalePaths;
-use crate::patch::go_text;
+use crate::go;
 
 /// Validates the number of replicas at a path.
 pub(super) fn check(object: &Value, path: &str) -> Option<StatusCause> {
@@ -52,15 +52,7 @@ fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
 }
 
 fn mismatch(path: &str, value: &Value, expected: &str) -> String {
-    let found = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
     let path = path.trim_start_matches('.');
-    format!(".{path} accessor error: {} is of the type {found}, expected {expected}", go_text(value))
+    let (shown, found) = (go::text(value), go::type_name(value));
+    format!(".{path} accessor error: {shown} is of the type {found}, expected {expected}")
 }

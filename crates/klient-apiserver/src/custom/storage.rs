@@ -68,7 +68,7 @@ impl Storage {
             prune::prune_root(object, &found.schema, &mut Vec::new());
         }
         if found.has_defaults {
-            prune::default_root(object, &found.schema);
+            prune::default_root(object, &found.schema, prune::Nulls::Dropped);
         }
     }
 

@@ -7,7 +7,7 @@ use klient_core::Quantity;
 use klient_proto::descriptor::{Descriptor, Field, Shape as Occurrence, Type};
 use serde_json::{Map, Value};
 
-use super::type_word;
+use super::{Reading, type_word, unstructured};
 use crate::registry::{self, Shape, TypeDef};
 
 /// Normalises an object. Returns a warning for each removed field.
@@ -19,8 +19,9 @@ pub(crate) fn normalise(
     object: &mut Value,
     descriptor: &'static Descriptor,
     types: &'static TypeDef,
+    reading: Reading,
 ) -> Result<Vec<String>, String> {
-    let mut walk = Walk { unknown: Vec::new() };
+    let mut walk = Walk { reading, unknown: Vec::new() };
     let Value::Object(fields) = object else { return Err("it is not an object".to_owned()) };
     let location = Location { parent: None, step: Step::Root, owner: descriptor.name };
     walk.message(fields, descriptor.fields, Some(types), &location)?;
@@ -28,6 +29,7 @@ pub(crate) fn normalise(
 }
 
 struct Walk {
+    reading: Reading,
     unknown: Vec<String>,
 }
 
@@ -163,7 +165,7 @@ impl Walk {
             Occurrence::List => {
                 let items = match value {
                     Value::Array(items) => items,
-                    other => return Err(mismatch(other, &format!("[]{}", go_name(field.ty)), location)),
+                    other => return Err(self.mismatch(other, &format!("[]{}", go_name(field.ty)), location)),
                 };
                 let inner = match shape {
                     Some(Shape::List(inner)) => Some(&**inner),
@@ -177,7 +179,7 @@ impl Walk {
             Occurrence::Map => {
                 let entries = match value {
                     Value::Object(entries) => entries,
-                    other => return Err(mismatch(other, "map[string]string", location)),
+                    other => return Err(self.mismatch(other, "map[string]string", location)),
                 };
                 let inner = match shape {
                     Some(Shape::Map(inner)) => Some(&**inner),
@@ -189,9 +191,6 @@ impl Walk {
                         Type::Message(_) => Step::Name(key),
                         _ => Step::Same,
                     };
-                    if entry.is_null() && matches!(field.ty, Type::String) {
-                        *entry = Value::from("");
-                    }
                     self.value(entry, field.ty, inner, &location.below(step))?;
                 }
                 Ok(())
@@ -206,16 +205,29 @@ impl Walk {
         shape: Option<&'static Shape>,
         location: &Location<'_>,
     ) -> Result<(), String> {
+        // Null in a list or a map is the zero value.
+        if value.is_null() {
+            *value = zero(ty);
+            if value.is_null() {
+                return Ok(());
+            }
+        }
         match ty {
-            Type::String if !value.is_string() => Err(mismatch(value, "string", location)),
-            Type::Bool if !value.is_boolean() => Err(mismatch(value, "bool", location)),
-            Type::Int => integer(value, shape, location),
-            Type::Double if !value.is_number() => Err(mismatch(value, "float64", location)),
-            Type::Bytes if !value.is_string() => Err(mismatch(value, "[]uint8", location)),
-            Type::Bytes => bytes(value),
-            Type::IntOrString if !value.is_string() => integer(value, Some(&Shape::Int32), location),
+            Type::String if !value.is_string() => Err(self.mismatch(value, "string", location)),
+            Type::Bool if !value.is_boolean() => Err(self.mismatch(value, "bool", location)),
+            Type::Int => self.integer(value, shape, location),
+            Type::Double if !value.is_number() => Err(self.mismatch(value, "float64", location)),
+            Type::Bytes => self.bytes(value, location),
+            Type::IntOrString if !value.is_string() => match self.reading {
+                Reading::Json => self.integer(value, Some(&Shape::Int32), location),
+                Reading::Unstructured => unstructured::int_or_string(value),
+            },
             Type::Quantity => quantity(value),
-            Type::Time | Type::MicroTime => time(value, matches!(ty, Type::MicroTime), location),
+            Type::Time | Type::MicroTime => match value {
+                Value::String(_) => time(value, matches!(ty, Type::MicroTime)),
+                _ if self.reading == Reading::Unstructured => Err(unstructured::unreadable(value, "string")),
+                _ => Err(self.mismatch(value, "string", location)),
+            },
             Type::SchemaOrBool if !value.is_boolean() && !value.is_object() => {
                 Err("boolean or JSON schema expected".to_owned())
             }
@@ -235,15 +247,53 @@ impl Walk {
                         let at = Location { owner: descriptor.name, ..location.below(Step::Same) };
                         self.message(object, descriptor.fields, types, &at)
                     }
-                    Value::Null => {
-                        *value = Value::Object(Map::new());
-                        Ok(())
-                    }
-                    other => Err(mismatch(other, &format!("v1.{}", descriptor.name), location)),
+                    other => Err(self.mismatch(other, &format!("v1.{}", descriptor.name), location)),
                 }
             }
             _ => Ok(()),
         }
+    }
+
+    fn integer(&self, value: &mut Value, shape: Option<&Shape>, location: &Location<'_>) -> Result<(), String> {
+        let (name, fits): (_, fn(i64) -> bool) = match shape {
+            Some(Shape::Int32) => ("int32", |number| i32::try_from(number).is_ok()),
+            _ => ("int64", |_| true),
+        };
+        if value.as_i64().is_some_and(fits) {
+            return Ok(());
+        }
+        match (self.reading, &*value) {
+            (Reading::Unstructured, _) => unstructured::integer(value, name),
+            (Reading::Json, Value::Number(number)) => Err(format!(
+                "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
+                location.owner,
+                without_indexes(&location.path())
+            )),
+            (Reading::Json, other) => Err(self.mismatch(other, name, location)),
+        }
+    }
+
+    fn bytes(&self, value: &mut Value, location: &Location<'_>) -> Result<(), String> {
+        match (self.reading, &*value) {
+            (Reading::Json, Value::String(text)) => base64(text),
+            (Reading::Json, other) => Err(self.mismatch(other, "[]uint8", location)),
+            (Reading::Unstructured, Value::String(text)) => {
+                base64(text).map_err(|why| format!("error decoding from json: {why}"))
+            }
+            (Reading::Unstructured, _) => unstructured::bytes(value),
+        }
+    }
+
+    fn mismatch(&self, value: &Value, expected: &str, location: &Location<'_>) -> String {
+        if self.reading == Reading::Unstructured {
+            return unstructured::mismatch(value, expected);
+        }
+        let path = without_indexes(&location.path());
+        format!(
+            "json: cannot unmarshal {} into Go struct field {}.{path} of type {expected}",
+            type_word(value),
+            location.owner
+        )
     }
 }
 
@@ -294,26 +344,15 @@ fn is_left_out(value: &Value, field: &Field, known: Option<&registry::Field>) ->
     }
 }
 
-fn integer(value: &mut Value, shape: Option<&Shape>, location: &Location<'_>) -> Result<(), String> {
-    let (name, fits): (_, fn(i64) -> bool) = match shape {
-        Some(Shape::Int32) => ("int32", |number| i32::try_from(number).is_ok()),
-        _ => ("int64", |_| true),
-    };
-    match value.as_i64() {
-        Some(number) if fits(number) => Ok(()),
-        Some(number) => Err(format!(
-            "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
-            location.owner,
-            without_indexes(&location.path())
-        )),
-        None => Err(match value {
-            Value::Number(number) => format!(
-                "json: cannot unmarshal number {number} into Go struct field {}.{} of type {name}",
-                location.owner,
-                without_indexes(&location.path())
-            ),
-            other => mismatch(other, name, location),
-        }),
+/// Returns the zero value of a type, or null if it has none or Go writes it as null.
+fn zero(ty: Type) -> Value {
+    match ty {
+        Type::String => Value::from(""),
+        Type::Bool => Value::Bool(false),
+        Type::Int | Type::Double | Type::IntOrString => Value::from(0),
+        Type::Quantity => Value::from("0"),
+        Type::Message(_) => Value::Object(Map::new()),
+        _ => Value::Null,
     }
 }
 
@@ -338,9 +377,8 @@ fn go_name(ty: Type) -> String {
     }
 }
 
-fn bytes(value: &Value) -> Result<(), String> {
+fn base64(text: &str) -> Result<(), String> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
-    let text = value.as_str().unwrap_or_default();
     // Line breaks are ignored.
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     match STANDARD.decode(text.as_bytes()) {
@@ -352,10 +390,8 @@ fn bytes(value: &Value) -> Result<(), String> {
     }
 }
 
-fn time(value: &mut Value, micro: bool, location: &Location<'_>) -> Result<(), String> {
-    let Value::String(text) = &*value else {
-        return Err(mismatch(value, "string", location));
-    };
+fn time(value: &mut Value, micro: bool) -> Result<(), String> {
+    let Value::String(text) = &*value else { return Ok(()) };
     // Most times are canonical already: this one has no fraction and no offset.
     if !micro && text.len() == "2006-01-02T15:04:05Z".len() && klient_core::parse_time(text).is_ok() {
         return Ok(());
@@ -379,15 +415,6 @@ fn time(value: &mut Value, micro: bool, location: &Location<'_>) -> Result<(), S
     Ok(())
 }
 
-fn mismatch(value: &Value, expected: &str, location: &Location<'_>) -> String {
-    let path = without_indexes(&location.path());
-    format!(
-        "json: cannot unmarshal {} into Go struct field {}.{path} of type {expected}",
-        type_word(value),
-        location.owner
-    )
-}
-
 /// Returns a path without list indices, which Go's messages do not have.
 fn without_indexes(path: &str) -> String {
     let mut out = String::new();
@@ -406,3 +433,54 @@ fn without_indexes(path: &str) -> String {
 const QUANTITY_RULE: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const QUANTITY_EMPTY: &str = "quantity must be non-empty";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(kind: &str, mut object: Value, reading: Reading) -> Result<Value, String> {
+        let types = registry::types().of_kind("", "v1", kind).unwrap();
+        let codec = klient_proto::Codec::find("v1", kind).unwrap();
+        normalise(&mut object, (codec.descriptor)(), types, reading).map(|_| object)
+    }
+
+    #[test]
+    fn nulls_in_lists_and_maps_are_zero_values() {
+        let container = json!({"name": "c", "args": [null], "resources": {"limits": {"cpu": null}}, "env": [null]});
+        let pod = json!({"metadata": {"labels": {"a": null}}, "spec": {"containers": [container]}});
+        for reading in [Reading::Json, Reading::Unstructured] {
+            let read = read("Pod", pod.clone(), reading).unwrap();
+            assert_eq!(read["metadata"]["labels"], json!({"a": ""}));
+            let expected =
+                json!({"name": "c", "args": [""], "resources": {"limits": {"cpu": "0"}}, "env": [{"name": ""}]});
+            assert_eq!(read["spec"]["containers"], json!([expected]));
+        }
+    }
+
+    #[test]
+    fn invalid_bytes_have_the_error_of_their_reader() {
+        let why = "illegal base64 data at input byte 1";
+        for (value, by_json, by_converter) in [
+            (json!("a!"), why.to_owned(), format!("error decoding from json: {why}")),
+            (
+                json!({}),
+                "json: cannot unmarshal object into Go struct field Secret.data of type []uint8".to_owned(),
+                "cannot restore slice from map".to_owned(),
+            ),
+        ] {
+            let secret = json!({"data": {"a": value}});
+            assert_eq!(read("Secret", secret.clone(), Reading::Json).unwrap_err(), by_json);
+            assert_eq!(read("Secret", secret, Reading::Unstructured).unwrap_err(), by_converter);
+        }
+    }
+
+    #[test]
+    fn whole_floats_are_integers_for_the_converter_only() {
+        let pod = json!({"spec": {"containers": [], "priority": 5.0}});
+        assert_eq!(read("Pod", pod.clone(), Reading::Unstructured).unwrap()["spec"]["priority"], json!(5));
+        let error = read("Pod", pod, Reading::Json).unwrap_err();
+        assert_eq!(error, "json: cannot unmarshal number 5.0 into Go struct field PodSpec.spec.priority of type int32");
+    }
+}

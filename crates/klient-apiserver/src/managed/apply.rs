@@ -219,15 +219,12 @@ impl<'a> Merge<'a> {
 
 /// Returns a merged object as it is stored: normalised, and with defaults, which have no owner.
 fn complete(resource: &Resource, mut object: Value, configuration: &Value) -> Result<Value> {
-    let failed = |status: Box<Status>| {
+    decode::convert(resource, &mut object).map_err(|why| {
         let (name, kind) = (describe(configuration), kind_text(configuration));
-        let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
-        let why = why.map_or(status.message.as_str(), |(_, why)| why);
         internal(format!(
-            "failed to convert new object ({name}) to proper version: unable to convert unstructured object to {kind}: error decoding from json: {why}"
+            "failed to convert new object ({name}) to proper version: unable to convert unstructured object to {kind}: {why}"
         ))
-    };
-    decode::shape(resource, &mut object).map_err(failed)?;
+    })?;
     builtin::complete(resource, &mut object);
     Ok(object)
 }

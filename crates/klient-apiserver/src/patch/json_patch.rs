@@ -1,6 +1,6 @@
 //! JSON patch: operations at paths, in order, all or none.
 
-use klient_core::{Status, StatusReason};
+use klient_core::Status;
 use serde_json::Value;
 
 use crate::Result;
@@ -62,12 +62,8 @@ impl Operations {
     /// Returns the object after all operations.
     pub(super) fn apply(&self, object: &Value) -> Result<Value> {
         self.try_apply(object.clone()).map_err(|why| {
-            // The real server does not include the reason in the response either.
             tracing::debug!(why, "JSON patch failed");
-            let message = "the server rejected our request due to an error in our request";
-            let mut status = Status::failure(StatusReason::Invalid, 422, message);
-            status.details = Some(Box::default());
-            Box::new(status)
+            super::inapplicable()
         })
     }
 

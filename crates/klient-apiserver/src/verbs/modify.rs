@@ -166,7 +166,7 @@ impl Core {
                 let mut patched = patch.apply(resource, current)?;
                 let is_strict = options.field_validation == decode::FieldValidation::Strict;
                 let shown = is_strict.then(|| patch.shown(&patched));
-                let found = decode::shape(resource, &mut patched).map_err(|status| unfit(&patch, &patched, &status))?;
+                let found = shaped(&patch, resource, &mut patched)?;
                 managed::text::fold(&mut patched);
                 let found = patch.problems(found);
                 if let Some(shown) = shown.filter(|_| !found.is_empty()) {
@@ -333,12 +333,13 @@ pub(super) fn not_strict(shown: String, problems: &[String]) -> Box<Status> {
     Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]))
 }
 
-/// Checks that name and namespace are those of the path.
+/// Checks that name and namespace are those of the path. The name must be given.
 pub(super) fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     let given = metadata::text(object, "name");
     if given.is_empty() {
-        metadata::of(object).insert("name".to_owned(), json!(target.name()));
-    } else if given != target.name() {
+        return Err(unnamed(target));
+    }
+    if given != target.name() {
         let message =
             format!("the name of the object ({given}) does not match the name on the URL ({})", target.name());
         return Err(Box::new(Status::bad_request(message)));
@@ -346,20 +347,16 @@ pub(super) fn check_names(target: &Target, object: &mut Value) -> Result<()> {
     check_namespace(target, object)
 }
 
+/// Normalises a patched object. Returns a warning for each unknown field.
+///
+/// # Errors
+///
 /// Returns the error for a patch whose result is not an object of the kind.
-pub(super) fn unfit(patch: &Patch, patched: &Value, status: &Status) -> Box<Status> {
-    let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
-    let why = why.map_or(status.message.as_str(), |(_, why)| why);
-    if let Some((shown, why)) = patch.strategic_problem(why) {
-        let cause = StatusCause::invalid("patch", shown, &why);
-        return Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]));
-    }
-    invalid_patch(patched, why)
-}
-
-fn invalid_patch(patched: &Value, why: &str) -> Box<Status> {
-    let cause = StatusCause::invalid("patch", managed::text::unfolded(patched).to_string(), why);
-    Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]))
+pub(super) fn shaped(patch: &Patch, resource: &Resource, patched: &mut Value) -> Result<Vec<String>> {
+    patch.shape(resource, patched).map_err(|why| {
+        let cause = StatusCause::invalid("patch", patch.shown(patched), &why);
+        Box::new(Status::invalid(&GroupKind::new("", ""), "", vec![cause]))
+    })
 }
 
 fn uid_conflict(target: &Target, asked: &str, found: &str, dry_run: bool) -> Box<Status> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Ownership, Target,
     admitted::Admitted,
-    modify::{check_names, check_uid, not_strict, unfit, unnamed},
+    modify::{check_names, check_uid, not_strict, shaped, unnamed},
 };
 use crate::{
     Result,
@@ -142,7 +142,7 @@ impl Core {
         Ok(Box::new(move |current| {
             let mut patched = patch.apply(&kind, current)?;
             let shown = patch.shown(&patched);
-            let found = decode::shape(&kind, &mut patched).map_err(|status| unfit(&patch, &patched, &status))?;
+            let found = shaped(&patch, &kind, &mut patched)?;
             managed::text::fold(&mut patched);
             let problems = patch.problems(found);
             if field_validation == FieldValidation::Strict && !problems.is_empty() {

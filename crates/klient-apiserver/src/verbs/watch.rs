@@ -309,7 +309,7 @@ impl Watch {
             && let crate::registry::Schema::BuiltIn(types) = self.resource.schema
         {
             // An empty object, as Go encodes it. Its warnings do not matter.
-            let _ = crate::decode::normalise(&mut object, (codec.descriptor)(), types);
+            let _ = crate::decode::normalise(&mut object, (codec.descriptor)(), types, crate::decode::Reading::Json);
         }
         self.event("BOOKMARK", &object)
     }
