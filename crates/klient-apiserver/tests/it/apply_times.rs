@@ -55,14 +55,14 @@ async fn writes_without_a_change_keep_versions_and_times() {
     let status = json!({"status": {"observedGeneration": 1}});
     let scale = json!({"spec": {"replicas": 5}});
     deployments.apply(&configuration).manager("applier").await.unwrap();
-    // A scale has owners only if the replicas have one already.
+    // A scale has owners only if the replicas have one already. Its new entry has no time, and so comes first.
     let replicas = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 2}});
     deployments.patch("a", Patch::merge(replicas)).manager("merger").await.unwrap();
     deployments.status().patch("a", Patch::merge(status.clone())).manager("control").await.unwrap();
     deployments.scale().patch("a", Patch::merge(scale.clone())).manager("scaler").await.unwrap();
     let before = deployments.get("a").await.unwrap();
     let managers = before.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref());
-    assert_eq!(managers.collect::<Vec<_>>(), ["applier", "control", "merger", "scaler"]);
+    assert_eq!(managers.collect::<Vec<_>>(), ["applier", "scaler", "control", "merger"]);
     world.advance(5);
     deployments.apply(&configuration).manager("applier").await.unwrap();
     deployments.patch("a", Patch::merge(label.clone())).manager("merger").await.unwrap();
