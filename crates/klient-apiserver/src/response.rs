@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
+    admission::{Notes, Stage},
     body::ResponseBody,
     builtin::tables,
     managed,
@@ -244,9 +245,11 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Respons
     response
 }
 
-/// Adds warnings to a response.
+/// Adds warnings to a response. Repeated ones are sent once, and many are cut as [`Notes`] says.
 pub(crate) fn with_warnings(mut response: Response<ResponseBody>, warnings: &[String]) -> Response<ResponseBody> {
-    for value in warnings.iter().filter_map(|warning| warning_value(warning)) {
+    let notes = Notes::default();
+    notes.warn_all(Stage::Validating, warnings);
+    for value in notes.take_warnings(Stage::Validating).iter().filter_map(|warning| warning_value(warning)) {
         response.headers_mut().append(WARNING, value);
     }
     response

@@ -11,8 +11,8 @@ use crate::access::User;
 pub(super) static HOOKS: Hooks = Hooks {
     reset_fields: Some(&["spec", "status"]),
     status_reset_fields: &["spec", "status.conditions"],
-    set_user: set_user,
-    on_status: on_status,
+    set_user,
+    on_status,
     on_approval: stamp,
     validate_status: rules::signing_request_status,
     validate_part: rules::signing_request_approval,

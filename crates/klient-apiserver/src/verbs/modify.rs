@@ -258,10 +258,7 @@ impl Core {
             if new == current && !resource.is_custom() {
                 return Ok(Modified { object: new, created: false });
             }
-            let is_done = metadata::is_deleting(&new)
-                && metadata::finalizers(&new).next().is_none()
-                && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
-                && (resource.hooks.is_removable)(&new);
+            let is_done = is_done(resource, &new);
             let last = is_done.then(|| new.clone());
             let Some(write) = self.write_of(resource, &stored, new, &current, is_done).await? else {
                 return Ok(Modified { object: current, created: false });
@@ -304,6 +301,14 @@ impl Core {
         let is_stored = resource.is_custom() && is_same && put == stored.value();
         Ok((!is_stored).then_some(Write::Put(put)))
     }
+}
+
+/// Returns whether a deletion waits for nothing any more.
+fn is_done(resource: &Resource, object: &Value) -> bool {
+    metadata::is_deleting(object)
+        && metadata::finalizers(object).next().is_none()
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && (resource.hooks.is_removable)(object)
 }
 
 /// Validates the entries that an object gets. Requests can bring some of their own.

@@ -305,7 +305,11 @@ async fn response_to_large_lists_is_limited() {
     });
     set["spec"] = json!({"selector": {"matchLabels": {"a": "b"}}, "volumeClaimTemplates": claims,
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}});
+    let mut unknown = named("v1", "ConfigMap");
+    unknown["data"] = json!({});
+    (0..40_000).for_each(|n| unknown[format!("unknown{n}")] = json!(1));
     for (path, body) in [
+        ("/api/v1/namespaces/default/configmaps", unknown),
         ("/apis/storage.k8s.io/v1/storageclasses", class),
         ("/api/v1/namespaces/default/resourcequotas", scopes),
         ("/api/v1/namespaces/default/resourcequotas", selector),
