@@ -100,8 +100,8 @@ fn build(root: &Path, folder: &Path, features: &str) -> Result<PathBuf> {
         .context("cannot start cargo")?;
     let messages = String::from_utf8_lossy(&output.stdout);
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let programs = messages.filter(|message| message["profile"]["test"] == true);
-    let program = programs.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).last();
+    let mut programs = messages.filter(|message| message["profile"]["test"] == true);
+    let program = programs.find_map(|message| message["executable"].as_str().map(PathBuf::from));
     program.with_context(|| format!("cargo built no tests in {}: {}", folder.display(), output.status))
 }
 
