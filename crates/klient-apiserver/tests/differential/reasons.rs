@@ -10,6 +10,14 @@
 //! - **The order of entries.** The real server validates the entries of maps in random order, and reports their problems in that order.
 //! - **A stale object.** The real server patches the object of its cache first. If the object is deleted meanwhile, the response is that
 //!   there is none, with the warnings about the patch.
+//!
+//! Other parts of responses are never compared, because they differ in every run or name Go's types. `script` replaces them:
+//!
+//! - UIDs, resource versions, tokens, hashes, entity tags, generated names, allocated ports and addresses: only whether two are the same.
+//! - Times that no request has, and the order of managers' entries, which depends on times. `tests/it/apply_times` tests both.
+//! - The patched object in messages about patches, the versions of a definition and the template of pods in messages about these, and
+//!   what follows "is immutable after creation" and the like: the real server prints Go structs there, or their differences.
+//! - The order of the causes of a conflict, and of the rules in a review of rules, which are random.
 
 use std::collections::HashMap;
 
