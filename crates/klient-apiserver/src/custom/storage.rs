@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn object_of_a_definition_that_never_changed_is_not_pruned_again() {
+    fn object_of_an_unchanged_definition_is_not_pruned_again() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let versions = ["v1", "v2"]
             .map(|name| json!({"name": name, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}));
