@@ -108,7 +108,7 @@ fn build(root: &Path, folder: &Path, features: &str) -> Result<PathBuf> {
 /// The packages with integration tests, and the features that these tests need.
 const PACKAGES: [(&str, &str); 3] = [
     ("kube", "runtime,derive,ws"),
-    ("kube-client", "client,rustls-tls,ring,ws,jsonpatch,unstable-client"),
+    ("kube-client", "client,rustls-tls,ring,ws,oidc,jsonpatch,admission,socks5,http-proxy,unstable-client"),
     ("kube-runtime", ""),
 ];
 /// The number of tests that run at the same time.

@@ -42,7 +42,7 @@ impl Core {
         let wanted = call.response_format(resource)?;
         let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("UpdateOptions")?;
-        let (decoded, is_of_other_kind) = self.decode_update(call, target, encoding)?;
+        let (decoded, is_of_other_kind) = self.decode_update(call, target, encoding, options.dry_run)?;
         let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
         let mut object = decoded.object;
         warnings.extend(metadata::unite_owners(&mut object));
@@ -91,14 +91,21 @@ impl Core {
     }
 
     /// Decodes the object of an update. Returns whether it is of another kind, too.
-    fn decode_update(&self, call: &Call, target: &Target, encoding: Encoding) -> Result<(Decoded, bool)> {
+    fn decode_update(
+        &self,
+        call: &Call,
+        target: &Target,
+        encoding: Encoding,
+        dry_run: bool,
+    ) -> Result<(Decoded, bool)> {
         let resource = &target.resource;
         match decode::object(resource, encoding, &call.body) {
             // A missing object is reported before a wrong kind.
             Err(status) if status.code == 422 => {
                 let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
                 let Ok(mut asked) = serde_json::from_slice::<Value>(&call.body) else { return Err(status) };
-                // So is a wrong version.
+                // So are a wrong UID and a wrong version.
+                check_uid(target, &asked, &stored.value(), dry_run)?;
                 check_version(target, &asked, &stored, false)?;
                 if !is_status(target) {
                     return Err(status);
