@@ -10,6 +10,7 @@ mod batch;
 mod budgets;
 mod claims;
 mod classes;
+mod container_statuses;
 mod containers;
 mod counts;
 mod data;

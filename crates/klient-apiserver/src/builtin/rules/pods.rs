@@ -4,7 +4,7 @@ use klient_core::{Quantity, StatusCause};
 use serde_json::{Value, json};
 
 use super::{
-    containers,
+    container_statuses, containers,
     field::{Causes, Field},
     pod_spec,
     same::is_same,
@@ -246,6 +246,7 @@ pub(in crate::builtin) fn pod_status(object: &Value, old: &Value, causes: &mut C
     }
     claim_statuses(&status.field("resourceClaimStatuses"), &spec.field("resourceClaims"), causes);
     pod_addresses(&status, old, causes);
+    container_statuses::container_statuses(&status, &spec, causes);
 }
 
 fn claim_statuses(statuses: &Field<'_, '_>, claims: &Field<'_, '_>, causes: &mut Causes) {
