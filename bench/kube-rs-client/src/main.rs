@@ -19,7 +19,7 @@ async fn main() -> Result<()> {
     let version = client.apiserver_version().await?;
     ensure!(version.major == "1", "Kubernetes {version:?}");
     // The checks take seconds.
-    tokio::time::timeout(Duration::from_secs(120), async {
+    tokio::time::timeout(Duration::from_secs(300), async {
         watchers::check(&client).await.context("watchers")?;
         controllers::check(&client).await.context("controllers")
     })
@@ -43,9 +43,9 @@ async fn make(maps: &Api<ConfigMap>, name: &str) -> Result<ConfigMap> {
     Ok(maps.create(&PostParams::default(), &map).await?)
 }
 
-/// Polls until a condition holds, for at most 30 seconds.
+/// Polls until a condition holds, for at most 90 seconds: kube waits longer after each watch that ends.
 async fn eventually<T>(what: &str, mut so: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
-    for _ in 0..3000 {
+    for _ in 0..9000 {
         if let Some(found) = so().await? {
             return Ok(found);
         }
