@@ -1,7 +1,7 @@
 //! kube-rs's own integration tests against `klient serve`.
 //!
-//! The tests are those of the versions that `bench/Cargo.lock` names, unmodified. Each has a process of its own and a limited time,
-//! because some of them wait without a limit. Those that need a kubelet cannot pass; `xtask/clients/kube-rs.txt` lists them.
+//! The tests are those of the package `kube` in the version that `bench/Cargo.lock` names, unmodified. Each has a process of its own and
+//! a limited time, because some of them wait without a limit. Those that need a kubelet cannot pass; `xtask/clients/kube-rs.txt` lists them.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::{
@@ -28,25 +28,21 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let listed = module::listed(&root.join("xtask/clients/kube-rs.txt"))?;
     let run_folder = root.join("bench/target/kube-rs-run");
     let server = Server::start(root, &run_folder)?;
-    let mut results = BTreeMap::new();
-    for (package, features) in PACKAGES {
-        println!("building {package}");
-        let program = build(root, &checkout(root, package)?, features)?;
-        let names = output(root, &program.to_string_lossy(), &["--ignored", "--list"])?;
-        let names: Vec<&str> = names.lines().filter_map(|line| line.strip_suffix(": test")).collect();
-        ensure!(!names.is_empty(), "{package} has no integration tests");
-        let outcomes = module::run_each(&names, AT_ONCE, |name| {
-            let mut child = Command::new(&program)
-                .args(["--ignored", "--exact", name])
-                .env("KUBECONFIG", server.kubeconfig())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .with_context(|| format!("cannot start {}", program.display()))?;
-            Ok((format!("{package}: {name}"), finish(&mut child)?.is_some_and(|status| status.success())))
-        });
-        results.extend(outcomes.into_iter().collect::<Result<Vec<_>>>()?);
-    }
+    println!("building {PACKAGE}");
+    let program = build(root, &checkout(root)?)?;
+    let names = output(root, &program.to_string_lossy(), &["--ignored", "--list"])?;
+    let names: Vec<&str> = names.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let results = module::run_each(&names, AT_ONCE, |name| {
+        let mut child = Command::new(&program)
+            .args(["--ignored", "--exact", name])
+            .env("KUBECONFIG", server.kubeconfig())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(((*name).to_owned(), finish(&mut child)?.is_some_and(|status| status.success())))
+    });
+    let results: BTreeMap<String, bool> = results.into_iter().collect::<Result<_>>()?;
     module::judge("kube-rs", "tests", &results, &listed, false)
 }
 
@@ -65,16 +61,16 @@ fn finish(child: &mut Child) -> Result<Option<ExitStatus>> {
 }
 
 /// Copies the sources of a package to a folder in which they are a workspace of their own.
-fn checkout(root: &Path, package: &str) -> Result<PathBuf> {
+fn checkout(root: &Path) -> Result<PathBuf> {
     let manifest = root.join("bench/Cargo.toml").display().to_string();
     let arguments = ["metadata", "--locked", "--format-version", "1", "--manifest-path", &manifest];
     let metadata: Value = serde_json::from_str(&output(root, "cargo", &arguments)?)?;
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
     let found = packages
-        .find(|found| found["name"] == package)
-        .with_context(|| format!("the benchmarks do not use {package}"))?;
+        .find(|found| found["name"] == PACKAGE)
+        .with_context(|| format!("the benchmarks do not use {PACKAGE}"))?;
     let manifest = found["manifest_path"].as_str().context("cargo did not name the manifest")?;
-    let folder = root.join("bench/target").join(format!("{package}-{}", found["version"].as_str().unwrap_or_default()));
+    let folder = root.join("bench/target").join(format!("{PACKAGE}-{}", found["version"].as_str().unwrap_or_default()));
     if !folder.join("Cargo.toml").is_file() {
         let unfinished = folder.with_extension("unfinished");
         copy(Path::new(manifest).parent().context("the manifest has no folder")?, &unfinished)?;
@@ -87,10 +83,10 @@ fn checkout(root: &Path, package: &str) -> Result<PathBuf> {
 }
 
 /// Builds the tests of a package, and returns their program.
-fn build(root: &Path, folder: &Path, features: &str) -> Result<PathBuf> {
+fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
     let target = root.join("bench/target/kube-rs-tests");
     let output = Command::new("cargo")
-        .args(["test", "--lib", "--no-run", "--message-format", "json", "--features", features, "--target-dir"])
+        .args(["test", "--lib", "--no-run", "--message-format", "json", "--features", FEATURES, "--target-dir"])
         .arg(target)
         .current_dir(folder)
         // The package chooses a Kubernetes version itself, and the main workspace's is in the environment.
@@ -105,12 +101,10 @@ fn build(root: &Path, folder: &Path, features: &str) -> Result<PathBuf> {
     program.with_context(|| format!("cargo built no tests in {}: {}", folder.display(), output.status))
 }
 
-/// The packages with integration tests, and the features that these tests need.
-const PACKAGES: [(&str, &str); 3] = [
-    ("kube", "runtime,derive,ws"),
-    ("kube-client", "client,rustls-tls,ring,ws,oidc,jsonpatch,admission,socks5,http-proxy,unstable-client"),
-    ("kube-runtime", ""),
-];
+/// The package whose tests run. Those of `kube-client` and `kube-runtime` need `kube` itself, which their published manifests do not name.
+const PACKAGE: &str = "kube";
+/// The features that the tests need.
+const FEATURES: &str = "runtime,derive,ws";
 /// The number of tests that run at the same time.
 const AT_ONCE: usize = 4;
 /// The time of one test.
