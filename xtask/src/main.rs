@@ -38,7 +38,8 @@ usage: cargo xtask <command>
   registry             write the embedded server's table of kinds from the real server's documents
   record               record the real server's responses, which the embedded server is compared with
   compare [OPTIONS]    compare the embedded server with the real one over random requests; options are --requests N and --seed N;
-                       --invalid N compares mutated objects, to find rules of validation that differ; --kind NAME limits their kinds
+                       --invalid N compares mutated objects, to find rules of validation that differ; --managers N compares writes of
+                       several managers to objects of all kinds; --kind NAME limits their kinds
   field-sets           record what Go's structured-merge-diff does in its tests, for those of klient-core (needs Go)
   cel-tables           record what Kubernetes' CEL rules and libraries do in their tests, for those of klient-apiserver,
                        klient-cel and klient-core (needs Go)

@@ -14,6 +14,8 @@ mod embedded;
 mod invalid;
 #[path = "../tests/differential/layout.rs"]
 mod layout;
+#[path = "../tests/differential/managers.rs"]
+mod managers;
 #[path = "../tests/differential/mutations.rs"]
 mod mutations;
 #[path = "../tests/differential/objects.rs"]
@@ -53,6 +55,7 @@ fn main() -> Result<(), Failure> {
             "--requests" => requests = value.parse()?,
             "--seed" => seed = value.parse()?,
             "--invalid" => rules.requests = value.parse()?,
+            "--managers" => (rules.requests, rules.is_stored) = (value.parse()?, true),
             "--kind" => rules.kind = Some(value),
             "--write" => rules.script = Some(value),
             other => return Err(format!("unknown option {other}: {OPTIONS}").into()),
@@ -127,10 +130,12 @@ fn subject(step: &Step) -> (String, String) {
     (if is_watch { "WATCH".to_owned() } else { verb.to_owned() }, kind + &subresource)
 }
 
-/// A comparison of the rules of validation.
+/// A comparison of mutated objects: of the rules of validation, or of writes by several managers.
 #[derive(Default)]
 struct Rules {
     requests: u64,
+    /// Whether each write depends on those before it.
+    is_stored: bool,
     /// The kinds that are compared, by a part of their name.
     kind: Option<String>,
     /// The file that gets a script of requests which the servers refuse, one for each rule.
@@ -153,8 +158,9 @@ fn compare_rules(rules: &Rules, first: u64) -> Result<(), Failure> {
     let mut refused = refused::Refused::default();
     let (mut seed, mut compared, mut different, mut explained, mut panics) = (first, 0, 0, 0, 0);
     while compared < rules.requests {
+        let sequence = if rules.is_stored { managers::sequence } else { invalid::sequence };
         let sequences: Vec<invalid::Sequence> =
-            (seed..seed + BATCH).map(|seed| invalid::sequence(seed, rules.kind.as_deref())).collect();
+            (seed..seed + BATCH).map(|seed| sequence(seed, rules.kind.as_deref())).collect();
         let theirs = runtime.block_on(ask_all(&real, seed, &sequences))?;
         seed += BATCH;
         for (sequence, theirs) in sequences.iter().zip(theirs) {
@@ -182,6 +188,10 @@ fn compare_rules(rules: &Rules, first: u64) -> Result<(), Failure> {
                     let told = format!("{} {}", sequence.kind, difference(real, ours));
                     let entry = found.entry(told).or_insert((0, example(sequence, index)));
                     entry.0 += 1;
+                    if rules.is_stored {
+                        // From here on, the objects differ.
+                        break;
+                    }
                 }
             }
         }
@@ -256,7 +266,8 @@ fn without_numbers(response: &script::Comparable) -> script::Comparable {
 /// Returns the request of a difference.
 fn example(sequence: &invalid::Sequence, index: usize) -> String {
     let step = &sequence.steps[index];
-    format!("{} {} ({})", step.method, shortened(&sequence.changed[index]), step.id)
+    let changed: String = sequence.changed[index].chars().take(2000).collect();
+    format!("{} {changed} ({})", step.method, step.id)
 }
 
 /// Returns a description of two different responses to a mutated object.
@@ -315,7 +326,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(300).collect()
 }
 
-const OPTIONS: &str = "there are --requests N, --seed N, --invalid N, --kind NAME and --write FILE";
+const OPTIONS: &str = "there are --requests N, --seed N, --invalid N, --managers N, --kind NAME and --write FILE";
 /// The number of sequences that are sent to the real server before they are compared.
 const BATCH: u64 = 32;
 /// The number of batches that may fail.

@@ -121,7 +121,7 @@ pub fn configuration(random: &mut Random, kind: Kind, name: &str) -> Value {
 }
 
 /// Removes some fields.
-fn thin(random: &mut Random, value: &mut Value, depth: usize) {
+pub fn thin(random: &mut Random, value: &mut Value, depth: usize) {
     match value {
         Value::Object(fields) => {
             let names: Vec<String> = fields.keys().cloned().collect();
