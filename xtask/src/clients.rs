@@ -25,8 +25,8 @@ pub(crate) fn suites(root: &Path) -> Result<()> {
     let definitions = apiextensions::test(root);
     let apply = flux::test(root);
     let kube_rs = kube_rs::test(root);
-    controller_runtime::test(root)?;
-    definitions.and(apply).and(kube_rs)
+    let controllers = controller_runtime::test(root);
+    definitions.and(apply).and(kube_rs).and(controllers)
 }
 
 /// Builds the clients and runs the tests that start them. A skipped test is a failure.

@@ -5,6 +5,7 @@ mod embedded;
 pub(crate) mod formats;
 mod keywords;
 mod list_types;
+mod patterns;
 mod prune;
 mod ratchet;
 mod replicas;

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
-    admission::{Notes, Stage},
     body::ResponseBody,
     builtin::tables,
     managed,
@@ -245,29 +244,18 @@ pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Respons
     response
 }
 
-/// Adds warnings to a response. Repeated ones are sent once, and many are cut as [`Notes`] says.
-pub(crate) fn with_warnings(mut response: Response<ResponseBody>, warnings: &[String]) -> Response<ResponseBody> {
-    let notes = Notes::default();
-    notes.warn_all(Stage::Validating, warnings);
-    for value in notes.take_warnings(Stage::Validating).iter().filter_map(|warning| warning_value(warning)) {
-        response.headers_mut().append(WARNING, value);
+/// Adds warnings to a response.
+pub(crate) fn with_warnings(
+    mut response: Response<ResponseBody>,
+    warnings: impl Iterator<Item = String>,
+) -> Response<ResponseBody> {
+    for warning in warnings {
+        let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
     }
     response
-}
-
-/// Adds a warning to a response, before all others.
-pub(crate) fn with_first_warning(mut response: Response<ResponseBody>, warning: &str) -> Response<ResponseBody> {
-    let others: Vec<HeaderValue> = response.headers().get_all(WARNING).iter().cloned().collect();
-    response.headers_mut().remove(WARNING);
-    for value in warning_value(warning).into_iter().chain(others) {
-        response.headers_mut().append(WARNING, value);
-    }
-    response
-}
-
-fn warning_value(warning: &str) -> Option<HeaderValue> {
-    let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
-    HeaderValue::from_bytes(text.as_bytes()).ok()
 }
 
 /// Encodes one object, for responses and for watch events.

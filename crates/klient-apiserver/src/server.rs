@@ -20,7 +20,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::{
     Result,
     access::{Access, AccessSettings, UsedPermissions, User},
-    admission::{Admission, Policies, Stage, Webhooks},
+    admission::{Admission, Policies, Webhooks},
     audit::{Audit, AuditPolicy},
     body::ResponseBody,
     bootstrap,
@@ -234,18 +234,17 @@ impl ApiServer {
             }
             Err(status) => response::failure(&status, call.error_format()),
         };
-        let response = response::with_warnings(response, &call.notes.take_warnings(Stage::Mutating));
-        let response = response::with_warnings(response, &call.notes.take_warnings(Stage::Validating));
-        let Route::Resource(route) = &route else { return response };
-        let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural) else { return response };
-        // Methods are checked before versions, and whether a kind can be watched afterwards.
-        let is_told = response.status() != StatusCode::METHOD_NOT_ALLOWED || call.is_watch();
-        let response = match resource.deprecation().filter(|_| is_told) {
-            Some(warning) => response::with_first_warning(response, warning),
-            None => response,
-        };
-        core.requests.add(call, route, resource, response.status());
-        response
+        if let Route::Resource(route) = &route
+            && let Some(resource) = core.registry.find(&route.group, &route.version, &route.plural)
+        {
+            // Methods are checked before versions, and whether a kind can be watched afterwards.
+            let is_served = response.status() != StatusCode::METHOD_NOT_ALLOWED || call.is_watch();
+            if let Some(warning) = resource.deprecation().filter(|_| is_served) {
+                call.notes.warn_of_version(warning);
+            }
+            core.requests.add(call, route, resource, response.status());
+        }
+        response::with_warnings(response, call.notes.take_warnings())
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

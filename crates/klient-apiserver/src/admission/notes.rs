@@ -1,4 +1,4 @@
-//! The warnings and audit annotations that admission adds to a request.
+//! The warnings and audit annotations of a request.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -20,20 +20,47 @@ struct Inner {
     /// The number of characters of the warnings to send, and whether they are cut.
     length: usize,
     is_cut: bool,
-    admitted: Vec<String>,
-    validated: Vec<String>,
+    /// The warnings of each source, in the order in which they are sent.
+    warnings: [Vec<String>; 4],
     annotations: BTreeMap<String, String>,
     of_request: BTreeMap<String, String>,
 }
 
+/// What a warning is about. The real server sends warnings in this order.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Version,
+    Fields,
+    Mutating,
+    Validating,
+}
+
 impl Notes {
+    /// Adds a warning about the requested version of a kind.
+    pub(crate) fn warn_of_version(&self, text: &str) {
+        self.warn_of(Source::Version, text.to_owned());
+    }
+
+    /// Adds warnings about unknown and duplicate fields of a request.
+    pub(crate) fn warn_of_fields(&self, texts: impl IntoIterator<Item = impl Into<String>>) {
+        texts.into_iter().for_each(|text| self.warn_of(Source::Fields, text.into()));
+    }
+
     /// Adds a warning of a stage.
+    pub(crate) fn warn(&self, stage: Stage, text: impl Into<String>) {
+        let source = match stage {
+            Stage::Mutating => Source::Mutating,
+            Stage::Validating => Source::Validating,
+        };
+        self.warn_of(source, text.into());
+    }
+
+    /// Adds a warning.
     ///
     /// Empty texts, repeated ones and those with control characters are dropped. After 4096 characters in total, texts are cut, as on
     /// the real server.
-    pub(crate) fn warn(&self, stage: Stage, text: impl Into<String>) {
+    fn warn_of(&self, source: Source, mut text: String) {
         let mut inner = self.lock();
-        let mut text = text.into();
         if inner.is_full() || text.is_empty() || text.contains(char::is_control) || inner.seen.contains(&text) {
             return;
         }
@@ -41,19 +68,14 @@ impl Notes {
         let length = text.chars().count();
         if !inner.is_cut && inner.length + length > MAX_WARNINGS {
             inner.is_cut = true;
-            inner.admitted.iter_mut().for_each(cut);
-            inner.validated.iter_mut().for_each(cut);
-            let texts = inner.admitted.iter().chain(&inner.validated);
-            inner.length = texts.map(|text| text.chars().count()).sum();
+            inner.warnings.iter_mut().flatten().for_each(cut);
+            inner.length = inner.warnings.iter().flatten().map(|text| text.chars().count()).sum();
         }
         if inner.is_cut {
             cut(&mut text);
         }
         inner.length += text.chars().count();
-        match stage {
-            Stage::Mutating => inner.admitted.push(text),
-            Stage::Validating => inner.validated.push(text),
-        }
+        inner.warnings[source as usize].push(text);
     }
 
     /// Adds several warnings of a stage.
@@ -71,13 +93,9 @@ impl Notes {
         self.lock().of_request.entry(key.into()).or_insert_with(|| value.into());
     }
 
-    /// Removes and returns the warnings of a stage.
-    pub(crate) fn take_warnings(&self, stage: Stage) -> Vec<String> {
-        let mut inner = self.lock();
-        match stage {
-            Stage::Mutating => std::mem::take(&mut inner.admitted),
-            Stage::Validating => std::mem::take(&mut inner.validated),
-        }
+    /// Removes and returns all warnings.
+    pub(crate) fn take_warnings(&self) -> impl Iterator<Item = String> {
+        std::mem::take(&mut self.lock().warnings).into_iter().flatten()
     }
 
     /// Returns the audit annotations. Those of whole requests are included if `of_request` is set.
@@ -124,7 +142,7 @@ mod tests {
         for number in 0..30 {
             notes.warn(Stage::Validating, format!("{number:03}{}", "x".repeat(400)));
         }
-        let warnings = notes.take_warnings(Stage::Validating);
+        let warnings: Vec<String> = notes.take_warnings().collect();
         assert_eq!(warnings.len(), MAX_WARNINGS / CUT);
         assert!(warnings.iter().all(|warning| warning.len() == CUT));
     }
@@ -135,7 +153,7 @@ mod tests {
         for number in 0..30 {
             notes.warn(Stage::Mutating, format!("{number:03}{}", "x".repeat(197)));
         }
-        assert_eq!(notes.take_warnings(Stage::Mutating).len(), MAX_WARNINGS / 200 + 1);
+        assert_eq!(notes.take_warnings().count(), MAX_WARNINGS / 200 + 1);
     }
 
     #[test]
@@ -144,6 +162,17 @@ mod tests {
         for text in ["a", "", "a", "b\n", "c"] {
             notes.warn(Stage::Mutating, text);
         }
-        assert_eq!(notes.take_warnings(Stage::Mutating), ["a", "c"]);
+        assert!(notes.take_warnings().eq(["a", "c"]));
+    }
+
+    #[test]
+    fn warnings_of_all_sources_share_the_limit() {
+        let notes = Notes::default();
+        notes.warn(Stage::Validating, "v".repeat(3000));
+        notes.warn(Stage::Mutating, "again");
+        notes.warn_of_fields(["again".to_owned(), "f".repeat(3000)]);
+        notes.warn_of_version("old");
+        let warnings: Vec<String> = notes.take_warnings().collect();
+        assert_eq!(warnings, ["old".to_owned(), "f".repeat(CUT), "again".to_owned(), "v".repeat(CUT)]);
     }
 }

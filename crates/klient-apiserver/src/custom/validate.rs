@@ -5,7 +5,7 @@
 use klient_core::StatusCause;
 use serde_json::Value;
 
-use super::{formats, ratchet};
+use super::{formats, patterns, ratchet};
 
 /// Validates a value. Invalid parts that are equal in `old` are accepted. Fields of causes are relative to the value.
 pub(super) fn validate(value: &Value, schema: &Value, old: Option<&Value>) -> Vec<StatusCause> {
@@ -110,8 +110,7 @@ fn check_text(text: &str, schema: &Value, path: &str, outcome: &mut Outcome) {
         let detail = format!("{path} in body should be at least {least} chars long");
         outcome.add(StatusCause::invalid(path, text, &detail));
     } else if let Some(pattern) = pattern
-        && let Ok(regex) = regex_lite::Regex::new(pattern)
-        && !regex.is_match(text)
+        && !patterns::matches(pattern, text)
     {
         let detail = format!("{path} in body should match '{pattern}'");
         outcome.add(StatusCause::invalid(path, text, &detail));

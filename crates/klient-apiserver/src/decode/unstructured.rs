@@ -37,7 +37,9 @@ pub(super) fn integer(value: &mut Value, expected: &str) -> Result<(), String> {
     let Value::Number(number) = &*value else { return Err(mismatch(value, expected)) };
     let whole = match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole,
-        (None, Some(float)) if float.trunc() == float => float as i64,
+        // Go converts numbers that are out of range to the smallest one.
+        (None, Some(float)) if float.trunc() == float && float < -(i64::MIN as f64) => float as i64,
+        (None, Some(float)) if float.trunc() == float => i64::MIN,
         _ => return Err(format!("cannot convert float64 to {expected}")),
     };
     // Go takes the lowest bits.

@@ -1,7 +1,5 @@
 //! Server-side apply.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use klient_core::{
     Status, StatusCause, StatusReason,
     fields::{Conflict, Duplicates, ManagedSet, PathElement, Typed, UpdateError, Updater},
@@ -36,8 +34,6 @@ pub(crate) struct Configuration {
     pub(crate) object: Value,
     /// The messages about duplicate keys.
     duplicates: Vec<String>,
-    /// Whether the configuration was merged, after which duplicate keys are reported.
-    is_merged: AtomicBool,
 }
 
 impl Configuration {
@@ -59,17 +55,11 @@ impl Configuration {
                 return Err(bad(&format!("error unmarshaling JSON: while decoding JSON: {why}")));
             }
         };
-        Ok(Self { object, duplicates, is_merged: AtomicBool::new(false) })
-    }
-
-    /// Returns whether the configuration was merged with an object.
-    pub(crate) fn is_merged(&self) -> bool {
-        self.is_merged.load(Ordering::Relaxed)
+        Ok(Self { object, duplicates })
     }
 
     /// Rejects duplicate keys of a configuration that was merged, or returns warnings about them, depending on the field validation.
     pub(crate) fn enforce(&self, validation: FieldValidation) -> Result<&[String]> {
-        self.is_merged.store(true, Ordering::Relaxed);
         match validation {
             FieldValidation::Ignore => Ok(&[]),
             FieldValidation::Strict if !self.duplicates.is_empty() => {

@@ -1,6 +1,6 @@
 //! Server-side apply: patches that say which fields their sender owns.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{Response, StatusCode};
 use klient_core::{GroupKind, Status, StatusCause};
@@ -36,15 +36,14 @@ impl Core {
         let writer = self.applier(call, target.subresource.as_deref().unwrap_or_default())?;
         let configuration = Configuration::parse(&call.body)?;
         let applied = Applied { configuration: &configuration.object, force: call.flag("force") };
-        let told = Mutex::new(Vec::new());
         let modified = loop {
             let modified = self
                 .modify(target, options, Ownership::Applied(&writer), Some(Admitted::Object(call)), |current| {
                     let groups = self.registry.groups();
                     let mut object = managed::apply(&groups, resource, current, applied, &writer)?;
-                    let duplicates = configuration.enforce(options.field_validation)?;
+                    // Duplicate keys are reported once the configuration is merged.
+                    call.notes.warn_of_fields(configuration.enforce(options.field_validation)?);
                     check_names(target, &mut object)?;
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = duplicates.to_vec();
                     Ok(object)
                 })
                 .await;
@@ -57,23 +56,9 @@ impl Core {
                 Err(status) if status.is_already_exists() => {}
                 created => break created.map(|object| Modified { object, created: true }),
             }
-        };
-        let modified = match modified {
-            Ok(modified) => modified,
-            // Duplicate keys are reported once the configuration is merged, with errors, too.
-            Err(status) if configuration.is_merged() => {
-                let failure = response::failure(&status, call.error_format());
-                let warnings = configuration.enforce(options.field_validation).unwrap_or_default();
-                return Ok(response::with_warnings(failure, warnings));
-            }
-            Err(status) => return Err(status),
-        };
-        let mut warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if modified.created {
-            warnings = configuration.enforce(options.field_validation)?.to_vec();
-        }
+        }?;
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
+        response::object(code, resource, &modified.object, wanted)
     }
 
     /// Returns the field manager of an apply request, which must be named.
@@ -97,7 +82,7 @@ impl Core {
         let resource = &target.resource;
         let zero = managed::zero_object(resource);
         let mut object = managed::apply(&self.registry.groups(), resource, zero, applied, writer)?;
-        configuration.enforce(options.field_validation)?;
+        call.notes.warn_of_fields(configuration.enforce(options.field_validation)?);
         let uid = metadata::text(&object, "uid");
         if !uid.is_empty() {
             let why =

@@ -31,8 +31,8 @@ impl Core {
         let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("CreateOptions")?;
         let mut decoded = decode::object(resource, encoding, &call.body)?;
-        let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
-        warnings.extend(metadata::unite_owners(&mut decoded.object));
+        call.notes.warn_of_fields(decode::enforce(resource, options.field_validation, &decoded.problems)?);
+        call.notes.warn_of_fields(metadata::unite_owners(&mut decoded.object));
         let made = if let Posted::Review(review) = resource.hooks.posted {
             let mut object = decoded.object;
             let writer = call.writer("", self.clock.now());
@@ -43,26 +43,12 @@ impl Core {
             object
         } else {
             let writer = call.writer("", self.clock.now());
-            match self
-                .create_object(
-                    target,
-                    decoded.object,
-                    Ownership::Written(&writer),
-                    Origin::Client(call),
-                    options.dry_run,
-                )
+            let owned = Ownership::Written(&writer);
+            self.create_object(target, decoded.object, owned, Origin::Client(call), options.dry_run)
                 .await
-            {
-                Ok(made) => made,
-                // Warnings about fields are sent with errors, too.
-                Err(status) => {
-                    let failure = response::failure(&empties::shown(call, status), call.error_format());
-                    return Ok(response::with_warnings(failure, &warnings));
-                }
-            }
+                .map_err(|status| empties::shown(call, status))?
         };
-        let response = response::object(StatusCode::CREATED, resource, &made, wanted)?;
-        Ok(response::with_warnings(response, &warnings))
+        response::object(StatusCode::CREATED, resource, &made, wanted)
     }
 
     /// Creates an object, and returns it as stored.

@@ -43,16 +43,13 @@ impl Core {
         let encoding = Encoding::of_body(&call.headers)?;
         let options = call.write_options("UpdateOptions")?;
         let (decoded, is_of_other_kind) = self.decode_update(call, target, encoding, options.dry_run)?;
-        let mut warnings = decode::enforce(resource, options.field_validation, &decoded.problems)?;
+        call.notes.warn_of_fields(decode::enforce(resource, options.field_validation, &decoded.problems)?);
         let mut object = decoded.object;
-        warnings.extend(metadata::unite_owners(&mut object));
+        call.notes.warn_of_fields(metadata::unite_owners(&mut object));
         if metadata::text(&object, "name").is_empty() {
             return Err(unnamed(target));
         }
-        if let Err(status) = check_names(target, &mut object) {
-            let failure = response::failure(&status, call.error_format());
-            return Ok(response::with_warnings(failure, &warnings));
-        }
+        check_names(target, &mut object)?;
         let writer = call.writer(target.subresource.as_deref().unwrap_or_default(), self.clock.now());
         let mut ownership = Ownership::Written(&writer);
         if is_of_other_kind {
@@ -78,16 +75,9 @@ impl Core {
             }
             modified => modified,
         };
-        let modified = match modified {
-            Ok(modified) => modified,
-            // Warnings about fields are sent with errors, too.
-            Err(status) => {
-                let failure = response::failure(&empties::shown(call, status), call.error_format());
-                return Ok(response::with_warnings(failure, &warnings));
-            }
-        };
+        let modified = modified.map_err(|status| empties::shown(call, status))?;
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(response::with_warnings(response::object(code, resource, &modified.object, wanted)?, &warnings))
+        response::object(code, resource, &modified.object, wanted)
     }
 
     /// Decodes the object of an update. Returns whether it is of another kind, too.
@@ -167,7 +157,6 @@ impl Core {
             patch => patch?,
         };
         let writer = call.writer(target.subresource.as_deref().unwrap_or_default(), self.clock.now());
-        let problems = std::sync::Mutex::new(Vec::new());
         let modified = self
             .modify(target, options, Ownership::Written(&writer), Some(Admitted::Object(call)), |current| {
                 let mut patched = patch.apply(resource, current)?;
@@ -179,22 +168,12 @@ impl Core {
                 if let Some(shown) = shown.filter(|_| !found.is_empty()) {
                     return Err(not_strict(shown, &found));
                 }
-                *problems.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
+                call.notes.warn_of_fields(decode::enforce(resource, options.field_validation, &found)?);
                 check_names(target, &mut patched)?;
                 Ok(patched)
             })
-            .await;
-        let problems = problems.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let warnings = decode::enforce(resource, options.field_validation, &problems)?;
-        let modified = match modified {
-            Ok(modified) => modified,
-            // Warnings about fields are sent with errors, too.
-            Err(status) => {
-                let failure = response::failure(&status, call.error_format());
-                return Ok(response::with_warnings(failure, &warnings));
-            }
-        };
-        Ok(response::with_warnings(response::object(StatusCode::OK, resource, &modified.object, wanted)?, &warnings))
+            .await?;
+        response::object(StatusCode::OK, resource, &modified.object, wanted)
     }
 
     /// Reads, changes and writes an object, and starts again after a conflicting write.
@@ -301,11 +280,14 @@ impl Core {
             // Watches see the object as it was stored last.
             return Ok(Some(Write::Delete(stored.value())));
         }
+        if !resource.is_custom() {
+            return Ok(Some(Write::Put(new)));
+        }
         let put = self.to_storage(resource, new).await?;
         // A custom object that did not change may have been stored in another version, or without its defaults.
         // Only then can an object in one version be stored as it is: the stored object is parsed for no other.
         let is_same = put == *current || put["apiVersion"] != current["apiVersion"];
-        let is_stored = resource.is_custom() && is_same && put == stored.value();
+        let is_stored = is_same && put == stored.value();
         Ok((!is_stored).then_some(Write::Put(put)))
     }
 }

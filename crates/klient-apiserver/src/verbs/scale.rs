@@ -1,6 +1,6 @@
 //! The subresource `scale`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{Method, Response, StatusCode, header::CONTENT_TYPE};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
@@ -49,7 +49,6 @@ impl Core {
         let groups = self.registry.groups();
         let change = self.scale_change(call, &groups, target, options.field_validation)?;
         let owners = Replicas::of(&groups, &target.resource);
-        let told = Mutex::new(Vec::new());
         let modified = self
             .modify(
                 &target.whole(),
@@ -61,7 +60,7 @@ impl Core {
                     let entries = &current["metadata"]["managedFields"];
                     managed::set_entries(&mut scale, owners.to_scale(entries));
                     let (mut asked, warnings) = change(&scale)?;
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
+                    call.notes.warn_of_fields(warnings);
                     check_names(target, &mut asked)?;
                     check_uid(target, &asked, current, options.dry_run)?;
                     let scale_entries = managed::take_entries(&mut asked);
@@ -84,13 +83,8 @@ impl Core {
                     Ok(new)
                 },
             )
-            .await;
-        let response = match modified {
-            Ok(modified) => response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)?,
-            Err(status) => response::failure(&status, call.error_format()),
-        };
-        let warnings = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(response::with_warnings(response, &warnings))
+            .await?;
+        response::object(StatusCode::OK, &kind, &scale_of(&paths, &modified.object), wanted)
     }
 }
 

@@ -31,7 +31,7 @@ impl Core {
         let wanted = call.response_format(&REQUESTS)?;
         let options = call.write_options("CreateOptions")?;
         let decoded = decode::object(&REQUESTS, Encoding::of_body(&call.headers)?, &call.body)?;
-        let warnings = decode::enforce(&REQUESTS, options.field_validation, &decoded.problems)?;
+        call.notes.warn_of_fields(decode::enforce(&REQUESTS, options.field_validation, &decoded.problems)?);
         let mut request = decoded.object;
         check_names(target, &mut request)?;
         let stored = self.store.get(&target.resource.table, &target.key()).ok_or_else(|| target.not_found())?;
@@ -46,8 +46,7 @@ impl Core {
         managed::set_entries(&mut request, entries);
         self.complete(&mut request, &account, target)?;
         self.sign(&mut request, &account, target)?;
-        let response = response::object(StatusCode::CREATED, &REQUESTS, &request, wanted)?;
-        Ok(response::with_warnings(response, &warnings))
+        response::object(StatusCode::CREATED, &REQUESTS, &request, wanted)
     }
 
     /// Fills in the defaults of a request, and checks its values.

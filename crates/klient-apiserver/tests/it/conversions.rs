@@ -169,13 +169,21 @@ async fn watch_converts_only_objects_that_it_selects() {
         let request = Request::get(format!("{path}?watch=true&labelSelector=app%3D{label}"));
         server.handle(request.body(Bytes::new()).unwrap()).await.into_body()
     };
-    let _others = [watch("default", "none").await, watch("other", "y").await];
+    send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "other"}})).await;
+    let mut others = [watch("default", "none").await, watch("other", "y").await];
     send(&server, Method::PATCH, &format!("{}/b", gears("v2")), &json!({"spec": {"count": 2}})).await;
-    for _ in 0..100 {
-        // Watches run in tasks of their own.
-        tokio::task::yield_now().await;
+    for (name, label, place) in [("d", "none", "default"), ("e", "y", "other")] {
+        let mut gear = gear("v2", name, json!({"count": 1}));
+        gear["metadata"]["labels"] = json!({"app": label});
+        let (code, _) = send(&server, Method::POST, &gears("v2").replace("default", place), &gear).await;
+        assert_eq!(code, 201);
     }
-    assert_eq!(calls.load(Ordering::Relaxed), before, "nothing is selected");
+    for watch in &mut others {
+        assert!(watch.frame().await.unwrap().is_ok());
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), before + 2, "one call is for the selected object of each watch");
+    drop(others);
+    let before = before + 2;
     let mut watch = watch("default", "x").await;
     for _ in 0..2 {
         assert!(watch.frame().await.unwrap().is_ok());

@@ -1,5 +1,7 @@
 //! Objects are created, read, updated and deleted as on a real server.
 
+use std::time::Duration;
+
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ComponentStatus, ConfigMap, Namespace, Pod, Secret},
@@ -228,6 +230,50 @@ async fn collector_deletes_objects_without_owners() {
     maps.delete("owner").options(orphan).await.unwrap();
     eventually(async || maps.get_opt("owner").await.unwrap().is_none()).await;
     assert_eq!(maps.get("owned").await.unwrap().metadata.owner_references, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orphan_that_changes_meanwhile_is_not_deleted() {
+    let client = started().await;
+    let maps = maps(&client);
+    let deleted = async |name: &str| {
+        let gone = async {
+            while maps.get_opt(name).await.unwrap().is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+    };
+    let owned_by = async |owner: &str, name: &str| {
+        let uid = create(&maps, owner).await.metadata.uid;
+        let mut owned = map(name);
+        let reference = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid}]);
+        owned.metadata.owner_references = serde_json::from_value(reference).unwrap();
+        maps.create(&owned).await.unwrap();
+    };
+    for round in 0..50 {
+        owned_by("owner", "orphan").await;
+        let writer = tokio::spawn({
+            let maps = maps.clone();
+            async move {
+                for number in 0..20 {
+                    let patch = json!({"data": {"k": number.to_string()}});
+                    maps.patch("orphan", Patch::merge(patch)).await.unwrap();
+                }
+            }
+        });
+        let orphan = DeleteOptions::default().propagation_policy(PropagationPolicy::Orphan);
+        maps.delete("owner").options(orphan).await.unwrap();
+        deleted("owner").await;
+        writer.await.unwrap();
+        // The collector does one thing after the other: once it has deleted this, it is done with the orphan.
+        owned_by("other", "dependent").await;
+        maps.delete("other").await.unwrap();
+        deleted("dependent").await;
+        let orphan = maps.get_opt("orphan").await.unwrap();
+        assert_eq!(orphan.map(|orphan| orphan.metadata.owner_references), Some(None), "round {round}");
+        maps.delete("orphan").await.unwrap();
+    }
 }
 
 #[tokio::test]

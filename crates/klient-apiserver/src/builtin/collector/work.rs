@@ -99,6 +99,7 @@ async fn owner(core: &Arc<Core>, job: &Job, id: &ObjectId) {
     let uid = metadata::text(&object, "uid").to_owned();
     let has = |name: &str| metadata::finalizers(&object).any(|finalizer| finalizer == name);
     if has("orphan") {
+        let mut is_orphaned = true;
         for dependent in core.collector.dependents(&uid) {
             let Some((resource, stored)) = find(core, &dependent) else { continue };
             let mut new = stored.value();
@@ -108,9 +109,12 @@ async fn owner(core: &Arc<Core>, job: &Job, id: &ObjectId) {
                     metadata::of(&mut new).remove("ownerReferences");
                 }
             }
-            put(core, job, &resource, &stored, new).await;
+            is_orphaned &= put(core, job, &resource, &stored, new).await;
         }
-        without_finalizer(core, job, &resource, &stored, "orphan").await;
+        // Once the owner is deleted, dependents that still refer to it would be deleted, too.
+        if is_orphaned {
+            without_finalizer(core, job, &resource, &stored, "orphan").await;
+        }
     } else if has("foregroundDeletion") {
         let mut waits = false;
         for dependent in core.collector.dependents(&uid) {
@@ -234,8 +238,9 @@ fn remove_finalizer(object: &mut Value, name: &str) {
     }
 }
 
-/// Writes an object if it did not change meanwhile, or deletes it if nothing keeps it. The job is queued again if it could not be written.
-async fn put(core: &Arc<Core>, job: &Job, resource: &Arc<Resource>, stored: &Arc<Stored>, new: Value) {
+/// Writes an object if it did not change meanwhile, or deletes it if nothing keeps it. Returns whether it was written. Otherwise the job is
+/// queued again.
+async fn put(core: &Arc<Core>, job: &Job, resource: &Arc<Resource>, stored: &Arc<Stored>, new: Value) -> bool {
     let key = resource.key(&stored.raw().namespace().unwrap_or_default(), &stored.raw().name());
     let done = metadata::is_deleting(&new)
         && metadata::finalizers(&new).next().is_none()
@@ -244,7 +249,10 @@ async fn put(core: &Arc<Core>, job: &Job, resource: &Arc<Resource>, stored: &Arc
     let write = if done { Write::Delete(new) } else { Write::Put(new) };
     match core.store.commit(&resource.table, &key, Expected::Revision(stored.revision), write).await {
         // Boxed, because a change can cause another change.
-        Ok(committed) => Box::pin(core.after_change(resource, &committed)).await,
+        Ok(committed) => {
+            Box::pin(core.after_change(resource, &committed)).await;
+            return true;
+        }
         // Another write came first. The job sees its state.
         Err(CommitError::Changed(_)) => core.collector.push(job.clone()),
         Err(CommitError::Invalid(reason)) => {
@@ -256,6 +264,7 @@ async fn put(core: &Arc<Core>, job: &Job, resource: &Arc<Resource>, stored: &Arc
             core.collector.push(job.clone());
         }
     }
+    false
 }
 
 fn find(core: &Core, id: &ObjectId) -> Option<(Arc<Resource>, Arc<Stored>)> {
