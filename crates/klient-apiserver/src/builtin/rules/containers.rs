@@ -1,5 +1,7 @@
 //! Validation of containers: of those that run, of those that run before, and of those that are added later.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{
@@ -18,7 +20,7 @@ pub(super) struct Pod<'a, 'p, 'v> {
     /// The volumes that are valid.
     pub(super) volumes: Vec<&'v Value>,
     /// The names of the pod's resource claims.
-    pub(super) claims: Vec<&'v str>,
+    pub(super) claims: BTreeSet<&'v str>,
 }
 
 impl Pod<'_, '_, '_> {

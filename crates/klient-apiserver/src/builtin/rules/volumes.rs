@@ -82,8 +82,8 @@ fn one(volume: &Field<'_, '_>, pod: Option<&str>, is_pod: bool, causes: &mut Cau
         && image.field("reference").text().is_empty()
     {
         let at = causes.iter().skip(before).position(|cause| cause.field.starts_with(&image.path()));
-        let cause = klient_core::StatusCause::required(image.field("reference").path(), "");
-        causes.insert(at.map_or(causes.len(), |at| before + at), cause);
+        let at = at.map_or(causes.len(), |at| before + at);
+        causes.insert(at, || klient_core::StatusCause::required(image.field("reference").path(), ""));
     }
 }
 
