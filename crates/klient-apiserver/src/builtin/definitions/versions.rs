@@ -135,7 +135,7 @@ fn deprecation(version: &Value, path: &str, causes: &mut Causes) {
 
 /// Validates the fields that lists can select by.
 fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Causes) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for (index, field) in fields.iter().enumerate() {
         let at = format!("{path}[{index}].jsonPath");
         let text = field["jsonPath"].as_str().unwrap_or_default();
@@ -167,7 +167,7 @@ fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Causes)
         if seen.contains(&text) {
             causes.add(|| StatusCause::duplicate(at, text));
         } else {
-            seen.push(text);
+            seen.insert(text);
         }
     }
     if seen.len() > MAX_SELECTABLE {

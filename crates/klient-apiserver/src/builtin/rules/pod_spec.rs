@@ -170,7 +170,7 @@ fn dns(spec: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 fn scheduling_gates(gates: &Field<'_, '_>, causes: &mut Causes) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for gate in gates.items() {
         let name = gate.field("name").text();
         for problem in formats::qualified_name_problems(name) {
@@ -179,7 +179,7 @@ fn scheduling_gates(gates: &Field<'_, '_>, causes: &mut Causes) {
         if names.contains(&name) {
             gate.duplicate_as(name, causes);
         }
-        names.push(name);
+        names.insert(name);
     }
 }
 
