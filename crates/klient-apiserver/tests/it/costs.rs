@@ -77,6 +77,18 @@ async fn causes_below_a_long_key_are_limited() {
 }
 
 #[tokio::test]
+async fn rules_of_all_defaults_share_one_budget() {
+    let server = ApiServer::start().await.unwrap();
+    // A rule of many units and little time.
+    let rule = vec![format!("!self.contains('{}')", "b".repeat(1000)); 9].join(" && ");
+    let part = json!({"type": "string", "default": "a".repeat(10_000), "x-kubernetes-validations": [{"rule": rule}]});
+    let wrong = definition(&map(20, |n| (format!("p{n}"), part.clone())));
+    let (code, text) = sent(&server, "POST", DEFINITIONS, &wrong).await;
+    assert_eq!((code, causes(&text)), (422, 1));
+    assert!(text.contains("validation failed due to running out of cost budget, no further"), "{text}");
+}
+
+#[tokio::test]
 async fn causes_of_a_field_manager_are_limited() {
     let server = ApiServer::start().await.unwrap();
     let config = json!({"metadata": {"name": "a"}});
@@ -85,6 +97,9 @@ async fn causes_of_a_field_manager_are_limited() {
     assert_eq!(code, 422);
     assert!(text.contains("fieldManager: Too long: may not be more than 128 bytes"));
     assert!(text.contains("invalid character U+0001 (at position 0)"));
+    let (code, text) = sent(&server, "POST", &target("a%C2%A0"), &config).await;
+    assert_eq!(code, 422);
+    assert!(text.contains("invalid character U+00A0 (at position 1)"), "{text}");
     let mut managed = config;
     managed["metadata"]["managedFields"] = json!([{"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "manager": "\u{1}".repeat(6_000)}]);
     sent(&server, "POST", &target("a"), &managed).await;
