@@ -30,7 +30,6 @@ mod workloads;
 
 use std::sync::Arc;
 
-use klient_core::StatusCause;
 use serde_json::{Value, json};
 
 pub(crate) use self::{
@@ -46,6 +45,7 @@ pub(crate) use self::{
 use crate::{
     Result,
     admission::plugins::quota,
+    causes::Causes,
     decode,
     managed::{self, Writer},
     registry::{self, Resource, Schema, Shape},
@@ -148,7 +148,7 @@ pub(crate) fn validate(
     object: &Value,
     old: Option<&Value>,
     part: Option<&str>,
-    causes: &mut Vec<StatusCause>,
+    causes: &mut Causes,
 ) {
     match (part, old) {
         (Some("status"), Some(old)) => (resource.hooks.validate_status)(object, old, causes),

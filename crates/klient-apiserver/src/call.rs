@@ -10,6 +10,7 @@ use crate::{
     Result,
     access::User,
     admission::Notes,
+    causes::Causes,
     conversion::Pending,
     decode::FieldValidation,
     managed::Writer,
@@ -146,7 +147,7 @@ impl Call {
         let agent = agent.unwrap_or_default();
         let name = agent.split('/').next().unwrap_or_default();
         let mut out = String::new();
-        for c in name.chars().filter(|c| *c == ' ' || !(c.is_control() || c.is_whitespace())) {
+        for c in name.chars().filter(|c| metadata::is_printable(*c)) {
             if out.len() + c.len_utf8() > metadata::MAX_MANAGER {
                 break;
             }
@@ -157,26 +158,26 @@ impl Call {
 
     /// Parses the options of a write. `kind` names the options in errors.
     pub(crate) fn write_options(&self, kind: &'static str) -> Result<WriteOptions> {
-        let mut causes = Vec::new();
+        let mut causes = Causes::new();
         let dry_run: Vec<&str> = self.params("dryRun").collect();
         if dry_run.iter().any(|value| *value != "All") {
             let given: Vec<_> = dry_run.iter().map(|value| serde_json::Value::from(*value)).collect();
-            causes.push(StatusCause::not_supported("dryRun", given, &["All"]));
+            causes.add(|| StatusCause::not_supported("dryRun", given, &["All"]));
         }
         if let Some(manager) = self.param("fieldManager") {
-            causes.extend(metadata::manager_problems("fieldManager", manager));
+            metadata::manager_problems("fieldManager", manager, &mut causes);
         }
         let field_validation = match self.param("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                causes.push(StatusCause::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]));
+                causes.add(|| StatusCause::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]));
                 FieldValidation::Warn
             }
         };
         if !causes.is_empty() {
-            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", causes)));
+            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", causes.into_vec())));
         }
         Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation })
     }

@@ -5,6 +5,7 @@ mod embedded;
 pub(crate) mod formats;
 mod keywords;
 mod list_types;
+mod path;
 mod patterns;
 mod prune;
 mod ratchet;
@@ -27,6 +28,7 @@ use self::{prune::Nulls, rules::Rules};
 use crate::{
     Result,
     builtin::{Hooks, definitions},
+    causes::Causes,
     conversion::Conversion,
     decode::{self, Reading},
     managed::{self, SchemaOf},
@@ -128,8 +130,8 @@ impl CustomSchema {
     }
 
     /// Validates an object. Invalid parts that are equal in `old` are accepted, with warnings if a CEL rule forbids them.
-    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> Vec<StatusCause> {
-        let mut causes = Vec::new();
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> Causes {
+        let mut causes = Causes::new();
         if let Some(schema) = &self.schema {
             causes.extend(below("", validate::validate(object, schema, old)));
         }
@@ -146,17 +148,11 @@ impl CustomSchema {
     }
 
     /// Evaluates the CEL rules of the schema, unless the object is invalid in a way that they cannot handle.
-    fn evaluate_rules(
-        &self,
-        object: &Value,
-        old: Option<&Value>,
-        causes: &mut Vec<StatusCause>,
-        warnings: &mut Vec<String>,
-    ) {
+    fn evaluate_rules(&self, object: &Value, old: Option<&Value>, causes: &mut Causes, warnings: &mut Vec<String>) {
         let rules = self.rules.get_or_init(|| self.structural().and_then(Rules::of));
         let Some(rules) = rules else { return };
         if causes.iter().any(rules::blocks) {
-            causes.push(rules::not_checked());
+            causes.add(rules::not_checked);
             return;
         }
         let found = rules.evaluate(object, old);
@@ -165,13 +161,8 @@ impl CustomSchema {
     }
 
     /// Validates the status of an object by itself, and the rules of the whole object.
-    pub(crate) fn validate_status(
-        &self,
-        object: &Value,
-        old: Option<&Value>,
-        warnings: &mut Vec<String>,
-    ) -> Vec<StatusCause> {
-        let mut causes = Vec::new();
+    pub(crate) fn validate_status(&self, object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) -> Causes {
+        let mut causes = Causes::new();
         let schema = self.structural().and_then(|schema| schema["properties"].get("status"));
         if let (Some(schema), Some(status)) = (schema, object.get("status")) {
             let old = old.and_then(|old| old.get("status"));
@@ -184,17 +175,17 @@ impl CustomSchema {
     }
 
     /// Returns the duplicate items of lists, unless the stored object has duplicates, too.
-    fn duplicates(&self, object: &Value, old: Option<&Value>) -> Vec<StatusCause> {
-        let Some(schema) = &self.schema else { return Vec::new() };
+    fn duplicates(&self, object: &Value, old: Option<&Value>) -> Causes {
+        let Some(schema) = &self.schema else { return Causes::new() };
         let found = unique::validate(object, schema, "");
         let is_known = || old.is_some_and(|old| !unique::validate(old, schema, "").is_empty());
-        if found.is_empty() || is_known() { Vec::new() } else { found }
+        if found.is_empty() || is_known() { Causes::new() } else { found }
     }
 }
 
 /// Returns causes with their fields below a path. An error about the value itself has the path, which is `<nil>` for an object.
-fn below(path: &str, mut causes: Vec<StatusCause>) -> Vec<StatusCause> {
-    for cause in &mut causes {
+fn below(path: &str, causes: Causes) -> impl Iterator<Item = StatusCause> {
+    causes.into_iter().map(move |mut cause| {
         let field = cause.field.strip_prefix('.').unwrap_or(&cause.field);
         cause.field = match (path, field) {
             ("", "") => "<nil>".to_owned(),
@@ -202,8 +193,8 @@ fn below(path: &str, mut causes: Vec<StatusCause>) -> Vec<StatusCause> {
             (path, "") => path.to_owned(),
             (path, field) => format!("{path}.{field}"),
         };
-    }
-    causes
+        cause
+    })
 }
 
 /// Normalises metadata as in built-in kinds. Returns a warning for each unknown field, which is removed.

@@ -75,6 +75,7 @@ mod body;
 mod bootstrap;
 mod builtin;
 mod call;
+mod causes;
 mod clock;
 mod conversion;
 mod custom;

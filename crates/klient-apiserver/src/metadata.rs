@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::{
     formats::{label_value_problems, qualified_name_problems},
     names::generate,
-    rules::{MAX_MANAGER, check, check_embedded, check_prefix, manager_problems, managers, warnings},
+    rules::{MAX_MANAGER, check, check_embedded, check_prefix, is_printable, manager_problems, managers, warnings},
 };
 
 /// Returns the metadata of an object, which is created if it is absent.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 pub(super) use self::conversion::validate_url;
 use self::versions::Common;
 use crate::{
+    causes::Causes,
     custom, metadata,
     registry::Resource,
     server::Core,
@@ -77,14 +78,14 @@ fn versions(object: &Value) -> &[Value] {
 }
 
 /// Validates a definition.
-pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = &object["spec"];
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     for field in ["generateName", "name"] {
         let name = metadata::text(object, field);
         if old.is_none() && name != expected && !name.is_empty() {
             let detail = "must be spec.names.plural+\".\"+spec.group";
-            causes.push(StatusCause::invalid(format!("metadata.{field}"), name, detail));
+            causes.add(|| StatusCause::invalid(format!("metadata.{field}"), name, detail));
         }
     }
     names::group_and_scope(spec, causes);
@@ -93,7 +94,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     let keeps_unknown = spec["preserveUnknownFields"] == true;
     if keeps_unknown && list.iter().any(|version| versions::has_defaults(&version["schema"])) {
         let detail = "must be false in order to use defaults in the schema";
-        causes.push(StatusCause::invalid("spec.preserveUnknownFields", true, detail));
+        causes.add(|| StatusCause::invalid("spec.preserveUnknownFields", true, detail));
     }
     versions::validate(list, &common, causes);
     names::names(&spec["names"], causes);
@@ -105,7 +106,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
     if keeps_unknown && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true) {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        causes.push(StatusCause::invalid("spec.preserveUnknownFields", true, detail));
+        causes.add(|| StatusCause::invalid("spec.preserveUnknownFields", true, detail));
     }
     if let Some(old) = old {
         let is_established = is_established(old);
@@ -117,13 +118,13 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, causes: &mut Vec<Sta
         ] {
             if is_fixed && old.pointer(pointer) != object.pointer(pointer) {
                 let value = object.pointer(pointer).cloned().unwrap_or_default();
-                causes.push(StatusCause::invalid(field, value, "field is immutable"));
+                causes.add(|| StatusCause::invalid(field, value, "field is immutable"));
             }
         }
     }
 }
 
-fn validate_schema(schema: &Value, has_status: bool, path: &str, causes: &mut Vec<StatusCause>) {
+fn validate_schema(schema: &Value, has_status: bool, path: &str, causes: &mut Causes) {
     let path = format!("{path}.openAPIV3Schema");
     let Some(schema) = schema.get("openAPIV3Schema") else { return };
     if has_status {
@@ -132,7 +133,7 @@ fn validate_schema(schema: &Value, has_status: bool, path: &str, causes: &mut Ve
     causes.extend(custom::structural::validate(schema, &path));
 }
 
-fn validate_subresources(subresources: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn validate_subresources(subresources: &Value, path: &str, causes: &mut Causes) {
     let Some(scale) = subresources.get("scale") else { return };
     let path = format!("{path}.scale");
     for (name, roots) in [
@@ -143,47 +144,47 @@ fn validate_subresources(subresources: &Value, path: &str, causes: &mut Vec<Stat
         let value = text(&scale[name]);
         if value.is_empty() {
             if name != "labelSelectorPath" {
-                causes.push(StatusCause::required(format!("{path}.{name}"), ""));
+                causes.add(|| StatusCause::required(format!("{path}.{name}"), ""));
             }
         } else if !value.starts_with('.') {
             let detail = "must be a simple json path starting with .";
-            causes.push(StatusCause::invalid(format!("{path}.{name}"), value, detail));
+            causes.add(|| StatusCause::invalid(format!("{path}.{name}"), value, detail));
         } else if !roots.iter().any(|root| value.starts_with(root)) {
             let names: Vec<&str> = roots.iter().map(|root| root.trim_end_matches('.')).collect();
             let either = if names.len() > 1 { "either " } else { "" };
             let detail = format!("should be a json path under {either}{}", names.join(" or "));
-            causes.push(StatusCause::invalid(format!("{path}.{name}"), value, &detail));
+            causes.add(|| StatusCause::invalid(format!("{path}.{name}"), value, &detail));
         }
     }
 }
 
-fn validate_columns(columns: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn validate_columns(columns: &Value, path: &str, causes: &mut Causes) {
     for (index, column) in columns.as_array().into_iter().flatten().enumerate() {
         validate_column(column, &format!("{path}[{index}]"), causes);
     }
 }
 
 /// Validates a column of tables.
-fn validate_column(column: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn validate_column(column: &Value, path: &str, causes: &mut Causes) {
     let (kind, format, json_path) = (text(&column["type"]), text(&column["format"]), text(&column["jsonPath"]));
     if text(&column["name"]).is_empty() {
-        causes.push(StatusCause::required(format!("{path}.name"), ""));
+        causes.add(|| StatusCause::required(format!("{path}.name"), ""));
     }
     let types = format!("must be one of {}", COLUMN_TYPES.join(","));
     if kind.is_empty() {
-        causes.push(StatusCause::required(format!("{path}.type"), &types));
+        causes.add(|| StatusCause::required(format!("{path}.type"), &types));
     } else if !COLUMN_TYPES.contains(&kind.as_str()) {
-        causes.push(StatusCause::invalid(format!("{path}.type"), kind, &types));
+        causes.add(|| StatusCause::invalid(format!("{path}.type"), kind, &types));
     }
     if !format.is_empty() && !COLUMN_FORMATS.contains(&format.as_str()) {
         let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
-        causes.push(StatusCause::invalid(format!("{path}.format"), format, &detail));
+        causes.add(|| StatusCause::invalid(format!("{path}.format"), format, &detail));
     }
     if json_path.is_empty() {
-        causes.push(StatusCause::required(format!("{path}.JSONPath"), ""));
+        causes.add(|| StatusCause::required(format!("{path}.JSONPath"), ""));
     } else if !json_path.starts_with('.') {
         let detail = "must be a simple json path starting with .";
-        causes.push(StatusCause::invalid(format!("{path}.JSONPath"), json_path, detail));
+        causes.add(|| StatusCause::invalid(format!("{path}.JSONPath"), json_path, detail));
     }
 }
 

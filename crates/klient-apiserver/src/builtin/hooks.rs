@@ -6,11 +6,10 @@
 use std::{pin::Pin, sync::Arc};
 
 use jiff::Timestamp;
-use klient_core::StatusCause;
 use serde_json::{Value, json};
 
 use super::{Collector, warnings::Told};
-use crate::{Result, access::User, call::Call, registry::Resource, server::Core, store::Change};
+use crate::{Result, access::User, call::Call, causes::Causes, registry::Resource, server::Core, store::Change};
 
 /// The behaviour of one kind. [`Hooks::NONE`] is that of most built-in kinds, and [`Hooks::CUSTOM`] that of custom ones.
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent rule")]
@@ -40,11 +39,11 @@ pub(crate) struct Hooks {
     /// Sets nulls that a pointer cannot name.
     pub(crate) set_nulls: fn(&mut Value),
     /// Reports invalid fields besides metadata.
-    pub(crate) validate: fn(&Value, Option<&Value>, &mut Vec<StatusCause>),
+    pub(crate) validate: fn(&Value, Option<&Value>, &mut Causes),
     /// Reports invalid fields of a status. The last value is the stored object.
-    pub(crate) validate_status: fn(&Value, &Value, &mut Vec<StatusCause>),
+    pub(crate) validate_status: fn(&Value, &Value, &mut Causes),
     /// Reports invalid fields of a write to another subresource, which is named first.
-    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Vec<StatusCause>),
+    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Causes),
     /// The group that validation errors name, if it is not the resource's own.
     pub(crate) validation_group: Option<&'static str>,
     /// Adds warnings about an object that is valid. The second value is the stored object in an update.

@@ -9,6 +9,7 @@ use crate::{
     Result,
     access::{Attributes, RequestInfo, Rule, User},
     call::Call,
+    causes::Causes,
     server::Core,
 };
 
@@ -151,15 +152,15 @@ fn check(review: &Value, names_user: bool, namespace: Option<&str>) -> Result<()
     // Go prints the struct without the names of JSON.
     let text = |name: &str| other[name].as_str().unwrap_or_default();
     let shown = || json!({"Path": text("path"), "Verb": text("verb")});
-    let mut causes = Vec::new();
+    let mut causes = Causes::new();
     match (resource.is_object(), other.is_object()) {
         (true, true) => {
             let detail = "cannot be specified in combination with resourceAttributes";
-            causes.push(StatusCause::invalid("spec.nonResourceAttributes", shown(), detail));
+            causes.add(|| StatusCause::invalid("spec.nonResourceAttributes", shown(), detail));
         }
         (false, false) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            causes.push(StatusCause::invalid("spec.resourceAttributes", Value::Null, detail));
+            causes.add(|| StatusCause::invalid("spec.resourceAttributes", Value::Null, detail));
         }
         _ => {}
     }
@@ -169,7 +170,7 @@ fn check(review: &Value, names_user: bool, namespace: Option<&str>) -> Result<()
         _ => true,
     };
     if names_user && is_empty("user") && is_empty("groups") {
-        causes.push(StatusCause::invalid("spec.user", "", "at least one of user or group must be specified"));
+        causes.add(|| StatusCause::invalid("spec.user", "", "at least one of user or group must be specified"));
     }
     for name in ["fieldSelector", "labelSelector"] {
         check_selector(&resource[name], &format!("spec.resourceAttributes.{name}"), &mut causes);
@@ -179,27 +180,27 @@ fn check(review: &Value, names_user: bool, namespace: Option<&str>) -> Result<()
     let is_extra = |(name, value): (&String, &Value)| !allowed.contains(&name.as_str()) && !value.is_null();
     if metadata.iter().any(is_extra) {
         let detail = if namespace.is_some() { "must be empty except for namespace" } else { "must be empty" };
-        causes.push(StatusCause::invalid("metadata", review["metadata"].clone(), detail));
+        causes.add(|| StatusCause::invalid("metadata", review["metadata"].clone(), detail));
     }
     if let Some(namespace) = namespace {
         let given = resource["namespace"].as_str().unwrap_or_default();
         if resource.is_object() && given != namespace {
             let field = "spec.resourceAttributes.namespace";
-            causes.push(StatusCause::invalid(field, given, "must match metadata.namespace"));
+            causes.add(|| StatusCause::invalid(field, given, "must match metadata.namespace"));
         }
         if other.is_object() {
             let detail = "disallowed on this kind of request";
-            causes.push(StatusCause::invalid("spec.nonResourceAttributes", shown(), detail));
+            causes.add(|| StatusCause::invalid("spec.nonResourceAttributes", shown(), detail));
         }
     }
     if causes.is_empty() {
         return Ok(());
     }
     // The real server's errors do not name the kind.
-    Err(Box::new(Status::invalid(&GroupKind::new("authorization.k8s.io", ""), "", causes)))
+    Err(Box::new(Status::invalid(&GroupKind::new("authorization.k8s.io", ""), "", causes.into_vec())))
 }
 
-fn check_selector(selector: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn check_selector(selector: &Value, path: &str, causes: &mut Causes) {
     if !selector.is_object() {
         return;
     }
@@ -207,10 +208,10 @@ fn check_selector(selector: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     let has_requirements = selector["requirements"].as_array().is_some_and(|list| !list.is_empty());
     if !raw.is_empty() && has_requirements {
         let detail = "may not specified at the same time as requirements";
-        causes.push(StatusCause::invalid(format!("{path}.rawSelector"), raw, detail));
+        causes.add(|| StatusCause::invalid(format!("{path}.rawSelector"), raw, detail));
     }
     if raw.is_empty() && !has_requirements {
         let detail = format!("when {path} is specified, requirements or rawSelector is required");
-        causes.push(StatusCause::required(format!("{path}.requirements"), &detail));
+        causes.add(|| StatusCause::required(format!("{path}.requirements"), &detail));
     }
 }

@@ -83,20 +83,21 @@ pub(crate) use self::{
     pods::qos_class,
     resources::{aggregate, resource_names},
 };
+use crate::causes::Causes;
 
 /// Validates a namespace.
-pub(super) fn namespace(object: &Value, _: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(super) fn namespace(object: &Value, _: Option<&Value>, causes: &mut Causes) {
     let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     for (index, name) in finalizers.enumerate() {
         if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
+            causes.add(|| StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
         }
     }
 }
 
 /// Validates a new event of the core group or of `events.k8s.io`.
-pub(super) fn event(is_new_group: bool, object: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(super) fn event(is_new_group: bool, object: &Value, old: Option<&Value>, causes: &mut Causes) {
     if old.is_none() {
         events::validate(is_new_group, object, causes);
     }

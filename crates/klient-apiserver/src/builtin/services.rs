@@ -6,7 +6,7 @@ use klient_core::{GroupKind, Status, StatusCause};
 use serde_json::{Value, json};
 
 use super::rules;
-use crate::{Result, metadata, server::Core};
+use crate::{Result, causes::Causes, metadata, server::Core};
 
 /// Fills in the defaults of a service that depend on other fields.
 pub(super) fn fill(object: &mut Value) {
@@ -163,7 +163,7 @@ fn families(name: &str, spec: &mut Value, old: Option<&Value>) -> Result<()> {
         let default = if is_headless && !has_selector { "RequireDualStack" } else { "SingleStack" };
         spec["ipFamilyPolicy"] = before.unwrap_or_else(|| json!(default));
     }
-    let mut causes = Vec::new();
+    let mut causes = Causes::new();
     rules::cluster_addresses(spec, old, &mut causes);
     if causes.is_empty() {
         family_count(spec, &mut causes);
@@ -184,7 +184,7 @@ fn families(name: &str, spec: &mut Value, old: Option<&Value>) -> Result<()> {
     if causes.is_empty() { Ok(()) } else { Err(invalid(name, causes)) }
 }
 
-fn family_count(spec: &Value, causes: &mut Vec<StatusCause>) {
+fn family_count(spec: &Value, causes: &mut Causes) {
     let count = |name: &str| spec[name].as_array().map_or(0, Vec::len);
     if spec["ipFamilyPolicy"] != "SingleStack" {
         return;
@@ -192,24 +192,24 @@ fn family_count(spec: &Value, causes: &mut Vec<StatusCause>) {
     for (name, what) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
         if count(name) == 2 {
             let detail = format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
-            causes.push(StatusCause::invalid("spec.ipFamilyPolicy", "SingleStack", &detail));
+            causes.add(|| StatusCause::invalid("spec.ipFamilyPolicy", "SingleStack", &detail));
         }
     }
 }
 
-fn unconfigured(spec: &Value, families: &[Value], causes: &mut Vec<StatusCause>) {
+fn unconfigured(spec: &Value, families: &[Value], causes: &mut Causes) {
     if spec["ipFamilyPolicy"] == "RequireDualStack" {
         let detail = "this cluster is not configured for dual-stack services";
-        causes.push(StatusCause::invalid("spec.ipFamilyPolicy", "RequireDualStack", detail));
+        causes.add(|| StatusCause::invalid("spec.ipFamilyPolicy", "RequireDualStack", detail));
     }
     for (index, family) in families.iter().enumerate().filter(|(_, family)| **family != "IPv4") {
         let field = format!("spec.ipFamilies[{index}]");
-        causes.push(StatusCause::invalid(field, family.clone(), "not configured on this cluster"));
+        causes.add(|| StatusCause::invalid(field, family.clone(), "not configured on this cluster"));
     }
 }
 
-fn invalid(name: &str, causes: Vec<StatusCause>) -> Box<Status> {
-    Box::new(Status::invalid(&GroupKind::new("", "Service"), name, causes))
+fn invalid(name: &str, causes: Causes) -> Box<Status> {
+    Box::new(Status::invalid(&GroupKind::new("", "Service"), name, causes.into_vec()))
 }
 
 /// Returns whether a service is reachable from outside of its cluster.

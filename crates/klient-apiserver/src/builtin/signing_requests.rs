@@ -1,5 +1,7 @@
 //! Certificate signing requests: hooks, who created them, and their conditions.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -60,20 +62,24 @@ fn on_status(object: &mut Value, old: &Value, now: &str) {
 
 /// Sets the times that conditions lack. A condition that has the status of a stored one has its transition time, too.
 fn stamp(object: &mut Value, old: &Value, now: &str) {
+    let is_set = |time: &Value| time.as_str().is_some_and(|time| !time.is_empty());
+    let identity = |condition: &Value| ["type", "status"].map(|name| condition[name].as_str().map(str::to_owned));
+    let mut stored = HashMap::new();
+    for condition in old["status"]["conditions"].as_array().into_iter().flatten() {
+        let time = &condition["lastTransitionTime"];
+        if is_set(time) {
+            // The first of equal ones counts.
+            stored.entry(identity(condition)).or_insert(time);
+        }
+    }
     let conditions = object["status"].get_mut("conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten().filter(|condition| condition.is_object()) {
-        let is_set = |time: &Value| time.as_str().is_some_and(|time| !time.is_empty());
         if !is_set(&condition["lastUpdateTime"]) {
             condition["lastUpdateTime"] = json!(now);
         }
         if !is_set(&condition["lastTransitionTime"]) {
-            let mut stored = old["status"]["conditions"].as_array().into_iter().flatten();
-            let same = stored.find(|stored| {
-                let is_same = |name: &str| stored[name] == condition[name];
-                is_same("type") && is_same("status") && is_set(&stored["lastTransitionTime"])
-            });
-            condition["lastTransitionTime"] =
-                same.map_or_else(|| json!(now), |same| same["lastTransitionTime"].clone());
+            let same = stored.get(&identity(condition));
+            condition["lastTransitionTime"] = same.map_or_else(|| json!(now), |time| (*time).clone());
         }
     }
 }

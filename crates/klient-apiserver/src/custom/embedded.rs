@@ -3,7 +3,7 @@
 use klient_core::StatusCause;
 use serde_json::{Map, Value};
 
-use crate::{Result, metadata};
+use crate::{Result, causes::Causes, metadata};
 
 /// The paths of unknown fields, or the field that is not metadata.
 type Coerced = std::result::Result<Vec<String>, StatusCause>;
@@ -51,14 +51,14 @@ pub(super) fn coerce_one(embedded: &mut Map<String, Value>, path: &str) -> Coerc
 }
 
 /// Returns the invalid fields of embedded resources.
-pub(super) fn validate(object: &Value, schema: &Value) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
+pub(super) fn validate(object: &Value, schema: &Value) -> Causes {
+    let mut causes = Causes::new();
     let mut object = object.clone();
     // The walk changes nothing here, and no callback fails.
     let _ = walk(&mut object, schema, "", &mut |embedded, path| {
         for mut cause in check(embedded) {
             cause.field = join(path, &cause.field);
-            causes.push(cause);
+            causes.add(|| cause);
         }
         Ok(())
     });
@@ -66,11 +66,11 @@ pub(super) fn validate(object: &Value, schema: &Value) -> Vec<StatusCause> {
 }
 
 /// Returns the invalid fields of one embedded resource.
-pub(super) fn check(embedded: &Map<String, Value>) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
+pub(super) fn check(embedded: &Map<String, Value>) -> Causes {
+    let mut causes = Causes::new();
     for name in ["apiVersion", "kind"] {
         let Some(value) = embedded.get(name) else {
-            causes.push(StatusCause::required(name, ""));
+            causes.add(|| StatusCause::required(name, ""));
             continue;
         };
         let problem = match value.as_str() {

@@ -3,10 +3,11 @@
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
-use super::{list_types, rule_check};
+use super::{list_types, path::Path, rule_check};
+use crate::causes::Causes;
 
 /// Checks a schema at a path of a definition.
-pub(super) fn check(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+pub(super) fn check(schema: &Value, path: &Path<'_>, causes: &mut Causes) {
     visit(schema, path, Place { is_root: true, ..Place::default() }, causes);
 }
 
@@ -50,59 +51,58 @@ impl Place {
     }
 }
 
-fn visit(schema: &Value, path: &str, place: Place, causes: &mut Vec<StatusCause>) {
+fn visit(schema: &Value, path: &Path<'_>, place: Place, causes: &mut Causes) {
     let Value::Object(_) = schema else { return };
-    let at = |keyword: &str| format!("{path}.{keyword}");
     unsupported(schema, path, place, causes);
     if schema["uniqueItems"] == true {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        causes.push(StatusCause::forbidden(at("uniqueItems"), detail));
+        causes.add(|| StatusCause::forbidden(path.keyword("uniqueItems"), detail));
     }
     if let Some(additional) = schema.get("additionalProperties") {
         let has_properties = entries(schema, "properties").next().is_some();
         if has_properties && *additional != json!(true) {
             let detail = "additionalProperties and properties are mutual exclusive";
-            causes.push(StatusCause::forbidden(at("additionalProperties"), detail));
+            causes.add(|| StatusCause::forbidden(path.keyword("additionalProperties"), detail));
         }
-        visit(additional, &at("additionalProperties"), place.additional(), causes);
+        visit(additional, &path.keyword("additionalProperties"), place.additional(), causes);
     }
     for (name, part) in entries(schema, "properties") {
-        visit(part, &format!("{path}.properties[{name}]"), place.property(schema, name), causes);
+        visit(part, &path.property(name), place.property(schema, name), causes);
     }
-    visit(&schema["not"], &at("not"), place.below(), causes);
+    visit(&schema["not"], &path.keyword("not"), place.below(), causes);
     for keyword in ["allOf", "oneOf", "anyOf"] {
-        visit_list(&schema[keyword], &at(keyword), place, causes);
+        visit_list(schema, keyword, path, place, causes);
     }
     for (name, part) in entries(schema, "definitions") {
-        visit(part, &format!("{path}.definitions[{name}]"), place.below(), causes);
+        visit(part, &path.entry("definitions", name), place.below(), causes);
     }
-    visit(&schema["items"], &at("items"), place.below(), causes);
-    visit_list(&schema["items"], &at("items"), place, causes);
+    visit(&schema["items"], &path.keyword("items"), place.below(), causes);
+    visit_list(schema, "items", path, place, causes);
     for (name, part) in entries(schema, "dependencies") {
-        visit(part, &format!("{path}.dependencies[{name}]"), place.below(), causes);
+        visit(part, &path.entry("dependencies", name), place.below(), causes);
     }
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false)) {
-        let field = at("x-kubernetes-preserve-unknown-fields");
-        causes.push(StatusCause::invalid(field, false, "must be true or undefined"));
+        let field = path.keyword("x-kubernetes-preserve-unknown-fields");
+        causes.add(|| StatusCause::invalid(field, false, "must be true or undefined"));
     }
     list_types::validate(schema, path, causes);
     rule_check::fields_of_rules(schema, path, causes);
 }
 
-fn visit_list(list: &Value, path: &str, place: Place, causes: &mut Vec<StatusCause>) {
-    for (index, part) in list.as_array().into_iter().flatten().enumerate() {
-        visit(part, &format!("{path}[{index}]"), place.below(), causes);
+fn visit_list(schema: &Value, keyword: &str, path: &Path<'_>, place: Place, causes: &mut Causes) {
+    for (index, part) in schema[keyword].as_array().into_iter().flatten().enumerate() {
+        visit(part, &path.item(keyword, index), place.below(), causes);
     }
 }
 
 /// Checks for types and keywords that schemas of custom kinds cannot have.
-fn unsupported(schema: &Value, path: &str, place: Place, causes: &mut Vec<StatusCause>) {
+fn unsupported(schema: &Value, path: &Path<'_>, place: Place, causes: &mut Causes) {
     let kind = schema["type"].as_str().unwrap_or_default();
     if !kind.is_empty() && !TYPES.contains(&kind) {
-        causes.push(StatusCause::not_supported(format!("{path}.type"), kind, &TYPES));
+        causes.add(|| StatusCause::not_supported(path.keyword("type"), kind, &TYPES));
     }
     let mut forbid = |keyword: &str, detail: &str| {
-        causes.push(StatusCause::forbidden(format!("{path}.{keyword}"), detail));
+        causes.add(|| StatusCause::forbidden(path.keyword(keyword), detail));
     };
     if let Some(reason) = place.forbids_defaults
         && schema.get("default").is_some()

@@ -1,18 +1,23 @@
 //! The rules for `x-kubernetes-list-type` and `x-kubernetes-map-type` in schemas of custom kinds.
 
+use std::collections::HashSet;
+
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
+use super::path::Path;
+use crate::causes::Causes;
+
 /// Checks how lists and maps of a schema are merged.
-pub(super) fn validate(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let at = |keyword: &str| format!("{path}.{keyword}");
+pub(super) fn validate(schema: &Value, path: &Path<'_>, causes: &mut Causes) {
+    let at = |keyword: &'static str| path.keyword(keyword);
     let kind = schema["type"].as_str().unwrap_or_default();
     let (list_type, map_type) = (schema["x-kubernetes-list-type"].as_str(), schema["x-kubernetes-map-type"].as_str());
     if let Some(map_type) = map_type {
         expect_type(kind, "object", "x-kubernetes-map-type", path, causes);
         if !matches!(map_type, "atomic" | "granular") {
             let field = at("x-kubernetes-map-type");
-            causes.push(StatusCause::not_supported(field, map_type, &["atomic", "granular"]));
+            causes.add(|| StatusCause::not_supported(field, map_type, &["atomic", "granular"]));
         }
     }
     let items = schema.get("items").filter(|items| items.is_object());
@@ -24,26 +29,26 @@ pub(super) fn validate(schema: &Value, path: &str, causes: &mut Vec<StatusCause>
         match items["type"].as_str() {
             Some("array") if inner_list.as_ref().is_some_and(|inner| *inner != json!("atomic")) => {
                 let field = at("items.x-kubernetes-list-type");
-                causes.push(StatusCause::invalid(field, inner_list.unwrap_or_default(), detail));
+                causes.add(|| StatusCause::invalid(field, inner_list.unwrap_or_default(), detail));
             }
             Some("object") if items["x-kubernetes-map-type"] != "atomic" => {
                 let field = at("items.x-kubernetes-map-type");
-                causes.push(StatusCause::invalid(field, inner_list.unwrap_or_default(), detail));
+                causes.add(|| StatusCause::invalid(field, inner_list.unwrap_or_default(), detail));
             }
             _ => {}
         }
     }
     if let Some(other) = list_type.filter(|list_type| !matches!(*list_type, "atomic" | "set" | "map")) {
-        causes.push(StatusCause::not_supported(at("x-kubernetes-list-type"), other, &["atomic", "set", "map"]));
+        causes.add(|| StatusCause::not_supported(at("x-kubernetes-list-type"), other, &["atomic", "set", "map"]));
     }
     let keys: Vec<&str> =
         schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !keys.is_empty() {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
         match list_type {
-            None => causes.push(StatusCause::required(at("x-kubernetes-list-type"), detail)),
+            None => causes.add(|| StatusCause::required(at("x-kubernetes-list-type"), detail)),
             Some("map") => {}
-            Some(other) => causes.push(StatusCause::invalid(at("x-kubernetes-list-type"), other, detail)),
+            Some(other) => causes.add(|| StatusCause::invalid(at("x-kubernetes-list-type"), other, detail)),
         }
     }
     if list_type == Some("map") {
@@ -55,72 +60,74 @@ pub(super) fn validate(schema: &Value, path: &str, causes: &mut Vec<StatusCause>
 }
 
 /// Checks the type of a schema with an extension. Returns whether it is right.
-fn expect_type(kind: &str, expected: &str, extension: &str, path: &str, causes: &mut Vec<StatusCause>) -> bool {
+fn expect_type(kind: &str, expected: &str, extension: &str, path: &Path<'_>, causes: &mut Causes) -> bool {
     let detail = format!("must be {expected} if {extension} is specified");
     match kind {
         kind if kind == expected => return true,
-        "" => causes.push(StatusCause::required(format!("{path}.type"), &detail)),
-        other => causes.push(StatusCause::invalid(format!("{path}.type"), other, &detail)),
+        "" => causes.add(|| StatusCause::required(path.keyword("type"), &detail)),
+        other => causes.add(|| StatusCause::invalid(path.keyword("type"), other, &detail)),
     }
     false
 }
 
 /// Checks a list whose items have keys.
-fn of_map(keys: &[&str], items: Option<&Value>, path: &str, causes: &mut Vec<StatusCause>) {
-    let at = |keyword: &str| format!("{path}.{keyword}");
+fn of_map(keys: &[&str], items: Option<&Value>, path: &Path<'_>, causes: &mut Causes) {
+    let at = |keyword: &'static str| path.keyword(keyword);
     if keys.is_empty() {
         let detail = "must not be empty if x-kubernetes-list-type is map";
-        causes.push(StatusCause::required(at("x-kubernetes-list-map-keys"), detail));
+        causes.add(|| StatusCause::required(at("x-kubernetes-list-map-keys"), detail));
     }
     let Some(items) = items else {
-        causes.push(StatusCause::required(at("items"), "must have a schema if x-kubernetes-list-type is map"));
+        causes.add(|| StatusCause::required(at("items"), "must have a schema if x-kubernetes-list-type is map"));
         return;
     };
     let kind = items["type"].as_str().unwrap_or_default();
     if kind != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        causes.push(StatusCause::invalid(at("items.type"), kind, detail));
+        causes.add(|| StatusCause::invalid(at("items.type"), kind, detail));
         return;
     }
-    for (index, key) in keys.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for key in keys {
         match items["properties"].get(key).map(|inner| inner["type"].as_str()) {
             Some(Some("array" | "object")) => {
                 let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                causes.push(StatusCause::invalid(at(&format!("items.properties[{key}].type")), kind, detail));
+                causes.add(|| StatusCause::invalid(format!("{path}.items.properties[{key}].type"), kind, detail));
             }
             Some(_) => {}
             None => {
                 let detail = "entries must all be names of item properties";
-                causes.push(StatusCause::invalid(at("x-kubernetes-list-map-keys"), json!(keys), detail));
+                causes.add(|| StatusCause::invalid(at("x-kubernetes-list-map-keys"), json!(keys), detail));
             }
         }
-        if keys[..index].contains(key) {
+        if !seen.insert(*key) {
             let detail = "must not contain duplicate entries";
-            causes.push(StatusCause::invalid(at("x-kubernetes-list-map-keys"), json!(keys), detail));
+            causes.add(|| StatusCause::invalid(at("x-kubernetes-list-map-keys"), json!(keys), detail));
         }
     }
 }
 
 /// Checks that items and their keys are never null or absent.
-fn nullable(list_type: &str, keys: &[&str], items: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn nullable(list_type: &str, keys: &[&str], items: &Value, path: &Path<'_>, causes: &mut Causes) {
     if items["nullable"] == true {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        causes.push(StatusCause::forbidden(format!("{path}.items.nullable"), &detail));
+        causes.add(|| StatusCause::forbidden(path.keyword("items.nullable"), &detail));
     }
     if list_type != "map" {
         return;
     }
-    let required = items["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let required = items["required"].as_array().into_iter().flatten();
+    let required: HashSet<&str> = required.filter_map(Value::as_str).collect();
     for key in keys {
         let Some(inner) = items["properties"].get(key) else { continue };
-        if !required.iter().any(|name| name == key) && inner.get("default").is_none() {
+        if !required.contains(key) && inner.get("default").is_none() {
             let detail =
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            causes.push(StatusCause::required(format!("{path}.items.properties[{key}].default"), detail));
+            causes.add(|| StatusCause::required(format!("{path}.items.properties[{key}].default"), detail));
         }
         if inner["nullable"] == true {
             let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            causes.push(StatusCause::forbidden(format!("{path}.items.properties[{key}].nullable"), detail));
+            causes.add(|| StatusCause::forbidden(format!("{path}.items.properties[{key}].nullable"), detail));
         }
     }
 }

@@ -4,6 +4,7 @@ use klient_core::StatusCause;
 use serde_json::Value;
 
 use super::ScalePaths;
+use crate::causes::Causes;
 use crate::go;
 
 /// Validates the number of replicas at a path.
@@ -23,7 +24,7 @@ pub(super) fn check(object: &Value, path: &str) -> Option<StatusCause> {
 }
 
 /// Validates the fields that the status of the scale is read from.
-pub(super) fn check_status(object: &Value, paths: &ScalePaths) -> Vec<StatusCause> {
+pub(super) fn check_status(object: &Value, paths: &ScalePaths) -> Causes {
     let selector = paths.selector.as_ref().and_then(|path| {
         let detail = match at(object, path) {
             Ok(value) => mismatch(path, value.filter(|value| !value.is_string())?, "string"),

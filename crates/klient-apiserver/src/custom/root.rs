@@ -4,8 +4,10 @@
 use klient_core::StatusCause;
 use serde_json::Value;
 
+use crate::causes::{Causes, MAX_TEXT};
+
 /// Checks the root of a schema, and reports the first keyword that it cannot have.
-pub(crate) fn check(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+pub(crate) fn check(schema: &Value, path: &str, causes: &mut Causes) {
     for (name, keyword, shape) in FIELDS {
         let is_zero = match (schema.get(*keyword), shape) {
             (None | Some(Value::Null), _) => true,
@@ -21,17 +23,18 @@ pub(crate) fn check(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
                 "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
                 ALLOWED.join(" ")
             );
-            // Go writes JSON for HTML.
-            let shown = printed(schema).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-            let mut cause = StatusCause::invalid(path, Value::Null, &detail);
-            cause.message = format!("Invalid value: {shown}: {detail}");
-            causes.push(cause);
+            causes.add(|| {
+                let mut shown = Printed::default();
+                shown.schema(schema);
+                let message = format!("Invalid value: {}: {detail}", shown.text);
+                StatusCause::new(StatusCause::FIELD_VALUE_INVALID, path, message)
+            });
             return;
         }
         if schema["type"] != "object" {
             let detail =
                 "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-            causes.push(StatusCause::invalid(format!("{path}.type"), schema["type"].clone(), detail));
+            causes.add(|| StatusCause::invalid(format!("{path}.type"), schema["type"].clone(), detail));
             return;
         }
     }
@@ -54,76 +57,129 @@ enum Shape {
     Rules,
 }
 
-/// Returns a schema as JSON of the real server's own type, which has a key for every field.
-fn printed(schema: &Value) -> String {
-    let fields = FIELDS.iter().map(|(name, keyword, shape)| {
-        let value = schema.get(*keyword).unwrap_or(&Value::Null);
-        format!("\"{name}\":{}", shape.printed(value))
-    });
-    object(fields)
+/// JSON of the real server's own type for schemas, which has a key for every field.
+///
+/// It is much longer than the schema: an empty one has 760 bytes. So nothing is written behind a limit.
+#[derive(Default)]
+struct Printed {
+    text: String,
 }
 
-impl Shape {
-    fn printed(self, value: &Value) -> String {
-        let null = || "null".to_owned();
-        let text =
-            |name: &str| value[name].as_str().map_or_else(|| "\"\"".to_owned(), |text| Value::from(text).to_string());
-        match (self, value) {
-            (Self::Text, Value::Null) => "\"\"".to_owned(),
-            (Self::Flag, Value::Null) => "false".to_owned(),
-            (_, Value::Null) => null(),
-            (Self::Text | Self::Flag | Self::Json, value) => value.to_string(),
-            (Self::Schema, value) => printed(value),
-            (Self::Schemas, value) => list(value, printed),
-            (Self::SchemaMap, value) => map(value, printed),
-            (Self::SchemaOrList, Value::Array(_)) => {
-                object([("Schema", null()), ("JSONSchemas", list(value, printed))].map(pair))
+impl Printed {
+    const fn is_full(&self) -> bool {
+        self.text.len() >= MAX_TEXT
+    }
+
+    /// Writes a text. Go writes JSON for HTML.
+    fn push(&mut self, text: &str) {
+        for part in text.split_inclusive(['<', '>', '&']) {
+            if self.is_full() {
+                return;
             }
-            (Self::SchemaOrList, value) => object([("Schema", printed(value)), ("JSONSchemas", null())].map(pair)),
-            (Self::SchemaOrFlag, Value::Bool(flag)) => {
-                object([("Allows", flag.to_string()), ("Schema", null())].map(pair))
+            let (plain, escaped) = match part.as_bytes().last() {
+                Some(b'<') => (&part[..part.len() - 1], "\\u003c"),
+                Some(b'>') => (&part[..part.len() - 1], "\\u003e"),
+                Some(b'&') => (&part[..part.len() - 1], "\\u0026"),
+                _ => (part, ""),
+            };
+            self.text.push_str(plain);
+            self.text.push_str(escaped);
+        }
+    }
+
+    fn json(&mut self, value: &Value) {
+        self.push(&value.to_string());
+    }
+
+    /// Writes the entries of a list or a map between brackets.
+    fn entries<T>(
+        &mut self,
+        brackets: [&str; 2],
+        entries: impl Iterator<Item = T>,
+        mut print: impl FnMut(&mut Self, T),
+    ) {
+        self.push(brackets[0]);
+        for (index, entry) in entries.enumerate() {
+            if self.is_full() {
+                return;
             }
-            (Self::SchemaOrFlag, value) => {
-                object([("Allows", "true".to_owned()), ("Schema", printed(value))].map(pair))
+            if index > 0 {
+                self.push(",");
             }
-            (Self::Dependencies, value) => map(value, |part| match part {
-                Value::Array(_) => object([("Schema", null()), ("Property", part.to_string())].map(pair)),
-                _ => object([("Schema", printed(part)), ("Property", null())].map(pair)),
+            print(self, entry);
+        }
+        self.push(brackets[1]);
+    }
+
+    fn list(&mut self, value: &Value, print: impl Fn(&mut Self, &Value)) {
+        self.entries(["[", "]"], value.as_array().into_iter().flatten(), print);
+    }
+
+    fn map(&mut self, value: &Value, print: impl Fn(&mut Self, &Value)) {
+        self.entries(["{", "}"], value.as_object().into_iter().flatten(), |out, (name, part)| {
+            out.push(&Value::from(name.as_str()).to_string());
+            out.push(":");
+            print(out, part);
+        });
+    }
+
+    /// Writes a struct of Go, with the names and shapes of its fields.
+    fn fields(&mut self, fields: &[(&str, &Value, Shape)]) {
+        self.entries(["{", "}"], fields.iter(), |out, (name, value, shape)| {
+            out.push(&format!("\"{name}\":"));
+            out.value(value, *shape);
+        });
+    }
+
+    fn schema(&mut self, schema: &Value) {
+        self.entries(["{", "}"], FIELDS.iter(), |out, (name, keyword, shape)| {
+            out.push(&format!("\"{name}\":"));
+            out.value(schema.get(*keyword).unwrap_or(&Value::Null), *shape);
+        });
+    }
+
+    fn value(&mut self, value: &Value, shape: Shape) {
+        const NULL: &Value = &Value::Null;
+        match (shape, value) {
+            (Shape::Text, Value::Null) => self.push("\"\""),
+            (Shape::Flag, Value::Null) => self.push("false"),
+            (_, Value::Null) => self.push("null"),
+            (Shape::Text | Shape::Flag | Shape::Json, value) => self.json(value),
+            (Shape::Schema, value) => self.schema(value),
+            (Shape::Schemas, value) => self.list(value, Self::schema),
+            (Shape::SchemaMap, value) => self.map(value, Self::schema),
+            (Shape::SchemaOrList, Value::Array(_)) => {
+                self.fields(&[("Schema", NULL, Shape::Json), ("JSONSchemas", value, Shape::Schemas)]);
+            }
+            (Shape::SchemaOrList, value) => {
+                self.fields(&[("Schema", value, Shape::Schema), ("JSONSchemas", NULL, Shape::Json)]);
+            }
+            (Shape::SchemaOrFlag, Value::Bool(_)) => {
+                self.fields(&[("Allows", value, Shape::Flag), ("Schema", NULL, Shape::Json)]);
+            }
+            (Shape::SchemaOrFlag, value) => {
+                self.fields(&[("Allows", &Value::Bool(true), Shape::Flag), ("Schema", value, Shape::Schema)]);
+            }
+            (Shape::Dependencies, value) => self.map(value, |out, part| match part {
+                Value::Array(_) => out.fields(&[("Schema", NULL, Shape::Json), ("Property", part, Shape::Json)]),
+                _ => out.fields(&[("Schema", part, Shape::Schema), ("Property", NULL, Shape::Json)]),
             }),
-            (Self::Documentation, _) => object([("Description", text("description")), ("URL", text("url"))].map(pair)),
-            (Self::Rules, value) => list(value, |rule| {
-                let text = |name: &str| Self::Text.printed(&rule[name]);
-                object(
-                    [
-                        ("Rule", text("rule")),
-                        ("Message", text("message")),
-                        ("MessageExpression", text("messageExpression")),
-                        ("Reason", rule["reason"].to_string()),
-                        ("FieldPath", text("fieldPath")),
-                        ("OptionalOldSelf", rule["optionalOldSelf"].to_string()),
-                    ]
-                    .map(pair),
-                )
+            (Shape::Documentation, _) => {
+                let text = |name: &str| &value[name];
+                self.fields(&[("Description", text("description"), Shape::Text), ("URL", text("url"), Shape::Text)]);
+            }
+            (Shape::Rules, value) => self.list(value, |out, rule| {
+                out.fields(&[
+                    ("Rule", &rule["rule"], Shape::Text),
+                    ("Message", &rule["message"], Shape::Text),
+                    ("MessageExpression", &rule["messageExpression"], Shape::Text),
+                    ("Reason", &rule["reason"], Shape::Json),
+                    ("FieldPath", &rule["fieldPath"], Shape::Text),
+                    ("OptionalOldSelf", &rule["optionalOldSelf"], Shape::Json),
+                ]);
             }),
         }
     }
-}
-
-fn pair((name, value): (&str, String)) -> String {
-    format!("\"{name}\":{value}")
-}
-
-fn object(fields: impl IntoIterator<Item = String>) -> String {
-    format!("{{{}}}", fields.into_iter().collect::<Vec<_>>().join(","))
-}
-
-fn list(value: &Value, print: impl FnMut(&Value) -> String) -> String {
-    format!("[{}]", value.as_array().into_iter().flatten().map(print).collect::<Vec<_>>().join(","))
-}
-
-fn map(value: &Value, mut print: impl FnMut(&Value) -> String) -> String {
-    let entries = value.as_object().into_iter().flatten();
-    object(entries.map(|(name, part)| format!("{}:{}", Value::from(name.as_str()), print(part))))
 }
 
 /// The fields of the real server's type in their order: its name, the keyword and the shape.
@@ -206,7 +262,7 @@ mod tests {
     use super::*;
 
     fn found(schema: &Value) -> Vec<String> {
-        let mut causes = Vec::new();
+        let mut causes = Causes::new();
         check(schema, "s", &mut causes);
         causes.into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
     }

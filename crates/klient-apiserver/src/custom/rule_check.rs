@@ -7,10 +7,13 @@ use klient_core::{
 };
 use serde_json::{Value, json};
 
+use super::path::Path;
+use crate::causes::Causes;
+
 /// Compiles the rules of a valid schema at a path of a definition, and estimates their costs.
-pub(super) fn check_rules(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+pub(super) fn check_rules(schema: &Value, path: &Path<'_>, causes: &mut Causes) {
     let mut costs = Costs::default();
-    let place = Place { path: path.to_owned(), occurrence: Occurrence::ROOT, uncorrelated: None, is_root: true };
+    let place = Place { path: *path, occurrence: Occurrence::ROOT, uncorrelated: None, is_root: true };
     compile(schema, &place, &mut costs, causes);
     costs.check_total(path, causes);
 }
@@ -24,41 +27,42 @@ fn text<'a>(rule: &'a Value, name: &str) -> &'a str {
 }
 
 /// Checks the fields of a schema's own rules.
-pub(super) fn fields_of_rules(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+pub(super) fn fields_of_rules(schema: &Value, path: &Path<'_>, causes: &mut Causes) {
     for (index, rule) in rules(schema) {
-        let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+        let list = path.item("x-kubernetes-validations", index);
+        let at = |name: &'static str| list.keyword(name);
         let message = text(rule, "message");
         let has_breaks = |text: &str| text.contains(['\n', '\r']);
         if text(rule, "rule").trim().is_empty() {
-            causes.push(StatusCause::required(at("rule"), "rule is not specified"));
+            causes.add(|| StatusCause::required(at("rule"), "rule is not specified"));
         } else if !message.is_empty() && message.trim().is_empty() {
-            causes.push(StatusCause::invalid(at("message"), message, "must be non-empty if specified"));
+            causes.add(|| StatusCause::invalid(at("message"), message, "must be non-empty if specified"));
         } else if has_breaks(message.trim()) {
-            causes.push(StatusCause::invalid(at("message"), message, "must not contain line breaks"));
+            causes.add(|| StatusCause::invalid(at("message"), message, "must not contain line breaks"));
         } else if has_breaks(text(rule, "rule").trim()) && message.trim().is_empty() {
             let detail = "message must be specified if rule contains line breaks";
-            causes.push(StatusCause::required(at("message"), detail));
+            causes.add(|| StatusCause::required(at("message"), detail));
         }
         let expression = text(rule, "messageExpression");
         if !expression.is_empty() && expression.trim().is_empty() {
             let detail = "messageExpression must be non-empty if specified";
-            causes.push(StatusCause::required(at("messageExpression"), detail));
+            causes.add(|| StatusCause::required(at("messageExpression"), detail));
         }
         if let Some(reason) = rule["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
-            causes.push(StatusCause::not_supported(at("reason"), reason, &REASONS));
+            causes.add(|| StatusCause::not_supported(at("reason"), reason, &REASONS));
         }
         let field = text(rule, "fieldPath");
         if field.is_empty() {
             continue;
         }
         if field.trim().is_empty() {
-            causes.push(StatusCause::invalid(at("fieldPath"), field, "must be non-empty if specified"));
+            causes.add(|| StatusCause::invalid(at("fieldPath"), field, "must be non-empty if specified"));
         }
         if has_breaks(field) {
-            causes.push(StatusCause::invalid(at("fieldPath"), field, "must not contain line breaks"));
+            causes.add(|| StatusCause::invalid(at("fieldPath"), field, "must not contain line breaks"));
         }
         if !leads_somewhere(schema, field) {
-            causes.push(StatusCause::invalid(at("fieldPath"), field, "must be a valid path"));
+            causes.add(|| StatusCause::invalid(at("fieldPath"), field, "must be a valid path"));
         }
     }
 }
@@ -84,32 +88,32 @@ fn leads_somewhere(schema: &Value, path: &str) -> bool {
 }
 
 /// A place in a schema.
-struct Place {
-    path: String,
+struct Place<'p> {
+    path: Path<'p>,
     occurrence: Occurrence,
     /// The path of the list in which old values cannot be found.
-    uncorrelated: Option<String>,
+    uncorrelated: Option<&'p Path<'p>>,
     is_root: bool,
 }
 
-impl Place {
-    fn below(&self, schema: &Value, keyword: &str) -> Self {
+impl Place<'_> {
+    fn below<'a>(&'a self, schema: &Value, keyword: &'a str) -> Place<'a> {
         let is_atomic = keyword == "items" && schema["x-kubernetes-list-type"] != "map";
-        Self {
-            path: format!("{}.{keyword}", self.path),
+        Place {
+            path: self.path.keyword(keyword),
             occurrence: self.occurrence.within(schema),
-            uncorrelated: self.uncorrelated.clone().or_else(|| is_atomic.then(|| self.path.clone())),
+            uncorrelated: self.uncorrelated.or_else(|| is_atomic.then_some(&self.path)),
             is_root: false,
         }
     }
 
-    fn property(&self, name: &str) -> Self {
-        let path = format!("{}.properties[{name}]", self.path);
-        Self { path, occurrence: self.occurrence.field(), uncorrelated: self.uncorrelated.clone(), is_root: false }
+    fn property<'a>(&'a self, name: &'a str) -> Place<'a> {
+        let path = self.path.property(name);
+        Place { path, occurrence: self.occurrence.field(), uncorrelated: self.uncorrelated, is_root: false }
     }
 }
 
-fn compile(schema: &Value, place: &Place, costs: &mut Costs, causes: &mut Vec<StatusCause>) {
+fn compile(schema: &Value, place: &Place<'_>, costs: &mut Costs, causes: &mut Causes) {
     for (name, part) in schema["properties"].as_object().into_iter().flatten() {
         compile(part, &place.property(name), costs, causes);
     }
@@ -120,20 +124,21 @@ fn compile(schema: &Value, place: &Place, costs: &mut Costs, causes: &mut Vec<St
     }
     let own = if place.is_root { Type::of_root(schema) } else { Type::of_schema(schema) };
     for (index, rule) in rules(schema) {
-        let at = |name: &str| format!("{}.x-kubernetes-validations[{index}].{name}", place.path);
+        let list = place.path.item("x-kubernetes-validations", index);
+        let at = |name: &'static str| list.keyword(name);
         let has_optional_old = rule["optionalOldSelf"] == true;
         let old = if has_optional_old { Type::Optional(Box::new(own.clone())) } else { own.clone() };
         let scope = Scope::new().with("self", own.clone()).with("oldSelf", old);
         let source = text(rule, "rule");
         let estimated = |source: &str| rule_cost::estimate(source, schema, place.occurrence, has_optional_old).ok();
         match compiled(source, &scope, "", "cel expression must evaluate to a bool", is_bool) {
-            Err(detail) => causes.push(wrong(at("rule"), rule, &detail)),
+            Err(detail) => causes.add(|| wrong(at("rule"), rule, &detail)),
             Ok(()) => costs.observe(at("rule"), "rule", estimated(source), causes),
         }
         if let Some(source) = rule["messageExpression"].as_str() {
             let detail = "messageExpression must evaluate to a string";
             match compiled(source, &scope, "messageExpression ", detail, is_text) {
-                Err(detail) => causes.push(wrong(at("messageExpression"), rule, &detail)),
+                Err(detail) => causes.add(|| wrong(at("messageExpression"), rule, &detail)),
                 Ok(()) => costs.observe(at("messageExpression"), "messageExpression", estimated(source), causes),
             }
         }
@@ -142,11 +147,11 @@ fn compile(schema: &Value, place: &Place, costs: &mut Costs, causes: &mut Vec<St
             (Some(list), _) if reads_old => {
                 let detail =
                     format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
-                causes.push(StatusCause::invalid(at("rule"), source, &detail));
+                causes.add(|| StatusCause::invalid(at("rule"), source, &detail));
             }
             (_, Some(optional)) if !reads_old && !optional.is_null() => {
                 let detail = "may not be set if oldSelf is not used in rule";
-                causes.push(StatusCause::invalid(at("optionalOldSelf"), optional.clone(), detail));
+                causes.add(|| StatusCause::invalid(at("optionalOldSelf"), optional.clone(), detail));
             }
             _ => {}
         }
@@ -175,7 +180,7 @@ fn is_text(found: &Type) -> bool {
 }
 
 /// Returns the cause of a wrong expression. It shows the rule as the real server does: a Go struct as JSON.
-fn wrong(field: String, rule: &Value, detail: &str) -> StatusCause {
+fn wrong(field: Path<'_>, rule: &Value, detail: &str) -> StatusCause {
     let entries = [
         ("Rule", json!(text(rule, "rule"))),
         ("Message", json!(text(rule, "message"))),
@@ -194,35 +199,39 @@ fn wrong(field: String, rule: &Value, detail: &str) -> StatusCause {
 #[derive(Default)]
 struct Costs {
     total: u64,
+    /// The expressions that contribute most, the highest cost first.
     each: Vec<(String, u64)>,
 }
 
 impl Costs {
-    fn observe(&mut self, field: String, what: &str, estimate: Option<Estimate>, causes: &mut Vec<StatusCause>) {
+    fn observe(&mut self, field: Path<'_>, what: &str, estimate: Option<Estimate>, causes: &mut Causes) {
         let Some(estimate) = estimate else { return };
         if estimate.cost > RULE_LIMIT {
-            causes.push(StatusCause::forbidden(
-                &field,
-                &exceeded(&format!("estimated {what} cost"), estimate.cost, RULE_LIMIT),
-            ));
+            causes.add(|| {
+                StatusCause::forbidden(field, &exceeded(&format!("estimated {what} cost"), estimate.cost, RULE_LIMIT))
+            });
         }
         self.total = self.total.saturating_add(estimate.cost);
-        self.each.push((field, estimate.cost));
+        let is_among = self.each.len() < MAX_SHOWN || self.each.iter().any(|(_, cost)| *cost < estimate.cost);
+        if estimate.cost > TOTAL_LIMIT / 100 && is_among {
+            self.each.push((field.to_string(), estimate.cost));
+            self.each.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+            self.each.truncate(MAX_SHOWN);
+        }
     }
 
     /// Reports a total that is too high, and the expressions that contribute most.
-    fn check_total(mut self, path: &str, causes: &mut Vec<StatusCause>) {
+    fn check_total(self, path: &Path<'_>, causes: &mut Causes) {
         if self.total <= TOTAL_LIMIT {
             return;
         }
-        self.each.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
-        for (field, _) in self.each.iter().take(4).filter(|(_, cost)| *cost > TOTAL_LIMIT / 100) {
+        for (field, _) in self.each {
             let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-            causes.push(StatusCause::forbidden(field, detail));
+            causes.add(|| StatusCause::forbidden(field, detail));
         }
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         let detail = exceeded(what, self.total, TOTAL_LIMIT);
-        causes.push(StatusCause::forbidden(path, &detail));
+        causes.add(|| StatusCause::forbidden(*path, &detail));
     }
 }
 
@@ -233,4 +242,6 @@ fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     format!("{what} exceeds budget by factor of {factor} {advice}")
 }
 
+/// The number of expressions that are named if all together cost too much.
+const MAX_SHOWN: usize = 4;
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];

@@ -5,6 +5,7 @@ use klient_core::StatusCause;
 use serde_json::{Value, json};
 
 use super::ratchet;
+use crate::causes::Causes;
 
 /// The rules of a schema.
 #[derive(Debug)]
@@ -12,10 +13,25 @@ pub(super) struct Rules {
     root: Node,
 }
 
+/// The units of cost that are left for several evaluations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Left {
+    /// A rule cost more than what was left. No further one is evaluated.
+    Nothing,
+    Units(u64),
+}
+
+impl Left {
+    /// Returns the units for all rules of an object, or for all defaults of a definition.
+    pub(super) const fn for_object() -> Self {
+        Self::Units(OBJECT_BUDGET)
+    }
+}
+
 /// The violations that an evaluation found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) causes: Vec<StatusCause>,
+    pub(super) causes: Causes,
     /// Violations that are accepted, because the value did not change.
     pub(super) warnings: Vec<String>,
 }
@@ -46,23 +62,33 @@ impl Rules {
     }
 
     /// Returns the violations of the rules of a schema by its default, as a value that stays and as a new one.
-    pub(super) fn violations_by_default(schema: &Value, default: &Value) -> Vec<StatusCause> {
-        let Some(root) = Node::of(schema) else { return Vec::new() };
+    /// Of both evaluations, the more expensive one is deducted from what is left for the defaults of a definition.
+    pub(super) fn violations_by_default(schema: &Value, default: &Value, left: &mut Left) -> Causes {
+        let (Some(root), Left::Units(budget)) = (Node::of(schema), *left) else { return Causes::new() };
         let rules = Self { root };
-        let kept = rules.evaluate_within(OBJECT_BUDGET, false, default, Some(default)).causes;
-        if kept.is_empty() { rules.evaluate_within(OBJECT_BUDGET, false, default, None).causes } else { kept }
+        let (mut found, after) = rules.evaluate_within(budget, false, default, Some(default));
+        *left = after;
+        if found.causes.is_empty() {
+            let after;
+            (found, after) = rules.evaluate_within(budget, false, default, None);
+            *left = after.min(*left);
+        }
+        found.causes
     }
 
     /// Evaluates the rules for an object. A violation of a value that is equal in the old object is a warning.
     pub(super) fn evaluate(&self, object: &Value, old: Option<&Value>) -> Found {
-        self.evaluate_within(OBJECT_BUDGET, true, object, old)
+        self.evaluate_within(OBJECT_BUDGET, true, object, old).0
     }
 
-    /// Evaluates the rules with a limit of costs, and with or without tolerance for unchanged values.
-    fn evaluate_within(&self, budget: u64, tolerates: bool, object: &Value, old: Option<&Value>) -> Found {
+    /// Evaluates the rules with a limit of costs, and with or without tolerance for unchanged values. Returns what is left, too.
+    fn evaluate_within(&self, budget: u64, tolerates: bool, object: &Value, old: Option<&Value>) -> (Found, Left) {
         let mut walk = Walk { budget, tolerates, found: Found::default() };
-        walk.visit(&self.root, Pair { value: object, old, is_unchanged: false }, "");
-        walk.found
+        let left = match walk.visit(&self.root, Pair { value: object, old, is_unchanged: false }, "") {
+            Ok(()) => Left::Units(walk.budget),
+            Err(Exhausted) => Left::Nothing,
+        };
+        (walk.found, left)
     }
 }
 
@@ -126,11 +152,7 @@ struct Walk {
 struct Exhausted;
 
 impl Walk {
-    fn visit(&mut self, node: &Node, pair: Pair<'_>, path: &str) {
-        let _ = self.try_visit(node, pair, path);
-    }
-
-    fn try_visit(&mut self, node: &Node, pair: Pair<'_>, path: &str) -> Result<(), Exhausted> {
+    fn visit(&mut self, node: &Node, pair: Pair<'_>, path: &str) -> Result<(), Exhausted> {
         let Pair { value, old, .. } = pair;
         // The server does not evaluate rules on null.
         if value.is_null() {
@@ -151,20 +173,20 @@ impl Walk {
                 for (name, below) in &node.properties {
                     if let Some(value) = fields.get(name) {
                         let old = old.and_then(|old| old.get(name));
-                        self.try_visit(below, Pair { value, old, is_unchanged }, &join(name))?;
+                        self.visit(below, Pair { value, old, is_unchanged }, &join(name))?;
                     }
                 }
                 let Some(below) = &node.entries else { return Ok(()) };
                 for (key, value) in fields {
                     let old = old.and_then(|old| old.get(key));
-                    self.try_visit(below, Pair { value, old, is_unchanged }, &format!("{path}[{key}]"))?;
+                    self.visit(below, Pair { value, old, is_unchanged }, &format!("{path}[{key}]"))?;
                 }
             }
             Value::Array(items) => {
                 let Some(below) = &node.items else { return Ok(()) };
                 for (index, value) in items.iter().enumerate() {
                     let old = old.and_then(|old| ratchet::item(value, old, &node.schema));
-                    self.try_visit(below, Pair { value, old, is_unchanged }, &format!("{path}[{index}]"))?;
+                    self.visit(below, Pair { value, old, is_unchanged }, &format!("{path}[{index}]"))?;
                 }
             }
             _ => {}
@@ -253,7 +275,7 @@ impl Walk {
         if self.tolerates && pair.is_unchanged && !rule.reads_old && !is_kind {
             self.found.warnings.push(format!("{}: {}", shown_path(&cause.field), cause.message));
         } else {
-            self.found.causes.push(cause);
+            self.found.causes.add(|| cause);
         }
         Ok(())
     }
@@ -277,7 +299,7 @@ impl Walk {
     }
 
     fn spend(&mut self, budget: &Budget, path: &str, kind: &str) -> Result<(), Exhausted> {
-        if budget.spent() > self.budget && budget.left() > 0 {
+        if budget.spent() > self.budget {
             let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
             self.fail(path, kind, detail);
             return Err(Exhausted);
@@ -287,7 +309,7 @@ impl Walk {
     }
 
     fn fail(&mut self, path: &str, kind: &str, detail: &str) {
-        self.found.causes.push(StatusCause::invalid(shown_path(path), kind, detail));
+        self.found.causes.add(|| StatusCause::invalid(shown_path(path), kind, detail));
     }
 }
 

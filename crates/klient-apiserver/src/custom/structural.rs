@@ -3,6 +3,9 @@
 use klient_core::StatusCause;
 use serde_json::{Map, Value, json};
 
+use super::path::Path;
+use crate::causes::Causes;
+
 /// The place of a schema in the schema of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -15,17 +18,18 @@ enum Level {
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Returns the violated rules of the schema at a path of a definition.
-pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
+pub(crate) fn validate(schema: &Value, path: &str) -> Causes {
+    let path = &Path::of(path);
+    let mut causes = Causes::new();
     if schema["nullable"] == true {
-        causes.push(StatusCause::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
+        causes.add(|| StatusCause::forbidden(path.keyword("nullable"), "nullable cannot be true at the root"));
     }
     let unsupported = unsupported(schema);
-    let mut structure = Vec::new();
+    let mut structure = Causes::new();
     if unsupported.is_none() {
         invariants(schema, Level::Root, path, &mut structure);
         completeness(schema, Some(schema), path, path, &mut structure);
-        structure.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
+        structure.sort();
         if structure.is_empty() {
             super::defaults::check(schema, path, &mut structure);
         }
@@ -36,7 +40,7 @@ pub(crate) fn validate(schema: &Value, path: &str) -> Vec<StatusCause> {
     if causes.is_empty()
         && let Some(problem) = unsupported
     {
-        causes.push(StatusCause::invalid(path, "", problem));
+        causes.add(|| StatusCause::invalid(*path, "", problem));
     }
     if causes.is_empty() {
         super::rule_check::check_rules(schema, path, &mut causes);
@@ -104,24 +108,20 @@ fn list<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = (usize, &'
     schema[keyword].as_array().into_iter().flatten().enumerate()
 }
 
-fn property(path: &str, name: &str) -> String {
-    format!("{path}.properties[{name}]")
-}
-
 /// Checks a schema that declares structure.
-fn invariants(schema: &Value, level: Level, path: &str, causes: &mut Vec<StatusCause>) {
-    let at = |keyword: &str| format!("{path}.{keyword}");
+fn invariants(schema: &Value, level: Level, path: &Path<'_>, causes: &mut Causes) {
+    let at = |keyword: &'static str| path.keyword(keyword);
     match schema.get("items") {
-        None if kind_of(schema) == "array" => causes.push(StatusCause::required(at("items"), "must be specified")),
+        None if kind_of(schema) == "array" => causes.add(|| StatusCause::required(at("items"), "must be specified")),
         Some(items @ Value::Object(_)) => invariants(items, Level::Item, &at("items"), causes),
         _ => {}
     }
     for (name, inner) in properties(schema) {
-        invariants(inner, Level::Field, &property(path, name), causes);
+        invariants(inner, Level::Field, &path.property(name), causes);
     }
     if let Some(additional) = schema.get("additionalProperties") {
         if level == Level::Root {
-            causes.push(StatusCause::forbidden(at("additionalProperties"), "must not be used at the root"));
+            causes.add(|| StatusCause::forbidden(at("additionalProperties"), "must not be used at the root"));
         }
         if additional.is_object() {
             invariants(additional, Level::Field, &at("additionalProperties"), causes);
@@ -135,27 +135,27 @@ fn invariants(schema: &Value, level: Level, path: &str, causes: &mut Vec<StatusC
     kinds(schema, level, path, causes);
 }
 
-fn extensions(schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn extensions(schema: &Value, path: &Path<'_>, causes: &mut Causes) {
     if !is_set(schema, "x-kubernetes-int-or-string") {
         return;
     }
     for keyword in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
         if is_set(schema, keyword) {
             let detail = "must be false if x-kubernetes-int-or-string is true";
-            causes.push(StatusCause::invalid(format!("{path}.{keyword}"), true, detail));
+            causes.add(|| StatusCause::invalid(path.keyword(keyword), true, detail));
         }
     }
 }
 
 /// Checks the type of a schema, and its properties for the metadata of resources.
-fn kinds(schema: &Value, level: Level, path: &str, causes: &mut Vec<StatusCause>) {
-    let at = |keyword: &str| format!("{path}.{keyword}");
+fn kinds(schema: &Value, level: Level, path: &Path<'_>, causes: &mut Causes) {
+    let at = |keyword: &'static str| path.keyword(keyword);
     let kind = kind_of(schema);
     let is_embedded = is_set(schema, "x-kubernetes-embedded-resource");
     let preserves = is_set(schema, "x-kubernetes-preserve-unknown-fields");
     if is_embedded && kind != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
-        causes.push(match kind {
+        causes.add(|| match kind {
             "" => StatusCause::required(at("type"), detail),
             other => StatusCause::invalid(at("type"), other, detail),
         });
@@ -165,38 +165,37 @@ fn kinds(schema: &Value, level: Level, path: &str, causes: &mut Vec<StatusCause>
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        causes.push(StatusCause::required(at("type"), detail));
+        causes.add(|| StatusCause::required(at("type"), detail));
     }
     if is_embedded && schema.get("additionalProperties").is_some() {
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        causes.push(StatusCause::forbidden(at("additionalProperties"), detail));
+        causes.add(|| StatusCause::forbidden(at("additionalProperties"), detail));
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
-        causes.push(StatusCause::invalid(at("type"), kind, "must be object at the root"));
+        causes.add(|| StatusCause::invalid(at("type"), kind, "must be object at the root"));
     }
     let is_resource = level == Level::Root || is_embedded;
     for name in ["kind", "apiVersion"] {
         if let Some(inner) = schema["properties"].get(name).filter(|_| is_resource)
             && kind_of(inner) != "string"
         {
-            let field = format!("{}.type", property(path, name));
-            causes.push(StatusCause::invalid(field, kind_of(inner), "must be string"));
+            causes.add(|| StatusCause::invalid(path.property(name).keyword("type"), kind_of(inner), "must be string"));
         }
     }
     if let Some(metadata) = schema["properties"].get("metadata") {
-        of_metadata(metadata, is_resource, level, &property(path, "metadata"), causes);
+        of_metadata(metadata, is_resource, level, &path.property("metadata"), causes);
     }
     if is_embedded && !preserves && schema["properties"].as_object().is_none_or(Map::is_empty) {
         let detail =
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        causes.push(StatusCause::required(at("properties"), detail));
+        causes.add(|| StatusCause::required(at("properties"), detail));
     }
 }
 
 /// Checks the schema of metadata, which may only restrict names.
-fn of_metadata(metadata: &Value, is_resource: bool, level: Level, path: &str, causes: &mut Vec<StatusCause>) {
+fn of_metadata(metadata: &Value, is_resource: bool, level: Level, path: &Path<'_>, causes: &mut Causes) {
     if is_resource && kind_of(metadata) != "object" {
-        causes.push(StatusCause::invalid(format!("{path}.type"), kind_of(metadata), "must be object"));
+        causes.add(|| StatusCause::invalid(path.keyword("type"), kind_of(metadata), "must be object"));
     }
     if level != Level::Root {
         return;
@@ -206,35 +205,41 @@ fn of_metadata(metadata: &Value, is_resource: bool, level: Level, path: &str, ca
     let others = metadata.as_object().into_iter().flatten().filter(|(_, value)| **value != json!(false));
     if !names_only || others.map(|(keyword, _)| keyword).any(|keyword| !known(keyword)) {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        causes.push(StatusCause::forbidden(path, detail));
+        causes.add(|| StatusCause::forbidden(*path, detail));
     }
 }
 
 /// Checks the keywords of a schema that only validate values.
-fn values(schema: &Value, skips_any: bool, skips_first: bool, path: &str, causes: &mut Vec<StatusCause>) {
+fn values(schema: &Value, skips_any: bool, skips_first: bool, path: &Path<'_>, causes: &mut Causes) {
     for keyword in JUNCTORS {
         if keyword == "anyOf" && skips_any {
             continue;
         }
         for (index, inner) in list(schema, keyword) {
             let skips = keyword == "allOf" && skips_first && index == 0;
-            nested(inner, skips, &format!("{path}.{keyword}[{index}]"), causes);
+            nested(inner, skips, &path.item(keyword, index), causes);
         }
     }
     if let Some(inner) = schema.get("not") {
-        nested(inner, false, &format!("{path}.not"), causes);
+        nested(inner, false, &path.keyword("not"), causes);
+    }
+    if let Some(pattern) = schema["pattern"].as_str()
+        && let Some(problem) = super::patterns::problem(pattern)
+    {
+        let detail = format!("must be a valid regular expression, but isn't: {problem}");
+        causes.add(|| StatusCause::invalid(path.keyword("pattern"), pattern, &detail));
     }
 }
 
 /// Checks a schema under a junctor, which must not declare structure.
-fn nested(schema: &Value, skips_any: bool, path: &str, causes: &mut Vec<StatusCause>) {
-    let at = |keyword: &str| format!("{path}.{keyword}");
+fn nested(schema: &Value, skips_any: bool, path: &Path<'_>, causes: &mut Causes) {
+    let at = |keyword: &'static str| path.keyword(keyword);
     values(schema, skips_any, false, path, causes);
     if let Some(items @ Value::Object(_)) = schema.get("items") {
         nested(items, false, &at("items"), causes);
     }
     for (name, inner) in properties(schema) {
-        nested(inner, false, &property(path, name), causes);
+        nested(inner, false, &path.property(name), causes);
     }
     for (keyword, detail) in [
         ("type", "must be empty to be structural"),
@@ -259,49 +264,48 @@ fn nested(schema: &Value, skips_any: bool, path: &str, causes: &mut Vec<StatusCa
             _ => false,
         };
         if schema.get(keyword).is_some_and(|value| !is_empty(value)) {
-            causes.push(StatusCause::forbidden(at(keyword), detail));
+            causes.add(|| StatusCause::forbidden(at(keyword), detail));
         }
     }
     if schema["properties"].get("metadata").is_some() {
         let detail = "must not be specified in a nested context";
-        causes.push(StatusCause::forbidden(property(path, "metadata"), detail));
+        causes.add(|| StatusCause::forbidden(path.property("metadata"), detail));
     }
 }
 
 /// Checks that whatever is validated under a junctor is declared outside of it.
-fn completeness(values: &Value, structure: Option<&Value>, path: &str, from: &str, causes: &mut Vec<StatusCause>) {
-    let mut check = |inner: &Value, at: String| match structure {
+fn completeness(values: &Value, structure: Option<&Value>, path: &Path<'_>, from: &Path<'_>, causes: &mut Causes) {
+    let mut check = |inner: &Value, at: Path<'_>| match structure {
         Some(structure) => nested_completeness(inner, structure, path, &at, causes),
-        None => causes.push(StatusCause::required(path, &format!("because it is defined in {from}"))),
+        None => causes.add(|| StatusCause::required(*path, &format!("because it is defined in {from}"))),
     };
     if let Some(inner) = values.get("not") {
-        check(inner, format!("{from}.not"));
+        check(inner, from.keyword("not"));
     }
     for keyword in JUNCTORS {
         for (index, inner) in list(values, keyword) {
-            check(inner, format!("{from}.{keyword}[{index}]"));
+            check(inner, from.item(keyword, index));
         }
     }
 }
 
-fn nested_completeness(values: &Value, structure: &Value, path: &str, from: &str, causes: &mut Vec<StatusCause>) {
+fn nested_completeness(values: &Value, structure: &Value, path: &Path<'_>, from: &Path<'_>, causes: &mut Causes) {
     completeness(values, Some(structure), path, from, causes);
     if let Some(items @ Value::Object(_)) = values.get("items") {
         match structure.get("items") {
             Some(declared) => {
-                nested_completeness(items, declared, &format!("{path}.items"), &format!("{from}.items"), causes);
+                nested_completeness(items, declared, &path.keyword("items"), &from.keyword("items"), causes);
             }
-            None => causes.push(StatusCause::required(
-                format!("{path}.items"),
-                &format!("because it is defined in {from}.items"),
-            )),
+            None => causes.add(|| {
+                StatusCause::required(path.keyword("items"), &format!("because it is defined in {from}.items"))
+            }),
         }
     }
     for (name, inner) in properties(values) {
-        let (declared_at, at) = (property(path, name), property(from, name));
+        let (declared_at, at) = (path.property(name), from.property(name));
         match structure["properties"].get(name) {
             Some(declared) => nested_completeness(inner, declared, &declared_at, &at, causes),
-            None => causes.push(StatusCause::required(declared_at, &format!("because it is defined in {at}"))),
+            None => causes.add(|| StatusCause::required(declared_at, &format!("because it is defined in {at}"))),
         }
     }
 }

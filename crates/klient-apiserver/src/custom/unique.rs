@@ -5,17 +5,19 @@ use std::collections::HashMap;
 use klient_core::StatusCause;
 use serde_json::{Map, Value};
 
+use crate::causes::Causes;
+
 /// Returns a cause for each item that occurs a second time.
-pub(super) fn validate(value: &Value, schema: &Value, path: &str) -> Vec<StatusCause> {
+pub(super) fn validate(value: &Value, schema: &Value, path: &str) -> Causes {
     match value {
         Value::Array(items) => of_list(items, schema, path),
         Value::Object(fields) => of_object(fields, schema, path),
-        _ => Vec::new(),
+        _ => Causes::new(),
     }
 }
 
-fn of_object(fields: &Map<String, Value>, schema: &Value, path: &str) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
+fn of_object(fields: &Map<String, Value>, schema: &Value, path: &str) -> Causes {
+    let mut causes = Causes::new();
     if let Some(inner @ Value::Object(_)) = schema.get("additionalProperties") {
         causes.extend(fields.iter().flat_map(|(name, value)| validate(value, inner, &format!("{path}[{name}]"))));
     }
@@ -28,15 +30,15 @@ fn of_object(fields: &Map<String, Value>, schema: &Value, path: &str) -> Vec<Sta
     causes
 }
 
-fn of_list(items: &[Value], schema: &Value, path: &str) -> Vec<StatusCause> {
-    let mut causes = Vec::new();
+fn of_list(items: &[Value], schema: &Value, path: &str) -> Causes {
+    let mut causes = Causes::new();
     match schema["x-kubernetes-list-type"].as_str() {
         Some("set") => causes.extend(duplicates(items, path)),
         Some("map") => {
             let odd = items.iter().position(|item| !item.is_null() && !item.is_object());
             if let Some(index) = odd {
                 let detail = "must be an object for an array of list-type map";
-                causes.push(StatusCause::invalid(format!("{path}[{index}]"), items[index].clone(), detail));
+                causes.add(|| StatusCause::invalid(format!("{path}[{index}]"), items[index].clone(), detail));
             } else {
                 let keys = schema["x-kubernetes-list-map-keys"].as_array().map_or(&[][..], Vec::as_slice);
                 let identity = |item: &Value| -> Value {
@@ -57,14 +59,14 @@ fn of_list(items: &[Value], schema: &Value, path: &str) -> Vec<StatusCause> {
 }
 
 /// Returns a cause for the second occurrence of each value. Further ones are not reported.
-fn duplicates(items: &[Value], path: &str) -> Vec<StatusCause> {
+fn duplicates(items: &[Value], path: &str) -> Causes {
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut causes = Vec::new();
+    let mut causes = Causes::new();
     for (index, item) in items.iter().enumerate() {
         let times = seen.entry(item.to_string()).or_default();
         *times += 1;
         if *times == 2 {
-            causes.push(StatusCause::duplicate(format!("{path}[{index}]"), item.clone()));
+            causes.add(|| StatusCause::duplicate(format!("{path}[{index}]"), item.clone()));
         }
     }
     causes

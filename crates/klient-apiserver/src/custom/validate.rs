@@ -6,16 +6,17 @@ use klient_core::StatusCause;
 use serde_json::Value;
 
 use super::{formats, patterns, ratchet};
+use crate::causes::Causes;
 
 /// Validates a value. Invalid parts that are equal in `old` are accepted. Fields of causes are relative to the value.
-pub(super) fn validate(value: &Value, schema: &Value, old: Option<&Value>) -> Vec<StatusCause> {
+pub(super) fn validate(value: &Value, schema: &Value, old: Option<&Value>) -> Causes {
     check(value, schema, old, "").causes
 }
 
 /// The result of a validation.
 #[derive(Default)]
 struct Outcome {
-    causes: Vec<StatusCause>,
+    causes: Causes,
     /// The number of checks, by which the real server chooses the alternative whose causes it reports.
     count: usize,
 }
@@ -23,8 +24,8 @@ struct Outcome {
 impl Outcome {
     /// Adds a cause, unless it is there already.
     fn add(&mut self, cause: StatusCause) {
-        if !self.causes.contains(&cause) {
-            self.causes.push(cause);
+        if !self.causes.is_full() && !self.causes.contains(&cause) {
+            self.causes.add(|| cause);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
     body::ResponseBody,
     builtin::{self, Posted},
     call::Call,
+    causes::Causes,
     decode, managed, metadata,
     negotiate::Encoding,
     registry::{Resource, Schema},
@@ -282,10 +283,10 @@ pub(super) fn validate(
 }
 
 /// Returns the error for an object with invalid fields.
-pub(super) fn invalid(resource: &Resource, object: &Value, causes: Vec<StatusCause>) -> Box<Status> {
+pub(super) fn invalid(resource: &Resource, object: &Value, causes: Causes) -> Box<Status> {
     let group = resource.hooks.validation_group.unwrap_or(&resource.group);
     let kind = GroupKind::new(group.to_owned(), resource.kind.clone());
-    Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes))
+    Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes.into_vec()))
 }
 
 fn already_exists(resource: &Resource, name: &str, found: Option<Arc<Stored>>) -> Box<Status> {

@@ -1,10 +1,10 @@
 //! Empty lists and maps in messages. Go prints one that was sent as `[]` or `{}`, and one that is absent as `null`; a decoded object does not tell
 //! them apart.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use klient_core::Status;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::call::Call;
 
@@ -16,7 +16,7 @@ pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
         return status;
     }
     let Ok(sent) = serde_json::from_slice::<Value>(&call.body) else { return status };
-    let mut changes = Vec::new();
+    let (mut changes, mut names) = (Vec::new(), Names::default());
     for cause in causes {
         let Some((prefix, value)) = value_of(&cause.message) else { continue };
         // A message about a whole `spec` shows a value inside of it.
@@ -25,7 +25,7 @@ pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
         }
         // The paths of some fields begin inside of `spec`.
         let found = find(&sent, &cause.field).or_else(|| find(&sent["spec"], &cause.field));
-        let changed = format!("{prefix}{}", with_empties(value, found));
+        let changed = format!("{prefix}{}", with_empties(value, found, &mut names));
         if changed != cause.message {
             let before = std::mem::replace(&mut cause.message, changed);
             changes.push((format!("{}: {before}", cause.field), format!("{}: {}", cause.field, cause.message)));
@@ -57,27 +57,52 @@ fn value_of(message: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns a text that begins with JSON, with its nulls as they were sent. Names in the text are those of Go's fields.
-fn with_empties(text: &str, sent: Option<&Value>) -> String {
-    let mut scan = Scan { rest: text, out: String::with_capacity(text.len()) };
+fn with_empties<'s>(text: &str, sent: Option<&'s Value>, names: &mut Names<'s>) -> String {
+    let mut scan = Scan { rest: text, out: String::with_capacity(text.len()), names };
     scan.value(sent);
     scan.out + scan.rest
 }
 
-/// A copy of JSON in progress.
-struct Scan<'t> {
-    rest: &'t str,
-    out: String,
+/// The fields of maps by their names in lower case. Those of a map are listed once they are needed.
+#[derive(Default)]
+struct Names<'s> {
+    of_maps: HashMap<*const Map<String, Value>, HashMap<String, &'s Value>>,
 }
 
-impl<'t> Scan<'t> {
-    fn value(&mut self, sent: Option<&Value>) {
+impl<'s> Names<'s> {
+    /// Returns a field by its name in Go, which has other upper case letters.
+    fn find(&mut self, fields: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
+        if let Some(value) = fields.get(name) {
+            return Some(value);
+        }
+        let names = self.of_maps.entry(fields).or_insert_with(|| {
+            let mut names = HashMap::with_capacity(fields.len());
+            for (name, value) in fields {
+                // The first of equal ones counts.
+                names.entry(name.to_ascii_lowercase()).or_insert(value);
+            }
+            names
+        });
+        names.get(&name.to_ascii_lowercase()).copied()
+    }
+}
+
+/// A copy of JSON in progress.
+struct Scan<'t, 's, 'n> {
+    rest: &'t str,
+    out: String,
+    names: &'n mut Names<'s>,
+}
+
+impl<'t, 's> Scan<'t, 's, '_> {
+    fn value(&mut self, sent: Option<&'s Value>) {
         match self.rest.bytes().next() {
             Some(b'{') => self.entries(b'}', |scan, _| {
                 let name = scan.text();
                 scan.copy(1);
-                let fields = sent.and_then(Value::as_object).into_iter().flatten();
-                let field = fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
-                scan.value(field.map(|(_, value)| value));
+                let fields = sent.and_then(Value::as_object);
+                let field = fields.and_then(|fields| scan.names.find(fields, name));
+                scan.value(field);
             }),
             Some(b'[') => self.entries(b']', |scan, index| scan.value(sent.and_then(|sent| sent.get(index)))),
             Some(b'"') => drop(self.text()),
@@ -148,6 +173,10 @@ mod tests {
 
     use super::*;
 
+    fn with_empties_alone(text: &str, sent: Option<&Value>) -> String {
+        with_empties(text, sent, &mut Names::default())
+    }
+
     #[test]
     fn parts_of_a_message_are_replaced_in_order() {
         let change = |before: &str, after: &str| (before.to_owned(), after.to_owned());
@@ -166,17 +195,24 @@ mod tests {
     }
 
     #[test]
+    fn field_is_found_by_its_exact_name_before_another() {
+        let sent = json!({"list": [], "LIST": {}, "List": null});
+        let shown = with_empties_alone(r#"{"LIST":null,"list":null,"List":null,"lIST":null}"#, Some(&sent));
+        assert_eq!(shown, r#"{"LIST":{},"list":[],"List":null,"lIST":{}}"#);
+    }
+
+    #[test]
     fn nulls_are_shown_as_they_were_sent() {
         let sent =
             json!({"required": {"nodeSelectorTerms": [{"matchFields": []}, {"matchExpressions": [{"values": []}]}]}});
         let text = r#"{"Required":{"NodeSelectorTerms":[{"MatchExpressions":null,"MatchFields":null},{"MatchExpressions":[{"Key":"\"}","N":-1,"Values":null}],"MatchFields":null}]}}: why, null: []"#;
         let expected =
             text.replacen("\"MatchFields\":null", "\"MatchFields\":[]", 1).replace("\"Values\":null", "\"Values\":[]");
-        assert_eq!(with_empties(text, Some(&sent)), expected);
-        assert_eq!(with_empties("null: why", Some(&json!({}))), "{}: why");
-        assert_eq!(with_empties("null: why", None), "null: why");
+        assert_eq!(with_empties_alone(text, Some(&sent)), expected);
+        assert_eq!(with_empties_alone("null: why", Some(&json!({}))), "{}: why");
+        assert_eq!(with_empties_alone("null: why", None), "null: why");
         for length in 0..text.len() {
-            with_empties(&text[..length], Some(&sent));
+            with_empties_alone(&text[..length], Some(&sent));
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     body::ResponseBody,
     builtin,
     call::{Call, WriteOptions},
+    causes::Causes,
     decode::{self, Decoded},
     managed, metadata,
     negotiate::Encoding,
@@ -302,7 +303,7 @@ fn is_done(resource: &Resource, object: &Value) -> bool {
 
 /// Validates the entries that an object gets. Requests can bring some of their own.
 fn check_managers(resource: &Resource, object: &Value, entries: Option<&Value>) -> Result<()> {
-    let mut causes = Vec::new();
+    let mut causes = Causes::new();
     if let Some(entries) = entries {
         metadata::managers(entries, &mut causes);
     }

@@ -6,6 +6,7 @@ mod access;
 mod apply;
 mod apply_times;
 mod conversions;
+mod costs;
 mod definitions;
 mod durable;
 mod faults;

@@ -3,6 +3,8 @@
 use klient_core::StatusCause;
 use serde_json::{Value, json};
 
+use crate::causes::Causes;
+
 /// The approval of a definition in a protected group.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Approval {
@@ -36,7 +38,7 @@ pub(super) fn of(definition: &Value) -> Option<Approval> {
 }
 
 /// Refuses a definition that is not approved, unless the stored one is not approved for the same reason.
-pub(super) fn validate(definition: &Value, old: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(super) fn validate(definition: &Value, old: Option<&Value>, causes: &mut Causes) {
     let Some(approval) = of(definition) else { return };
     let is_same = |old: Approval| std::mem::discriminant(&old) == std::mem::discriminant(&approval);
     if old.and_then(of).is_some_and(is_same) {
@@ -44,9 +46,9 @@ pub(super) fn validate(definition: &Value, old: Option<&Value>, causes: &mut Vec
     }
     let field = format!("metadata.annotations[{ANNOTATION}]");
     match &approval {
-        Approval::Missing => causes.push(StatusCause::required(field, &approval.message())),
+        Approval::Missing => causes.add(|| StatusCause::required(field, &approval.message())),
         Approval::Invalid(given) => {
-            causes.push(StatusCause::invalid(field, given.as_str(), &approval.message()));
+            causes.add(|| StatusCause::invalid(field, given.as_str(), &approval.message()));
         }
         Approval::Approved(_) | Approval::Bypassed(_) => {}
     }

@@ -1,9 +1,12 @@
 //! Validation of the versions of a definition. What all versions have in common is validated once, as a part of the definition.
 
+use std::collections::HashSet;
+
 use klient_core::StatusCause;
 use serde_json::Value;
 
 use super::{names, text, validate_columns, validate_schema, validate_subresources};
+use crate::causes::Causes;
 
 /// The parts of versions that are the same in all of them.
 pub(super) struct Common<'a> {
@@ -29,13 +32,13 @@ impl<'a> Common<'a> {
 }
 
 /// Validates that all versions have schemas, and each version.
-pub(super) fn validate(versions: &[Value], common: &Common<'_>, causes: &mut Vec<StatusCause>) {
+pub(super) fn validate(versions: &[Value], common: &Common<'_>, causes: &mut Causes) {
     let has_schema = |schema: Option<&Value>| schema.is_some_and(|schema| schema.get("openAPIV3Schema").is_some());
     if !has_schema(common.schema) {
         for (index, version) in versions.iter().enumerate() {
             if !has_schema(version.get("schema")) {
                 let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-                causes.push(StatusCause::required(field, ""));
+                causes.add(|| StatusCause::required(field, ""));
             }
         }
     }
@@ -61,7 +64,7 @@ pub(super) fn validate(versions: &[Value], common: &Common<'_>, causes: &mut Vec
                 Some(schema) => selectable(fields, schema, &at, causes),
                 None => {
                     let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
-                    causes.push(StatusCause::invalid(at, "", detail));
+                    causes.add(|| StatusCause::invalid(at, "", detail));
                 }
             }
         }
@@ -69,16 +72,15 @@ pub(super) fn validate(versions: &[Value], common: &Common<'_>, causes: &mut Vec
     unique_and_stored(versions, causes);
 }
 
-fn unique_and_stored(versions: &[Value], causes: &mut Vec<StatusCause>) {
-    let is_repeated =
-        |(index, version): (usize, &Value)| versions[..index].iter().any(|known| known["name"] == version["name"]);
+fn unique_and_stored(versions: &[Value], causes: &mut Causes) {
+    let mut names = HashSet::new();
     let shown = || Value::from(versions.to_vec());
-    if versions.iter().enumerate().any(is_repeated) {
-        causes.push(StatusCause::invalid("spec.versions", shown(), "must contain unique version names"));
+    if !versions.iter().all(|version| names.insert(version["name"].as_str())) {
+        causes.add(|| StatusCause::invalid("spec.versions", shown(), "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        causes.push(StatusCause::invalid("spec.versions", shown(), detail));
+        causes.add(|| StatusCause::invalid("spec.versions", shown(), detail));
     }
     // The first version is also a field of its own.
     if let Some(first) = versions.first().map(|version| text(&version["name"])).filter(|name| !name.is_empty()) {
@@ -87,7 +89,7 @@ fn unique_and_stored(versions: &[Value], causes: &mut Vec<StatusCause>) {
 }
 
 /// Validates the parts that all versions have in common.
-pub(super) fn validate_common(common: &Common<'_>, has_status: bool, causes: &mut Vec<StatusCause>) {
+pub(super) fn validate_common(common: &Common<'_>, has_status: bool, causes: &mut Causes) {
     if let Some(schema) = common.schema {
         validate_schema(schema, has_status, "spec.validation", causes);
     }
@@ -102,13 +104,13 @@ pub(super) fn validate_common(common: &Common<'_>, has_status: bool, causes: &mu
             Some(schema) => selectable(fields, schema, "spec.selectableFields", causes),
             None => {
                 let detail = "may only be set when validations.schema is included";
-                causes.push(StatusCause::invalid("spec.selectableFields", "", detail));
+                causes.add(|| StatusCause::invalid("spec.selectableFields", "", detail));
             }
         }
     }
 }
 
-fn deprecation(version: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+fn deprecation(version: &Value, path: &str, causes: &mut Causes) {
     let Some(warning) = version["deprecationWarning"].as_str() else { return };
     let mut problems = Vec::new();
     if version["deprecated"] != true {
@@ -127,18 +129,18 @@ fn deprecation(version: &Value, path: &str, causes: &mut Vec<StatusCause>) {
         }
     }
     for problem in problems {
-        causes.push(StatusCause::invalid(format!("{path}.deprecationWarning"), warning, &problem));
+        causes.add(|| StatusCause::invalid(format!("{path}.deprecationWarning"), warning, &problem));
     }
 }
 
 /// Validates the fields that lists can select by.
-fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
-    let mut seen: Vec<&str> = Vec::new();
+fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Causes) {
+    let mut seen: HashSet<&str> = HashSet::new();
     for (index, field) in fields.iter().enumerate() {
         let at = format!("{path}[{index}].jsonPath");
         let text = field["jsonPath"].as_str().unwrap_or_default();
         if text.is_empty() {
-            causes.push(StatusCause::required(at, ""));
+            causes.add(|| StatusCause::required(at, ""));
             continue;
         }
         let segments: Option<Vec<&str>> = text.strip_prefix('.').map(|rest| rest.split('.').collect());
@@ -149,37 +151,37 @@ fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Vec<Sta
             if segments.is_none() && !text.starts_with('[') {
                 let first = text.split(['.', '[']).next().unwrap_or_default();
                 let detail = format!("is an invalid path: expected [ or . but got: {first}");
-                causes.push(StatusCause::invalid(at, text, &detail));
+                causes.add(|| StatusCause::invalid(at, text, &detail));
                 continue;
             }
-            causes.push(StatusCause::invalid(at, text, "is an invalid path: does not refer to a valid field"));
+            causes.add(|| StatusCause::invalid(at, text, "is an invalid path: does not refer to a valid field"));
             continue;
         };
         if text.starts_with(".metadata.") {
-            causes.push(StatusCause::invalid(&*at, text, "must not point to fields in metadata"));
+            causes.add(|| StatusCause::invalid(&*at, text, "must not point to fields in metadata"));
         }
         if !matches!(found["type"].as_str(), Some("string" | "boolean" | "integer")) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-            causes.push(StatusCause::invalid(&*at, text, detail));
+            causes.add(|| StatusCause::invalid(&*at, text, detail));
         }
         if seen.contains(&text) {
-            causes.push(StatusCause::duplicate(at, text));
+            causes.add(|| StatusCause::duplicate(at, text));
         } else {
-            seen.push(text);
+            seen.insert(text);
         }
     }
     if seen.len() > MAX_SELECTABLE {
-        causes.push(StatusCause::too_many(path, seen.len(), MAX_SELECTABLE));
+        causes.add(|| StatusCause::too_many(path, seen.len(), MAX_SELECTABLE));
     }
 }
 
 /// Validates the versions that are stored.
-pub(super) fn stored(object: &Value, causes: &mut Vec<StatusCause>) {
+pub(super) fn stored(object: &Value, causes: &mut Causes) {
     let list = &object["status"]["storedVersions"];
     let stored = list.as_array().map_or(&[][..], Vec::as_slice);
     let field = "status.storedVersions";
     if stored.is_empty() {
-        causes.push(StatusCause::invalid(field, Value::Null, "must have at least one stored version"));
+        causes.add(|| StatusCause::invalid(field, Value::Null, "must have at least one stored version"));
         return;
     }
     let versions = object["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
@@ -190,7 +192,7 @@ pub(super) fn stored(object: &Value, causes: &mut Vec<StatusCause>) {
             continue;
         }
         let detail = format!("must have the storage version {}", text(&version["name"]));
-        causes.push(StatusCause::invalid(field, list.clone(), &detail));
+        causes.add(|| StatusCause::invalid(field, list.clone(), &detail));
     }
     for (index, name) in stored.iter().enumerate() {
         if !versions.iter().any(|version| version["name"] == *name) {
@@ -198,7 +200,7 @@ pub(super) fn stored(object: &Value, causes: &mut Vec<StatusCause>) {
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );
-            causes.push(StatusCause::invalid(format!("{field}[{index}]"), name, &detail));
+            causes.add(|| StatusCause::invalid(format!("{field}[{index}]"), name, &detail));
         }
     }
 }

@@ -5,9 +5,10 @@ use klient_core::StatusCause;
 use serde_json::Value;
 
 use super::field::Field;
+use crate::causes::Causes;
 
 /// Validates a policy or a binding.
-pub(in crate::builtin) fn policy(object: &Value, _: Option<&Value>, causes: &mut Vec<StatusCause>) {
+pub(in crate::builtin) fn policy(object: &Value, _: Option<&Value>, causes: &mut Causes) {
     let spec = &object["spec"];
     match object["kind"].as_str() {
         Some("ValidatingAdmissionPolicy") => validating(spec, causes),
@@ -21,13 +22,13 @@ pub(in crate::builtin) fn policy(object: &Value, _: Option<&Value>, causes: &mut
     }
 }
 
-fn validating(spec: &Value, causes: &mut Vec<StatusCause>) {
+fn validating(spec: &Value, causes: &mut Causes) {
     let scope = conditions_and_variables(spec, causes);
     let items = |field: &str| spec[field].as_array().map_or(&[][..], Vec::as_slice);
     if items("validations").is_empty() && items("auditAnnotations").is_empty() {
         for field in ["spec.validations", "spec.auditAnnotations"] {
             let detail = "validations or auditAnnotations must contain at least one item";
-            causes.push(StatusCause::required(field, detail));
+            causes.add(|| StatusCause::required(field, detail));
         }
     }
     for (index, validation) in items("validations").iter().enumerate() {
@@ -36,21 +37,21 @@ fn validating(spec: &Value, causes: &mut Vec<StatusCause>) {
         expression(&at("expression"), text("expression"), &scope, "bool", causes);
         let message = text("message");
         if !message.is_empty() && message.trim().is_empty() {
-            causes.push(StatusCause::invalid(at("message"), message, "message must be non-empty if specified"));
+            causes.add(|| StatusCause::invalid(at("message"), message, "message must be non-empty if specified"));
         } else if message.trim().contains(['\n', '\r']) {
-            causes.push(StatusCause::invalid(at("message"), message, "must not contain line breaks"));
+            causes.add(|| StatusCause::invalid(at("message"), message, "must not contain line breaks"));
         }
         if !text("messageExpression").is_empty() {
             expression(&at("messageExpression"), text("messageExpression"), &scope, "string", causes);
         }
         let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
         if let Some(reason) = validation["reason"].as_str().filter(|reason| !reasons.contains(reason)) {
-            causes.push(StatusCause::not_supported(at("reason"), reason, &reasons));
+            causes.add(|| StatusCause::not_supported(at("reason"), reason, &reasons));
         }
     }
 }
 
-fn mutating(spec: &Value, causes: &mut Vec<StatusCause>) {
+fn mutating(spec: &Value, causes: &mut Causes) {
     let scope = conditions_and_variables(spec, causes);
     for (index, mutation) in spec["mutations"].as_array().into_iter().flatten().enumerate() {
         for part in ["applyConfiguration", "jsonPatch"] {
@@ -62,7 +63,7 @@ fn mutating(spec: &Value, causes: &mut Vec<StatusCause>) {
 }
 
 /// Checks the match conditions and the variables. Returns the scope of the other expressions.
-fn conditions_and_variables(spec: &Value, causes: &mut Vec<StatusCause>) -> Scope {
+fn conditions_and_variables(spec: &Value, causes: &mut Causes) -> Scope {
     let names = ["object", "oldObject", "request", "params", "namespaceObject", "authorizer"];
     let scope = names.into_iter().fold(Scope::new(), |scope, name| scope.with(name, Type::Dyn));
     for (index, condition) in spec["matchConditions"].as_array().into_iter().flatten().enumerate() {
@@ -78,36 +79,36 @@ fn conditions_and_variables(spec: &Value, causes: &mut Vec<StatusCause>) -> Scop
 }
 
 /// Checks an expression, and that its type is the wanted one, if there is one.
-fn expression(field: &str, text: &str, scope: &Scope, wanted: &str, causes: &mut Vec<StatusCause>) {
+fn expression(field: &str, text: &str, scope: &Scope, wanted: &str, causes: &mut Causes) {
     if text.trim().is_empty() {
-        causes.push(StatusCause::required(field, "expression is not specified"));
+        causes.add(|| StatusCause::required(field, "expression is not specified"));
         return;
     }
     let compiled = Expression::parse(text).map_err(|error| error.to_string());
     let compiled = compiled.and_then(|expression| check(&expression, scope).map_err(|error| error.to_string()));
     match compiled {
-        Err(why) => causes.push(StatusCause::invalid(field, text, &format!("compilation failed: {why}"))),
+        Err(why) => causes.add(|| StatusCause::invalid(field, text, &format!("compilation failed: {why}"))),
         Ok(found) if wanted.is_empty() || found.to_string() == wanted => {}
         // A rule may have any type until it is evaluated, a message must be a text.
         Ok(Type::Dyn) if wanted == "bool" => {}
         Ok(found) => {
             let detail = format!("must evaluate to {wanted} but got {found}");
-            causes.push(StatusCause::invalid(field, text, &detail));
+            causes.add(|| StatusCause::invalid(field, text, &detail));
         }
     }
 }
 
-fn binding(spec: &Value, causes: &mut Vec<StatusCause>) {
+fn binding(spec: &Value, causes: &mut Causes) {
     let actions = &spec["validationActions"];
     let has = |action: &str| actions.as_array().is_some_and(|actions| actions.iter().any(|known| known == action));
     if has("Deny") && has("Warn") {
         let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
                       response and headers serves no purpose)";
-        causes.push(StatusCause::invalid("spec.validationActions", actions.clone(), detail));
+        causes.add(|| StatusCause::invalid("spec.validationActions", actions.clone(), detail));
     }
 }
 
-fn parameter_reference(spec: &Field<'_, '_>, causes: &mut Vec<StatusCause>) {
+fn parameter_reference(spec: &Field<'_, '_>, causes: &mut Causes) {
     let Some(reference) = spec.set("paramRef") else { return };
     let (name, selector) = (reference.field("name"), reference.field("selector"));
     let (has_name, has_selector) = (!name.text().is_empty(), selector.is_set());

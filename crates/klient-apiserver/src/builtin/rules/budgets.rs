@@ -1,5 +1,7 @@
 //! Validation of disruption budgets.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -42,13 +44,13 @@ pub(in crate::builtin) fn budget_status(object: &Value, _: &Value, causes: &mut 
 
 /// Validates conditions of the common type.
 fn conditions(conditions: &Field<'_, '_>, causes: &mut Causes) {
-    let mut types: Vec<&str> = Vec::new();
+    let mut types: HashSet<&str> = HashSet::new();
     for condition in conditions.items() {
         let (kind, reason) = (condition.field("type"), condition.field("reason"));
         if types.contains(&kind.text()) {
             kind.duplicate(causes);
         }
-        types.push(kind.text());
+        types.insert(kind.text());
         kind.qualified_name(causes);
         if !["False", "True", "Unknown"].contains(&condition.field("status").text()) {
             condition.field("status").not_supported(&["False", "True", "Unknown"], causes);

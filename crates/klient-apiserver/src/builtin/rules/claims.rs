@@ -111,7 +111,7 @@ fn update(object: &Value, old: &Value, causes: &mut Causes) {
     } else {
         if new_class.clone().unwrap_or_default() != old_class.clone().unwrap_or_default() {
             let field = format!("metadata.annotations.{CLASS}");
-            causes.push(StatusCause::invalid(field, new_class.unwrap_or_default(), "field is immutable"));
+            causes.add(|| StatusCause::invalid(field, new_class.unwrap_or_default(), "field is immutable"));
         }
         let is_first = old_name.is_null() && old_class.is_none_or(|class| new_name == *class);
         if !new_name.is_null() && is_first {
@@ -126,7 +126,7 @@ fn update(object: &Value, old: &Value, causes: &mut Causes) {
     }
     if !is_same(&new_spec, &old_spec) {
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
-        causes.push(StatusCause::forbidden("spec", detail));
+        causes.add(|| StatusCause::forbidden("spec", detail));
     }
     sizes(object, old, causes);
     Field::of(&json!({"volumeMode": object["spec"]["volumeMode"]}), "volumeMode")
@@ -153,7 +153,7 @@ fn sizes(object: &Value, old: &Value, causes: &mut Causes) {
     let (new, before) = (size(object), size(old));
     if new < before && new <= parsed(&old["status"]["capacity"]["storage"]) {
         let detail = "field can not be less than status.capacity";
-        causes.push(StatusCause::forbidden("spec.resources.requests.storage", detail));
+        causes.add(|| StatusCause::forbidden("spec.resources.requests.storage", detail));
     }
 }
 

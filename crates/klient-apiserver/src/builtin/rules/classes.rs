@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    field::{Causes, Field, go_struct, is_full},
+    field::{Causes, Field, go_struct},
     resources, scheduling,
 };
 use crate::metadata::{self, formats};
@@ -75,7 +75,7 @@ fn topologies(topologies: &Field<'_, '_>, causes: &mut Causes) {
         }
         let count = known.entry(term).or_default();
         for _ in 0..*count {
-            if is_full(causes) {
+            if causes.is_full() {
                 return;
             }
             expressions.duplicate_as("", causes);

@@ -1,5 +1,9 @@
 //! Validation of the statuses of a pod's containers: users, and health of resources.
 
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
 use super::field::{Causes, Field};
 
 /// Validates the statuses of all containers. Values are the pod's status and spec.
@@ -13,8 +17,12 @@ pub(super) fn container_statuses(status: &Field<'_, '_>, spec: &Field<'_, '_>, c
         }
     }
     for (list, containers) in [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")] {
+        let mut known = HashMap::new();
+        for container in spec.field(containers).list() {
+            known.entry(container["name"].as_str()).or_insert_with(|| Resources::of(&container["resources"]));
+        }
         for container in status.field(list).items() {
-            allocated(&container, &spec.field(containers), causes);
+            allocated(&container, known.get(&container.value["name"].as_str()), causes);
         }
     }
     for container in status.field("ephemeralContainerStatuses").items() {
@@ -46,34 +54,25 @@ fn user(container: &Field<'_, '_>, os: &str, causes: &mut Causes) {
 }
 
 /// Validates the health of the resources that a container has. A container that the pod does not have is not looked at.
-fn allocated(status: &Field<'_, '_>, containers: &Field<'_, '_>, causes: &mut Causes) {
-    let container = containers.items().find(|container| container.value["name"] == status.value["name"]);
+fn allocated(status: &Field<'_, '_>, own: Option<&Resources<'_>>, causes: &mut Causes) {
     for resource in status.field("allocatedResourcesStatus").items() {
         let name = resource.field("name");
-        let own = container.as_ref().map(|container| container.field("resources"));
         if let Some(own) = own {
             let claim = name.text().strip_prefix("claim:");
             let (is_known, detail) = match claim {
                 Some(wanted) => (
-                    own.field("claims").items().any(|claim| {
-                        let (of, request) = (claim.field("name"), claim.field("request"));
-                        match request.text() {
-                            "" => of.text() == wanted,
-                            request => wanted.split_once('/') == Some((of.text(), request)),
-                        }
-                    }),
+                    own.has_claim(wanted),
                     "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty",
                 ),
-                None => (
-                    own.value["requests"].get(name.text()).is_some(),
-                    "must match one of the container's resource requests",
-                ),
+                None => {
+                    (own.requests.get(name.text()).is_some(), "must match one of the container's resource requests")
+                }
             };
             if !is_known {
                 name.invalid(detail, causes);
             }
         }
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen = HashSet::new();
         for device in resource.field("resources").items() {
             let (health, message, id) = (device.field("health"), device.field("message"), device.field("resourceID"));
             if !HEALTH.contains(&health.text()) {
@@ -84,12 +83,32 @@ fn allocated(status: &Field<'_, '_>, containers: &Field<'_, '_>, causes: &mut Ca
             } else if message.text().len() > MAX_MESSAGE {
                 message.too_long(MAX_MESSAGE, causes);
             }
-            if seen.contains(&id.text()) {
+            if !seen.insert(id.text()) {
                 id.duplicate(causes);
-            } else {
-                seen.push(id.text());
             }
         }
+    }
+}
+
+/// The resources that a container of the specification has.
+struct Resources<'v> {
+    requests: &'v Value,
+    /// The names of claims, each with a request or an empty text.
+    claims: HashSet<(&'v str, &'v str)>,
+}
+
+impl<'v> Resources<'v> {
+    fn of(resources: &'v Value) -> Self {
+        let text = |claim: &'v Value, name: &str| claim[name].as_str().unwrap_or_default();
+        let claims = resources["claims"].as_array().into_iter().flatten();
+        let claims = claims.map(|claim| (text(claim, "name"), text(claim, "request"))).collect();
+        Self { requests: &resources["requests"], claims }
+    }
+
+    /// Returns whether the container has a claim, which is named `CLAIM` or `CLAIM/REQUEST`.
+    fn has_claim(&self, wanted: &str) -> bool {
+        let with_request = wanted.split_once('/').filter(|(_, request)| !request.is_empty());
+        self.claims.contains(&(wanted, "")) || with_request.is_some_and(|claim| self.claims.contains(&claim))
     }
 }
 

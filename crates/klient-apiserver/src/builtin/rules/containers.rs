@@ -1,5 +1,7 @@
 //! Validation of containers: of those that run, of those that run before, and of those that are added later.
 
+use std::collections::{BTreeSet, HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -18,7 +20,7 @@ pub(super) struct Pod<'a, 'p, 'v> {
     /// The volumes that are valid.
     pub(super) volumes: Vec<&'v Value>,
     /// The names of the pod's resource claims.
-    pub(super) claims: Vec<&'v str>,
+    pub(super) claims: BTreeSet<&'v str>,
 }
 
 impl Pod<'_, '_, '_> {
@@ -41,7 +43,7 @@ pub(super) fn running(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
     if containers.is_empty() {
         return containers.required("", causes);
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for container in containers.items() {
         common(&container, pod, causes);
         unique_name(&container, &mut names, true, causes);
@@ -55,7 +57,7 @@ pub(super) fn running(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
 /// Validates the containers that run before the others.
 pub(super) fn initial(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
     let containers = pod.spec.field("initContainers");
-    let mut names: Vec<&str> = name_list(&pod.spec.field("containers")).collect();
+    let mut names: HashSet<&str> = name_list(&pod.spec.field("containers")).collect();
     for (index, container) in containers.items().enumerate() {
         common(&container, pod, causes);
         let is_sidecar = container.field("restartPolicy").text() == "Always";
@@ -84,7 +86,7 @@ pub(super) fn initial(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
 
 /// Validates the containers that were added to a running pod.
 pub(super) fn ephemeral(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
-    let others: Vec<&str> =
+    let others: HashSet<&str> =
         name_list(&pod.spec.field("containers")).chain(name_list(&pod.spec.field("initContainers"))).collect();
     let mut names = others.clone();
     for container in pod.spec.field("ephemeralContainers").items() {
@@ -92,7 +94,7 @@ pub(super) fn ephemeral(pod: &Pod<'_, '_, '_>, causes: &mut Causes) {
         untrimmed_image(&container, causes);
         unique_name(&container, &mut names, true, causes);
         let target = container.field("targetContainerName");
-        if !target.text().is_empty() && !others.contains(&target.text()) {
+        if !target.text().is_empty() && !others.contains(target.text()) {
             target.not_found(causes);
         }
         for name in EPHEMERAL_FORBIDDEN {
@@ -123,12 +125,12 @@ fn name_list<'v>(containers: &Field<'_, 'v>) -> impl Iterator<Item = &'v str> + 
     containers.list().iter().map(|container| container["name"].as_str().unwrap_or_default())
 }
 
-fn unique_name<'v>(container: &Field<'_, 'v>, names: &mut Vec<&'v str>, keeps_empty: bool, causes: &mut Causes) {
+fn unique_name<'v>(container: &Field<'_, 'v>, names: &mut HashSet<&'v str>, keeps_empty: bool, causes: &mut Causes) {
     let name = container.field("name");
     if names.contains(&name.text()) {
         name.duplicate(causes);
     } else if keeps_empty || !name.text().is_empty() {
-        names.push(name.text());
+        names.insert(name.text());
     }
 }
 
@@ -152,7 +154,7 @@ fn common(container: &Field<'_, '_>, pod: &Pod<'_, '_, '_>, causes: &mut Causes)
 }
 
 fn ports(ports: &Field<'_, '_>, causes: &mut Causes) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for port in ports.items() {
         let name = port.field("name");
         if !name.text().is_empty() {
@@ -162,7 +164,7 @@ fn ports(ports: &Field<'_, '_>, causes: &mut Causes) {
             } else if names.contains(&name.text()) {
                 name.duplicate(causes);
             } else {
-                names.push(name.text());
+                names.insert(name.text());
             }
         }
         let number = port.field("containerPort");
@@ -180,7 +182,7 @@ fn ports(ports: &Field<'_, '_>, causes: &mut Causes) {
 
 /// Validates that no two ports of containers are the same port of a node.
 fn host_ports(containers: &Field<'_, '_>, list: &[Value], first: usize, causes: &mut Causes) {
-    let mut taken: Vec<(&Value, &Value, i64)> = Vec::new();
+    let mut taken: HashSet<(&Value, &Value, i64)> = HashSet::new();
     for (index, container) in list.iter().enumerate() {
         for (at, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
             let number = port["hostPort"].as_i64().unwrap_or_default();
@@ -196,20 +198,20 @@ fn host_ports(containers: &Field<'_, '_>, list: &[Value], first: usize, causes: 
                 let shown = format!("{}/{}/{number}", text(key.0), text(key.1));
                 port.field("hostPort").duplicate_as(shown, causes);
             } else {
-                taken.push(key);
+                taken.insert(key);
             }
         }
     }
 }
 
 fn resize_policies(policies: &Field<'_, '_>, spec: &Field<'_, '_>, causes: &mut Causes) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for policy in policies.items() {
         let (name, restart) = (policy.field("resourceName"), policy.field("restartPolicy"));
         if names.contains(&name.text()) {
             policy.duplicate_as(name.text(), causes);
         }
-        names.push(name.text());
+        names.insert(name.text());
         policies.with(name.value).one_of(&["cpu", "memory"], causes);
         policies.with(restart.value).one_of(&["NotRequired", "RestartContainer"], causes);
         if spec.field("restartPolicy").text() == "Never" && restart.text() != "NotRequired" {

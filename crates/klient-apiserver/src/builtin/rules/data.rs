@@ -33,7 +33,7 @@ pub(in crate::builtin) fn config_map(object: &Value, old: Option<&Value>, causes
         size += decoded_length(value.text());
     }
     if size > MAX_SIZE {
-        causes.push(StatusCause::too_long("", MAX_SIZE));
+        causes.add(|| StatusCause::too_long("", MAX_SIZE));
     }
 }
 
@@ -120,10 +120,10 @@ fn immutable(object: &Value, old: &Value, fields: &[&str], causes: &mut Causes) 
     }
     let detail = "field is immutable when `immutable` is set";
     if object["immutable"] != true {
-        causes.push(StatusCause::forbidden("immutable", detail));
+        causes.add(|| StatusCause::forbidden("immutable", detail));
     }
     for field in fields.iter().filter(|field| !is_same(&object[**field], &old[**field])) {
-        causes.push(StatusCause::forbidden(*field, detail));
+        causes.add(|| StatusCause::forbidden(*field, detail));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Validation of endpoints and endpoint slices.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::field::{Causes, Field};
@@ -78,7 +80,7 @@ fn ports(ports: &Field<'_, '_>, causes: &mut Causes) {
     if ports.list().len() > MAX_PORTS {
         return ports.too_many(MAX_PORTS, causes);
     }
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for port in ports.items() {
         let name = port.field("name");
         if !name.text().is_empty() {
@@ -87,7 +89,7 @@ fn ports(ports: &Field<'_, '_>, causes: &mut Causes) {
         if names.contains(&name.text()) {
             name.duplicate(causes);
         } else {
-            names.push(name.text());
+            names.insert(name.text());
         }
         protocol(&port, causes);
     }
@@ -162,13 +164,13 @@ fn hints(hints: &Field<'_, '_>, causes: &mut Causes) {
         if hinted.list().len() > MAX_HINTS {
             return hinted.too_many(MAX_HINTS, causes);
         }
-        let mut names = Vec::new();
+        let mut names = HashSet::new();
         for hint in hinted.items() {
             let name = hint.field("name");
             if names.contains(&name.text()) {
                 name.duplicate(causes);
             } else {
-                names.push(name.text());
+                names.insert(name.text());
             }
             match list {
                 "forZones" => name.problems(formats::label_value_problems(name.text()), causes),

@@ -3,8 +3,10 @@
 use klient_core::StatusCause;
 use serde_json::Value;
 
+use crate::causes::Causes;
+
 /// Validates a new event of the group `events.k8s.io` or of the core group.
-pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Vec<StatusCause>) {
+pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Causes) {
     let names = if is_new_group { NEW } else { CORE };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (about, own) = (text(&event[names.about]["namespace"]), text(&event["metadata"]["namespace"]));
@@ -18,27 +20,27 @@ pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Vec<Statu
     };
     if is_elsewhere {
         let detail = "does not match event.namespace";
-        causes.push(StatusCause::invalid("involvedObject.namespace", about, detail));
+        causes.add(|| StatusCause::invalid("involvedObject.namespace", about, detail));
     }
     if has_time {
         let controller = text(&event[names.controller]);
         if controller.is_empty() {
-            causes.push(StatusCause::required(names.controller, ""));
+            causes.add(|| StatusCause::required(names.controller, ""));
         }
         for why in crate::metadata::qualified_name_problems(&controller) {
-            causes.push(StatusCause::invalid(names.controller, controller.as_str(), &why));
+            causes.add(|| StatusCause::invalid(names.controller, controller.as_str(), &why));
         }
         for field in ["reportingInstance", "action", "reason"] {
             let given = text(&event[field]);
             if given.is_empty() {
-                causes.push(StatusCause::required(field, ""));
+                causes.add(|| StatusCause::required(field, ""));
             } else if given.len() > MAX_WORD {
-                causes.push(StatusCause::invalid(field, "", &format!("can have at most {MAX_WORD} characters")));
+                causes.add(|| StatusCause::invalid(field, "", &format!("can have at most {MAX_WORD} characters")));
             }
         }
         if text(&event[names.message]).len() > MAX_MESSAGE {
             let detail = format!("can have at most {MAX_MESSAGE} characters");
-            causes.push(StatusCause::invalid("message", "", &detail));
+            causes.add(|| StatusCause::invalid("message", "", &detail));
         }
     }
     if is_new_group {
@@ -47,21 +49,21 @@ pub(super) fn validate(is_new_group: bool, event: &Value, causes: &mut Vec<Statu
 }
 
 /// Validates what only the new group requires. Messages use the field names of the core group.
-fn new_form(event: &Value, has_time: bool, causes: &mut Vec<StatusCause>) {
+fn new_form(event: &Value, has_time: bool, causes: &mut Causes) {
     if let Some(series) = event.get("series").filter(|series| series.is_object()) {
         if series["count"].as_i64().unwrap_or_default() < 2 {
-            causes.push(StatusCause::invalid("series.count", "", "should be at least 2"));
+            causes.add(|| StatusCause::invalid("series.count", "", "should be at least 2"));
         }
         if !series["lastObservedTime"].is_string() {
-            causes.push(StatusCause::required("series.lastObservedTime", ""));
+            causes.add(|| StatusCause::required("series.lastObservedTime", ""));
         }
     }
     if !has_time {
-        causes.push(StatusCause::required("eventTime", ""));
+        causes.add(|| StatusCause::required("eventTime", ""));
     }
     let kind = event["type"].as_str().unwrap_or_default();
     if !matches!(kind, "Normal" | "Warning") {
-        causes.push(StatusCause::invalid("type", "", &format!("has invalid value: {kind}")));
+        causes.add(|| StatusCause::invalid("type", "", &format!("has invalid value: {kind}")));
     }
     let has_source = ["component", "host"]
         .iter()
@@ -73,7 +75,7 @@ fn new_form(event: &Value, has_time: bool, causes: &mut Vec<StatusCause>) {
         ("source", has_source),
     ] {
         if is_set {
-            causes.push(StatusCause::invalid(field, "", "needs to be unset"));
+            causes.add(|| StatusCause::invalid(field, "", "needs to be unset"));
         }
     }
 }

@@ -5,25 +5,8 @@
 use klient_core::{Quantity, StatusCause};
 use serde_json::{Value, json};
 
+pub(super) use crate::causes::Causes;
 use crate::metadata::formats::{self, Problems};
-
-/// The causes that were found.
-pub(super) type Causes = Vec<StatusCause>;
-
-/// Returns whether there are so many causes that no more are added.
-///
-/// The real server has no such limit: a small object can have billions of causes there, or causes of many gigabytes.
-pub(super) fn is_full(causes: &Causes) -> bool {
-    causes.len() >= MAX_CAUSES
-        || causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum::<usize>() >= MAX_TEXT
-}
-
-/// Adds a cause, unless there are too many.
-fn add(causes: &mut Causes, cause: impl FnOnce() -> StatusCause) {
-    if !is_full(causes) {
-        causes.push(cause());
-    }
-}
 
 /// A field: a value and its path.
 #[derive(Clone, Copy)]
@@ -162,26 +145,26 @@ impl<'p, 'v> Field<'p, 'v> {
 /// The causes of a field.
 impl Field<'_, '_> {
     pub(super) fn required(&self, detail: &str, causes: &mut Causes) {
-        add(causes, || StatusCause::required(self.path(), detail));
+        causes.add(|| StatusCause::required(self.path(), detail));
     }
 
     pub(super) fn forbidden(&self, detail: &str, causes: &mut Causes) {
-        add(causes, || StatusCause::forbidden(self.path(), detail));
+        causes.add(|| StatusCause::forbidden(self.path(), detail));
     }
 
     pub(super) fn invalid(&self, detail: &str, causes: &mut Causes) {
-        add(causes, || StatusCause::invalid(self.path(), self.shown(), detail));
+        causes.add(|| StatusCause::invalid(self.path(), self.shown(), detail));
     }
 
     /// Adds the cause of an invalid value that messages show in another form.
     pub(super) fn invalid_as(&self, value: impl Into<Value>, detail: &str, causes: &mut Causes) {
-        add(causes, || StatusCause::invalid(self.path(), value, detail));
+        causes.add(|| StatusCause::invalid(self.path(), value, detail));
     }
 
     /// Adds the cause of an invalid value whose text is given.
     pub(super) fn invalid_text(&self, shown: &str, detail: &str, causes: &mut Causes) {
         let colon = if detail.is_empty() { "" } else { ": " };
-        add(causes, || {
+        causes.add(|| {
             StatusCause::new(
                 StatusCause::FIELD_VALUE_INVALID,
                 self.path(),
@@ -192,38 +175,38 @@ impl Field<'_, '_> {
 
     /// Adds the cause of an error of the server itself.
     pub(super) fn internal(&self, detail: &str, causes: &mut Causes) {
-        add(causes, || StatusCause::new(StatusCause::INTERNAL_ERROR, self.path(), format!("Internal error: {detail}")));
+        causes.add(|| StatusCause::new(StatusCause::INTERNAL_ERROR, self.path(), format!("Internal error: {detail}")));
     }
 
     /// Adds the cause of an invalid value that messages do not show.
     pub(super) fn invalid_hidden(&self, detail: &str, causes: &mut Causes) {
-        add(causes, || {
+        causes.add(|| {
             StatusCause::new(StatusCause::FIELD_VALUE_INVALID, self.path(), format!("Invalid value: {detail}"))
         });
     }
 
     pub(super) fn duplicate(&self, causes: &mut Causes) {
-        add(causes, || StatusCause::duplicate(self.path(), self.shown()));
+        causes.add(|| StatusCause::duplicate(self.path(), self.shown()));
     }
 
     pub(super) fn duplicate_as(&self, value: impl Into<Value>, causes: &mut Causes) {
-        add(causes, || StatusCause::duplicate(self.path(), value));
+        causes.add(|| StatusCause::duplicate(self.path(), value));
     }
 
     /// Adds the cause of a duplicate value whose text is given.
     pub(super) fn duplicate_text(&self, shown: &str, causes: &mut Causes) {
-        add(causes, || {
+        causes.add(|| {
             StatusCause::new(StatusCause::FIELD_VALUE_DUPLICATE, self.path(), format!("Duplicate value: {shown}"))
         });
     }
 
     pub(super) fn not_supported(&self, supported: &[&str], causes: &mut Causes) {
-        add(causes, || StatusCause::not_supported(self.path(), self.shown(), supported));
+        causes.add(|| StatusCause::not_supported(self.path(), self.shown(), supported));
     }
 
     /// Adds the cause of an unsupported value whose text is given.
     pub(super) fn not_supported_text(&self, shown: &str, supported: &[&str], causes: &mut Causes) {
-        add(causes, || {
+        causes.add(|| {
             let mut cause = StatusCause::not_supported(self.path(), "", supported);
             cause.message =
                 cause.message.replacen("Unsupported value: \"\"", &format!("Unsupported value: {shown}"), 1);
@@ -232,15 +215,15 @@ impl Field<'_, '_> {
     }
 
     pub(super) fn not_found(&self, causes: &mut Causes) {
-        add(causes, || StatusCause::not_found(self.path(), self.shown()));
+        causes.add(|| StatusCause::not_found(self.path(), self.shown()));
     }
 
     pub(super) fn too_long(&self, most: usize, causes: &mut Causes) {
-        add(causes, || StatusCause::too_long(self.path(), most));
+        causes.add(|| StatusCause::too_long(self.path(), most));
     }
 
     pub(super) fn too_many(&self, most: usize, causes: &mut Causes) {
-        add(causes, || StatusCause::too_many(self.path(), self.list().len(), most));
+        causes.add(|| StatusCause::too_many(self.path(), self.list().len(), most));
     }
 
     /// Adds a cause for each problem of the value.
@@ -379,7 +362,3 @@ pub(super) fn go_struct(fields: &[(&str, &Value)]) -> String {
 
 /// The limit of the size of annotations.
 const MAX_ANNOTATIONS: usize = 256 << 10;
-/// The limit of the number of causes.
-const MAX_CAUSES: usize = 4096;
-/// The size of the fields and messages of causes after which no more are added.
-const MAX_TEXT: usize = 4 << 20;

@@ -58,7 +58,7 @@ pub(in crate::builtin) fn ingress(object: &Value, old: Option<&Value>, causes: &
 fn has_invalid_wildcard(old: &Value) -> bool {
     let spec = Field::of(old, "spec");
     spec.field("rules").items().any(|rule| {
-        let mut causes = Vec::new();
+        let mut causes = Causes::new();
         http(&rule, &mut causes);
         rule.field("host").text().contains('*') && !causes.is_empty()
     })

@@ -1,5 +1,7 @@
 //! Validation of the status of jobs. Rules about a part of the status hold if a write changes that part.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -24,7 +26,7 @@ pub(in crate::builtin) fn validate(object: &Value, old: &Value, causes: &mut Cau
 }
 
 fn uncounted(pods: &Field<'_, '_>, causes: &mut Causes) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for list in ["succeeded", "failed"] {
         for uid in pods.field(list).items() {
             if uid.text().is_empty() {
@@ -32,7 +34,7 @@ fn uncounted(pods: &Field<'_, '_>, causes: &mut Causes) {
             } else if seen.contains(&uid.text()) {
                 uid.duplicate(causes);
             } else {
-                seen.push(uid.text());
+                seen.insert(uid.text());
             }
         }
     }

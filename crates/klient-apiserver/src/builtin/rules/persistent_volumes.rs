@@ -110,22 +110,22 @@ fn update(object: &Value, old: &Value, causes: &mut Causes) {
     }
     if !is_same(&new, &before) {
         let detail = "spec.persistentvolumesource is immutable after creation\n";
-        causes.push(StatusCause::forbidden("spec.persistentvolumesource", detail));
+        causes.add(|| StatusCause::forbidden("spec.persistentvolumesource", detail));
     }
     if old["spec"]["volumeMode"] != object["spec"]["volumeMode"] {
-        causes.push(StatusCause::invalid("volumeMode", object["spec"]["volumeMode"].clone(), "field is immutable"));
+        causes.add(|| StatusCause::invalid("volumeMode", object["spec"]["volumeMode"].clone(), "field is immutable"));
     }
     let affinity = &object["spec"]["nodeAffinity"];
     let before = &old["spec"]["nodeAffinity"];
     if !before.is_null() && !is_same(&with_beta_labels(affinity, before), before) {
         let shown = selectors::affinity_text(affinity);
         let message = format!("Invalid value: {shown}: field is immutable, except for updating from beta label to GA");
-        causes.push(StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "nodeAffinity", message));
+        causes.add(|| StatusCause::new(StatusCause::FIELD_VALUE_INVALID, "nodeAffinity", message));
     }
     let class = |object: &Value| object["spec"]["volumeAttributesClassName"].clone();
     if !class(old).is_null() && class(object).is_null() {
         let detail = "update from non-nil value to nil is forbidden";
-        causes.push(StatusCause::forbidden("spec.volumeAttributesClassName", detail));
+        causes.add(|| StatusCause::forbidden("spec.volumeAttributesClassName", detail));
     }
 }
 

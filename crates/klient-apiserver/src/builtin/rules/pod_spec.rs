@@ -1,5 +1,7 @@
 //! Validation of the specification of pods, in pods and in templates.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -77,16 +79,15 @@ fn names_and_numbers(spec: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 fn resource_claims(claims: &Field<'_, '_>, causes: &mut Causes) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = HashSet::new();
     for claim in claims.items() {
         let name = claim.field("name");
         if name.text().is_empty() {
             name.required("", causes);
-        } else if names.contains(&name.text()) {
+        } else if !names.insert(name.text()) {
             name.duplicate(causes);
         } else {
             name.label(causes);
-            names.push(name.text());
         }
         let (of, template) = (claim.field("resourceClaimName"), claim.field("resourceClaimTemplateName"));
         let shown = || {
@@ -169,7 +170,7 @@ fn dns(spec: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 fn scheduling_gates(gates: &Field<'_, '_>, causes: &mut Causes) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for gate in gates.items() {
         let name = gate.field("name").text();
         for problem in formats::qualified_name_problems(name) {
@@ -178,7 +179,7 @@ fn scheduling_gates(gates: &Field<'_, '_>, causes: &mut Causes) {
         if names.contains(&name) {
             gate.duplicate_as(name, causes);
         }
-        names.push(name);
+        names.insert(name);
     }
 }
 

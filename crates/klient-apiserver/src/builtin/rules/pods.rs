@@ -358,7 +358,7 @@ pub(in crate::builtin) fn pod_part(part: &str, object: &Value, old: &Value, caus
             }
             Some(_) => continue,
         };
-        causes.push(StatusCause::forbidden("spec.ephemeralContainers", &detail));
+        causes.add(|| StatusCause::forbidden("spec.ephemeralContainers", &detail));
     }
 }
 

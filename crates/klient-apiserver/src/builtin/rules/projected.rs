@@ -1,5 +1,7 @@
 //! Validation of volumes that are projected from several sources.
 
+use std::collections::HashSet;
+
 use super::{
     field::{Causes, Field},
     volume_sources, volumes,
@@ -8,7 +10,7 @@ use super::{
 /// Validates the sources of a projected volume.
 pub(super) fn validate(projected: &Field<'_, '_>, causes: &mut Causes) {
     projected.field("defaultMode").file_mode(causes);
-    let mut paths: Vec<&str> = Vec::new();
+    let mut paths: HashSet<&str> = HashSet::new();
     for source in projected.field("sources").items() {
         let mut count = 0;
         for name in ["secret", "configMap"] {
@@ -55,10 +57,16 @@ pub(super) fn validate(projected: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 /// Validates that a path is new. Messages show the name of its source.
-fn unique<'v>(projected: &Field<'_, '_>, path: &'v str, shown: &str, paths: &mut Vec<&'v str>, causes: &mut Causes) {
+fn unique<'v>(
+    projected: &Field<'_, '_>,
+    path: &'v str,
+    shown: &str,
+    paths: &mut HashSet<&'v str>,
+    causes: &mut Causes,
+) {
     if paths.contains(&path) {
         projected.invalid_as(shown, "conflicting duplicate paths", causes);
     } else {
-        paths.push(path);
+        paths.insert(path);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    field::{Causes, Field, go_struct, is_full},
+    field::{Causes, Field, go_struct},
     resources::{self, Scope},
 };
 
@@ -18,14 +18,14 @@ pub(in crate::builtin) fn quota(object: &Value, old: Option<&Value>, causes: &mu
     let names: Vec<&str> = own.list().iter().filter_map(Value::as_str).collect();
     let mut outside = Outside::default();
     for name in &names {
-        if is_full(causes) {
+        if causes.is_full() {
             break;
         }
         if !is_scope(name) {
             own.invalid_as(own.value.clone(), "unsupported scope", causes);
         }
         for _ in 0..outside.count(&hard, name) {
-            if is_full(causes) {
+            if causes.is_full() {
                 break;
             }
             own.invalid_as(own.value.clone(), "unsupported scope applied to resource", causes);
@@ -83,7 +83,7 @@ fn selector(spec: &Field<'_, '_>, causes: &mut Causes) {
             scope.invalid("unsupported scope", causes);
         }
         for _ in 0..outside.count(&spec.field("hard"), scope.text()) {
-            if is_full(causes) {
+            if causes.is_full() {
                 break;
             }
             expressions.invalid_text(&selector_text(&expressions), "unsupported scope applied to resource", causes);

@@ -1,11 +1,11 @@
 //! Validation of the resources of containers and pods.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use klient_core::Quantity;
+use klient_core::{Quantity, StatusCause};
 use serde_json::Value;
 
-use super::field::{Causes, Field, is_full};
+use super::field::{Causes, Field};
 use crate::metadata::formats;
 
 /// The names of resources that a list may have.
@@ -18,7 +18,7 @@ pub(super) enum Scope {
 }
 
 /// Validates requests, limits and claims.
-pub(super) fn requirements(resources: &Field<'_, '_>, scope: Scope, claim_names: &[&str], causes: &mut Causes) {
+pub(super) fn requirements(resources: &Field<'_, '_>, scope: Scope, claim_names: &BTreeSet<&str>, causes: &mut Causes) {
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     let (mut has_basic, mut has_huge_pages) = (false, false);
     for (name, amount) in limits.entries() {
@@ -144,12 +144,12 @@ fn huge_pages(name: &str, amount: &Field<'_, '_>, causes: &mut Causes) {
     }
 }
 
-fn claims(claims: &Field<'_, '_>, claim_names: &[&str], causes: &mut Causes) {
+fn claims(claims: &Field<'_, '_>, claim_names: &BTreeSet<&str>, causes: &mut Causes) {
     let mut names: HashSet<String> = HashSet::new();
     // The numbers of requests by what is before the first slash.
     let mut requests: HashMap<String, usize> = HashMap::new();
     for claim in claims.items() {
-        if is_full(causes) {
+        if causes.is_full() {
             return;
         }
         let (name, request) = (claim.field("name").text(), claim.field("request"));
@@ -175,22 +175,21 @@ fn claims(claims: &Field<'_, '_>, claim_names: &[&str], causes: &mut Causes) {
             }
             names.insert(key);
         }
-        if !claim_names.contains(&name) {
-            let mut known = claim_names.to_vec();
-            known.sort_unstable();
-            known.dedup();
-            let rest = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
-            let before = causes.len();
-            claim.with(&Value::from(name)).not_found(causes);
-            if let Some(cause) = causes.get_mut(before) {
+        if !claim_names.contains(name) {
+            causes.add(|| {
+                let known: Vec<&str> = claim_names.iter().copied().collect();
+                let rest =
+                    if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
+                let mut cause = StatusCause::not_found(claim.path(), name);
                 cause.message.push_str(&format!(": must be one of the names in pod.spec.resourceClaims{rest}"));
-            }
+                cause
+            });
         }
     }
 }
 
 /// Validates the resources of a pod, and that they cover those of its containers.
-pub(super) fn of_pod(spec: &Field<'_, '_>, claim_names: &[&str], causes: &mut Causes) {
+pub(super) fn of_pod(spec: &Field<'_, '_>, claim_names: &BTreeSet<&str>, causes: &mut Causes) {
     let Some(resources) = spec.set("resources") else { return };
     if spec.field("os").field("name").text() == "windows" {
         return resources.forbidden("may not be set for a windows pod", causes);

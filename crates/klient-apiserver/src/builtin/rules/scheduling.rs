@@ -1,5 +1,7 @@
 //! Validation of the rules that choose the node of a pod: affinities, tolerations, and spread over nodes.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::field::{Causes, Field};
@@ -61,14 +63,14 @@ fn label_keys(at: &Field<'_, '_>, selector: &Field<'_, '_>, causes: &mut Causes)
             keys.forbidden("must not be specified when labelSelector is not set", causes);
         }
     }
-    let mut seen: Vec<&str> = selector.field("matchLabels").entries().map(|(key, _)| key).collect();
+    let mut seen: HashSet<&str> = selector.field("matchLabels").entries().map(|(key, _)| key).collect();
     for expression in selector.field("matchExpressions").list() {
         let key = expression["key"].as_str().unwrap_or_default();
         let position = matching.list().iter().rposition(|known| known == key);
         if let Some(position) = position.filter(|_| seen.contains(&key)) {
             at.index(position).invalid_as(key, "exists in both matchLabelKeys and labelSelector", causes);
         }
-        seen.push(key);
+        seen.insert(key);
     }
     for key in matching.items() {
         if mismatching.list().iter().any(|other| other == key.value) {
@@ -114,7 +116,7 @@ pub(super) fn tolerations(tolerations: &Field<'_, '_>, causes: &mut Causes) {
 
 /// Validates the taints of a node.
 pub(super) fn taints(taints: &Field<'_, '_>, causes: &mut Causes) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for taint in taints.items() {
         let (key, value, effect) = (taint.field("key"), taint.field("value"), taint.field("effect"));
         key.qualified_name(causes);
@@ -133,7 +135,7 @@ pub(super) fn taints(taints: &Field<'_, '_>, causes: &mut Causes) {
             ]);
             taint.duplicate_text(&format!("{shown}: taints must be unique by key and effect pair"), causes);
         }
-        seen.push((effect.text(), key.text()));
+        seen.insert((effect.text(), key.text()));
     }
 }
 

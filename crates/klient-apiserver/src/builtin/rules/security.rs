@@ -1,5 +1,7 @@
 //! Validation of the security contexts of pods and containers.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::field::{Causes, Field, go_struct};
@@ -121,7 +123,7 @@ fn identity(id: &Field<'_, '_>, causes: &mut Causes) {
 }
 
 fn sysctls(spec: &Field<'_, '_>, sysctls: &Field<'_, '_>, causes: &mut Causes) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for sysctl in sysctls.items() {
         let name = sysctl.field("name");
         if name.text().is_empty() {
@@ -139,7 +141,7 @@ fn sysctls(spec: &Field<'_, '_>, sysctls: &Field<'_, '_>, causes: &mut Causes) {
         {
             name.invalid("may not be specified when 'hostIPC' is true", causes);
         }
-        names.push(name.text());
+        names.insert(name.text());
     }
 }
 

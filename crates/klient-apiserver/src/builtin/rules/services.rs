@@ -1,6 +1,6 @@
 //! Validation of services.
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 use serde_json::Value;
 
@@ -102,7 +102,7 @@ fn of_type(spec: &Field<'_, '_>, is_headless: bool, causes: &mut Causes) {
 
 fn ports(spec: &Field<'_, '_>, causes: &mut Causes) {
     let ports = spec.field("ports");
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for port in ports.items() {
         let name = port.field("name");
         if name.text().is_empty() {
@@ -114,7 +114,7 @@ fn ports(spec: &Field<'_, '_>, causes: &mut Causes) {
             if names.contains(&name.text()) {
                 name.duplicate(causes);
             } else {
-                names.push(name.text());
+                names.insert(name.text());
             }
         }
         port.field("port").port_number(causes);
@@ -170,14 +170,14 @@ fn addresses_of(spec: &Field<'_, '_>, old: Option<&Value>, causes: &mut Causes) 
     } else if list[0] != first {
         all.invalid("first value must match `clusterIP`", causes);
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     let families = spec.field("ipFamilies");
     for family in families.items() {
         family.optional_one_of(&["IPv4", "IPv6"], causes);
         if seen.contains(&family.text()) {
             family.duplicate(causes);
         }
-        seen.push(family.text());
+        seen.insert(family.text());
     }
     spec.field("ipFamilyPolicy").optional_one_of(&["PreferDualStack", "RequireDualStack", "SingleStack"], causes);
     let before: Vec<&str> = old.map(|old| texts(&old["spec"]["clusterIPs"])).unwrap_or_default();
@@ -223,15 +223,15 @@ fn node_ports(spec: &Field<'_, '_>, causes: &mut Causes) {
             port.field("nodePort").forbidden("may not be used when `type` is 'ClusterIP'", causes);
         }
     }
-    let mut taken: Vec<(&str, i64)> = Vec::new();
+    let mut taken: HashSet<(&str, i64)> = HashSet::new();
     for port in ports.items().filter(|port| port.field("nodePort").number() != 0) {
         let key = (port.field("protocol").text(), port.field("nodePort").number());
         if taken.contains(&key) {
             port.field("nodePort").duplicate(causes);
         }
-        taken.push(key);
+        taken.insert(key);
     }
-    let mut taken: Vec<(&str, i64)> = Vec::new();
+    let mut taken: HashSet<(&str, i64)> = HashSet::new();
     for port in ports.items() {
         let key = (port.field("protocol").text(), port.field("port").number());
         if taken.contains(&key) {
@@ -246,7 +246,7 @@ fn node_ports(spec: &Field<'_, '_>, causes: &mut Causes) {
             ]);
             port.duplicate_text(&shown, causes);
         }
-        taken.push(key);
+        taken.insert(key);
     }
 }
 

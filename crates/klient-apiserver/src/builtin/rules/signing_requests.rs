@@ -1,5 +1,7 @@
 //! Validation of the conditions and the certificate of certificate signing requests.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::field::{Causes, Field};
@@ -28,17 +30,14 @@ pub(in crate::builtin) fn signing_request_approval(_: &str, object: &Value, old:
 fn conditions(object: &Value, old: &Value, causes: &mut Causes) {
     let (new, stored) = (Field::of(object, "status"), Field::of(old, "status"));
     let (list, stored) = (new.field("conditions"), stored.field("conditions"));
-    let types = |list: &Field<'_, '_>| -> Vec<String> {
-        list.items().map(|condition| condition.field("type").text().to_owned()).collect()
-    };
-    let before = types(&stored);
-    let repeats = (1..before.len()).any(|at| before[..at].contains(&before[at]));
-    let was_contradictory = DECISIONS.iter().all(|decision| before.iter().any(|known| known == decision));
-    let mut seen: Vec<&str> = Vec::new();
+    let before: HashSet<&str> = stored.list().iter().map(type_of).collect();
+    let repeats = before.len() < stored.list().len();
+    let was_contradictory = DECISIONS.iter().all(|decision| before.contains(decision));
+    let mut seen: HashSet<&str> = HashSet::new();
     for condition in list.items() {
         let (of_type, status) = (condition.field("type"), condition.field("status"));
         let name = of_type.text();
-        if name.is_empty() && !before.iter().any(String::is_empty) {
+        if name.is_empty() && !before.contains("") {
             of_type.required("", causes);
         }
         let allowed: &[&str] = if LASTING.contains(&name) { &["True"] } else { &["False", "True", "Unknown"] };
@@ -52,12 +51,8 @@ fn conditions(object: &Value, old: &Value, causes: &mut Causes) {
         if is_contradicted && !was_contradictory {
             list.with(of_type.value).invalid("Approved and Denied conditions are mutually exclusive", causes);
         }
-        if seen.contains(&name) {
-            if !repeats {
-                of_type.duplicate(causes);
-            }
-        } else {
-            seen.push(name);
+        if !seen.insert(name) && !repeats {
+            of_type.duplicate(causes);
         }
     }
     for lasting in LASTING {
@@ -67,9 +62,13 @@ fn conditions(object: &Value, old: &Value, causes: &mut Causes) {
     }
 }
 
+fn type_of(condition: &Value) -> &str {
+    condition["type"].as_str().unwrap_or_default()
+}
+
 /// Returns the number of conditions of a type.
 fn of_type(conditions: &Field<'_, '_>, name: &str) -> usize {
-    conditions.items().filter(|condition| condition.field("type").text() == name).count()
+    conditions.list().iter().filter(|condition| type_of(condition) == name).count()
 }
 
 /// The conditions that only an approval can add.

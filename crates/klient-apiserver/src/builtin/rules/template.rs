@@ -49,12 +49,13 @@ pub(super) fn of_pod(annotations: &Field<'_, '_>, spec: &Field<'_, '_>, causes: 
         && let Ok(parsed) = serde_json::from_str::<Value>(text)
     {
         let at = annotations.path();
-        let before = causes.len();
         let root = serde_json::json!({ "": parsed });
-        scheduling::tolerations(&Field::of(&root, ""), causes);
-        for cause in &mut causes[before..] {
+        let mut found = Causes::new();
+        scheduling::tolerations(&Field::of(&root, ""), &mut found);
+        causes.extend(found.into_iter().map(|mut cause| {
             cause.field = format!("{at}.{TOLERATIONS}{}", cause.field);
-        }
+            cause
+        }));
     }
     let cost = annotations.key(DELETION_COST);
     if cost.is_set() && !is_cost(cost.text()) {

@@ -1,5 +1,7 @@
 //! Validation of the volumes of pods.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -19,14 +21,14 @@ pub(super) fn validate<'v>(
 ) -> Vec<&'v Value> {
     let volumes = spec.field("volumes");
     let claim = |pod: &str, volume: &Value| format!("{pod}-{}", text(volume, "name"));
-    let created: Vec<String> = match name {
+    let created: HashSet<String> = match name {
         Some(pod) => {
             let ephemeral = volumes.list().iter().filter(|volume| volume.get("ephemeral").is_some());
             ephemeral.map(|volume| claim(pod, volume)).collect()
         }
-        None => Vec::new(),
+        None => HashSet::new(),
     };
-    let mut valid: Vec<&Value> = Vec::new();
+    let (mut valid, mut names) = (Vec::new(), HashSet::new());
     for volume in volumes.items() {
         let before = causes.len();
         one(&volume, name, is_pod, causes);
@@ -34,14 +36,15 @@ pub(super) fn validate<'v>(
         if own.not_empty(causes) {
             own.label(causes);
         }
-        if valid.iter().any(|known| text(known, "name") == own.text()) {
+        if names.contains(own.text()) {
             own.duplicate(causes);
         }
         if causes.len() == before {
             valid.push(volume.value);
+            names.insert(own.text());
         }
         if let Some(source) = volume.set("persistentVolumeClaim")
-            && created.iter().any(|created| created == source.field("claimName").text())
+            && created.contains(source.field("claimName").text())
         {
             let detail = "must not reference a PVC that gets created for an ephemeral volume";
             source.field("claimName").invalid(detail, causes);
@@ -82,8 +85,8 @@ fn one(volume: &Field<'_, '_>, pod: Option<&str>, is_pod: bool, causes: &mut Cau
         && image.field("reference").text().is_empty()
     {
         let at = causes.iter().skip(before).position(|cause| cause.field.starts_with(&image.path()));
-        let cause = klient_core::StatusCause::required(image.field("reference").path(), "");
-        causes.insert(at.map_or(causes.len(), |at| before + at), cause);
+        let at = at.map_or(causes.len(), |at| before + at);
+        causes.insert(at, || klient_core::StatusCause::required(image.field("reference").path(), ""));
     }
 }
 

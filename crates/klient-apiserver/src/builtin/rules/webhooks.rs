@@ -1,5 +1,7 @@
 //! Validation of the configurations of admission webhooks.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::field::{Causes, Field};
@@ -12,7 +14,7 @@ pub(in crate::builtin) fn configuration(object: &Value, old: Option<&Value>, cau
     let is_strict =
         |has: fn(&Value) -> bool| old.is_none_or(|old| old["webhooks"].as_array().into_iter().flatten().all(has));
     let requires_no_effects = is_strict(|hook| matches!(hook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")));
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for webhook in webhooks.items() {
         self::webhook(&webhook, requires_no_effects, causes);
         review_versions(&webhook.field("admissionReviewVersions"), causes);
@@ -20,7 +22,7 @@ pub(in crate::builtin) fn configuration(object: &Value, old: Option<&Value>, cau
         if !name.text().is_empty() && names.contains(&name.text()) {
             name.duplicate(causes);
         }
-        names.push(name.text());
+        names.insert(name.text());
     }
 }
 
@@ -87,7 +89,7 @@ fn resources(list: &Field<'_, '_>, causes: &mut Causes) {
     if list.is_empty() {
         list.required("", causes);
     }
-    let (mut of_all_parts, mut of_all_resources) = (Vec::new(), Vec::new());
+    let (mut of_all_parts, mut of_all_resources) = (HashSet::new(), HashSet::new());
     let mut has_plain = false;
     for item in list.items() {
         let text = item.text();
@@ -106,10 +108,10 @@ fn resources(list: &Field<'_, '_>, causes: &mut Causes) {
             item.invalid(&format!("if '*/{part}' is present, must not specify {text}"), causes);
         }
         if part == "*" {
-            of_all_parts.push(resource);
+            of_all_parts.insert(resource);
         }
         if resource == "*" {
-            of_all_resources.push(part);
+            of_all_resources.insert(part);
         }
     }
     let has = |text: &str| list.list().iter().any(|item| item == text);
@@ -183,13 +185,13 @@ fn review_versions(versions: &Field<'_, '_>, causes: &mut Causes) {
     if versions.is_empty() {
         return versions.required("must specify one of v1, v1beta1", causes);
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for version in versions.items() {
         if seen.contains(&version.text()) {
             version.invalid("duplicate version", causes);
             continue;
         }
-        seen.push(version.text());
+        seen.insert(version.text());
     }
     if !seen.iter().any(|version| matches!(*version, "v1" | "v1beta1")) {
         versions.invalid("must include at least one of v1, v1beta1", causes);

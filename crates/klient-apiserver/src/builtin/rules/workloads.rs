@@ -173,7 +173,7 @@ fn same_selector(spec: &Field<'_, '_>, old: Option<&Value>, causes: &mut Causes)
 pub(in crate::builtin) fn stateful_set(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = Field::of(object, "spec");
     let skips_template = old.is_some_and(|old| {
-        let mut causes = Vec::new();
+        let mut causes = Causes::new();
         stateful_spec(&Field::of(old, "spec"), true, false, &mut causes);
         !causes.is_empty()
     });

@@ -53,7 +53,7 @@ impl Case {
         let Some(rules) = Rules::of(schema) else { return Vec::new() };
         let old = Some(&self.call["old"]).filter(|old| !old.is_null());
         let budget = self.call["budget"].as_u64().unwrap_or_default();
-        let found = rules.evaluate_within(budget, self.call["ratchets"] == true, &self.call["object"], old);
+        let found = rules.evaluate_within(budget, self.call["ratchets"] == true, &self.call["object"], old).0;
         let mut errors: Vec<String> =
             found.causes.iter().map(|cause| format!("{}: {}", shown_path(&cause.field), cause.message)).collect();
         errors.sort();
