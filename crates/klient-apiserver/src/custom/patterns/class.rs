@@ -91,7 +91,7 @@ pub(super) fn named<'a>(text: &'a str, out: &mut String, is_in_class: bool) -> R
         [b'\\', b'S', ..] => r"^\t\n\x0C\r ",
         [b'\\', b'w', ..] => "0-9A-Za-z_",
         [b'\\', b'W', ..] => "^0-9A-Za-z_",
-        [b'\\', b'p' | b'P', _, ..] => return unicode(text, out).map(Some),
+        [b'\\', b'p' | b'P', ..] => return unicode(text, out).map(Some),
         _ => return Ok(None),
     };
     match is_in_class && !perl.starts_with('^') {
