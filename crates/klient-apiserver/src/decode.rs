@@ -295,6 +295,40 @@ fn check_kind(resource: &Resource, object: &mut Value, encoding: Encoding, body:
     Ok(())
 }
 
+/// Checks `apiVersion` and `kind` of a patched object of a built-in kind, and sets them. Returns its unknown fields if it has no version: the
+/// real server then decodes the form that it has in memory, which shares no field with it.
+pub(crate) fn retype(resource: &Resource, patched: &mut Value) -> std::result::Result<Vec<String>, String> {
+    let (version, kind) = (resource.api_version(), resource.kind.as_str());
+    let Some(fields) = patched.as_object_mut() else { return Ok(Vec::new()) };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    let given_version = text("apiVersion");
+    let given_kind = if text("kind").is_empty() { kind } else { text("kind") };
+    if given_version.is_empty() && given_kind == kind {
+        let unknown = fields.keys().filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));
+        let unknown = unknown.map(|name| format!("unknown field {name:?}")).collect();
+        *patched = serde_json::json!({"apiVersion": version, "kind": kind, "metadata": {}});
+        return Ok(unknown);
+    }
+    let (group, short) = given_version.split_once('/').unwrap_or(("", given_version));
+    if short.contains('/') {
+        return Err(format!("unexpected GroupVersion string: {given_version}"));
+    }
+    if crate::registry::types().of_kind(group, short, given_kind).is_none() {
+        let shown = if given_version.is_empty() { "__internal" } else { given_version };
+        return Err(format!(
+            "no kind \"{given_kind}\" is registered for version \"{shown}\" in scheme \"pkg/runtime/scheme.go:111\""
+        ));
+    }
+    if given_kind != kind {
+        let group = if resource.group.is_empty() { "core" } else { &resource.group };
+        return Err(format!("converting ({short}.{given_kind}) to ({group}.{kind}): unknown conversion"));
+    }
+    if given_version == version {
+        fields.insert("kind".to_owned(), Value::String(kind.to_owned()));
+    }
+    Ok(Vec::new())
+}
+
 fn unrecognised(kind: &str, why: &str, body: &Bytes) -> Box<Status> {
     let shown = if body.is_empty() {
         "<empty>".to_owned()

@@ -150,6 +150,11 @@ impl Patch {
     pub(crate) fn shape(&self, resource: &Resource, patched: &mut Value) -> std::result::Result<Vec<String>, String> {
         match &self.form {
             Form::Strategic(_) => decode::convert(resource, patched),
+            _ if !resource.is_custom() => {
+                let unknown = decode::retype(resource, patched)?;
+                let found = decode::shape(resource, patched).map_err(|status| decode::reason(&status).to_owned())?;
+                Ok([unknown, found].concat())
+            }
             _ => decode::shape(resource, patched).map_err(|status| decode::reason(&status).to_owned()),
         }
     }

@@ -10,7 +10,7 @@ use super::{
     Collector, accounts, components, defaults, definitions, devices, disabled, events,
     hooks::{Hooks, NameRule, Posted},
     ingresses, namespaces, nodes, pods, profiles, reviews, rules, services, signing_requests,
-    tables::{cells, rare},
+    tables::{cells, pods as pod_cells, rare},
     versions, volumes, warnings, workloads,
 };
 use crate::{
@@ -138,8 +138,8 @@ static PODS: Hooks = Hooks {
         "status.podIP",
         "status.nominatedNodeName",
     ],
-    cell: cells::pod,
-    row_condition: cells::pod_condition,
+    cell: pod_cells::pod,
+    row_condition: pod_cells::pod_condition,
     set_nulls: pods::null_times,
     status_reset_fields: &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
     ..Hooks::NONE

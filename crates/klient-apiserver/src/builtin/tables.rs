@@ -2,6 +2,7 @@
 
 pub(super) mod cells;
 mod path;
+pub(super) mod pods;
 pub(super) mod rare;
 
 use serde_json::{Value, json};
@@ -46,6 +47,9 @@ pub(crate) fn table(
     let columns: Value =
         if with_columns { columns(resource).iter().map(TableColumn::definition).collect() } else { Value::Null };
     let rows: Vec<Value> = objects.iter().map(row).collect();
+    // The real server's tables of kinds without columns of their own have no list of rows if it would be empty.
+    let is_plain = resource.columns.iter().any(|column| column.name == "Created At");
+    let rows = if rows.is_empty() && is_plain { Value::Null } else { Value::Array(rows) };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": head, "columnDefinitions": columns, "rows": rows})
 }
 

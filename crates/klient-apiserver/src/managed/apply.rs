@@ -94,7 +94,7 @@ pub(crate) fn apply(
     if managed.sets.is_empty() {
         let before = Writer { manager: BEFORE_FIRST_APPLY.to_owned(), ..writer.clone() };
         managed = first_managers(groups, resource, live, managed, &before)
-            .ok_or_else(|| internal("failed to create manager for existing fields".to_owned()))?;
+            .map_err(|why| internal(format!("failed to create manager for existing fields: {why}")))?;
     }
     if configuration["metadata"].get("managedFields").is_some_and(|entries| !entries.is_null()) {
         return Err(Box::new(Status::bad_request("metadata.managedFields must be nil")));
@@ -147,11 +147,14 @@ fn first_managers(
     live: &Value,
     managed: Managed,
     writer: &Writer,
-) -> Option<Managed> {
-    let schema = schema::of(resource)?;
-    let live = Typed::new(&schema.schema, schema.root, without_entries(live), Duplicates::Allowed).ok()?;
+) -> std::result::Result<Managed, String> {
+    let schema = schema::of(resource).ok_or_else(|| "the kind has no schema".to_owned())?;
+    let name = describe(live);
+    let live = Typed::new(&schema.schema, schema.root, without_entries(live), Duplicates::Allowed)
+        .map_err(|why| format!("failed to convert new object ({name}) to smd typed: {why}"))?;
     let zero = zero(resource, &schema);
     update_managed(groups, resource, &zero, &live, managed, writer)
+        .ok_or_else(|| "failed to compare the object with an empty one".to_owned())
 }
 
 /// The typed objects of an apply.

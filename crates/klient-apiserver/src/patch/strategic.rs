@@ -74,6 +74,27 @@ fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> R
     Ok(())
 }
 
+/// Checks that no part of an opaque value is merged: Go knows no strategies for its fields.
+fn check_opaque(target: &Map<String, Value>, patch: &Map<String, Value>, field: Option<&Field>) -> Result<()> {
+    let Some(Shape::Ref(name)) = field.map(|field| &field.shape) else { return Ok(()) };
+    if crate::registry::types().get(name).is_none_or(|types| !types.fields.is_empty()) {
+        return Ok(());
+    }
+    let is_merged = |key: &str, value: &Value| {
+        matches!(
+            (target.get(key), value),
+            (Some(Value::Object(_)), Value::Object(_)) | (Some(Value::Array(_)), Value::Array(_))
+        )
+    };
+    match patch.iter().find(|(key, value)| is_merged(key, value)) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let name = name.rsplit('.').next().unwrap_or_default();
+            Err(internal(format!("unable to find api field in struct {name} for the json field {key:?}")))
+        }
+    }
+}
+
 fn merge_field(target: &mut Map<String, Value>, key: &str, patch: &Value, field: Option<&'static Field>) -> Result<()> {
     if patch.is_null() {
         target.remove(key);
@@ -81,6 +102,7 @@ fn merge_field(target: &mut Map<String, Value>, key: &str, patch: &Value, field:
     }
     let merged = match (target.get_mut(key), patch) {
         (Some(Value::Object(inner)), Value::Object(fields)) if strategy(field) != "replace" => {
+            check_opaque(inner, fields, field)?;
             return merge_object(inner, fields, field.and_then(|field| type_of(&field.shape)));
         }
         (Some(Value::Array(live)), Value::Array(items)) if strategy(field) == "merge" => {

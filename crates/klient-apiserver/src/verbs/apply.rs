@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{
     Ownership, Target,
     admitted::Admitted,
+    empties,
     modify::{Modified, check_names, check_number, unnamed},
 };
 use crate::{
@@ -56,7 +57,9 @@ impl Core {
                 Err(status) if status.is_already_exists() => {}
                 created => break created.map(|object| Modified { object, created: true }),
             }
-        }?;
+        };
+        let sent = || Some(configuration.object.clone());
+        let modified = modified.map_err(|status| empties::shown(status, sent))?;
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         response::object(code, resource, &modified.object, wanted)
     }

@@ -47,7 +47,7 @@ impl Core {
             let owned = Ownership::Written(&writer);
             self.create_object(target, decoded.object, owned, Origin::Client(call), options.dry_run)
                 .await
-                .map_err(|status| empties::shown(call, status))?
+                .map_err(|status| empties::shown(status, || empties::body(call)))?
         };
         response::object(StatusCode::CREATED, resource, &made, wanted)
     }
@@ -137,7 +137,7 @@ impl Core {
                 }
             }
             if !generates {
-                return Err(already_exists(resource, &name, self.store.get(&resource.table, &key)));
+                return Err(already_exists(resource, &name, &generated, self.store.get(&resource.table, &key)));
             }
         }
         let name = metadata::text(&object, "name");
@@ -289,8 +289,12 @@ pub(super) fn invalid(resource: &Resource, object: &Value, causes: Causes) -> Bo
     Box::new(Status::invalid(&kind, metadata::text(object, "name"), causes.into_vec()))
 }
 
-fn already_exists(resource: &Resource, name: &str, found: Option<Arc<Stored>>) -> Box<Status> {
-    let mut status = Status::already_exists(&resource.group_resource(), name);
+/// Returns the error for a name that is taken. One with a prefix for generated names gets another message, although its name is given.
+fn already_exists(resource: &Resource, name: &str, prefix: &str, found: Option<Arc<Stored>>) -> Box<Status> {
+    let mut status = match prefix {
+        "" => Status::already_exists(&resource.group_resource(), name),
+        _ => Status::generate_name_conflict(&resource.group_resource(), name, 1),
+    };
     if found.is_some_and(|found| found.raw().deletion_timestamp().is_some()) {
         status.message = format!("object is being deleted: {}", status.message);
     }

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::call::Call;
 
-/// Prints the empty values of a refused object as they were sent.
-pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
+/// Prints the empty values of a refused object as they were sent. `sent` is called only if there are any.
+pub(super) fn shown(mut status: Box<Status>, sent: impl FnOnce() -> Option<Value>) -> Box<Status> {
     let causes = status.details.as_mut().map_or(&mut [][..], |details| &mut details.causes);
     let shows_null = |message: &str| value_of(message).is_some_and(|(_, value)| value.contains("null"));
     if !causes.iter().any(|cause| shows_null(&cause.message)) {
         return status;
     }
-    let Ok(sent) = serde_json::from_slice::<Value>(&call.body) else { return status };
+    let Some(sent) = sent() else { return status };
     let (mut changes, mut names) = (Vec::new(), Names::default());
     for cause in causes {
         let Some((prefix, value)) = value_of(&cause.message) else { continue };
@@ -33,6 +33,11 @@ pub(super) fn shown(call: &Call, mut status: Box<Status>) -> Box<Status> {
     }
     status.message = replaced(&status.message, &changes);
     status
+}
+
+/// Returns the object in the body of a request.
+pub(super) fn body(call: &Call) -> Option<Value> {
+    serde_json::from_slice(&call.body).ok()
 }
 
 /// Returns a text with parts replaced that it has in their order. Equal parts are in the text once.

@@ -76,7 +76,7 @@ impl Core {
             }
             modified => modified,
         };
-        let modified = modified.map_err(|status| empties::shown(call, status))?;
+        let modified = modified.map_err(|status| empties::shown(status, || empties::body(call)))?;
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         response::object(code, resource, &modified.object, wanted)
     }
@@ -173,7 +173,12 @@ impl Core {
                 check_names(target, &mut patched)?;
                 Ok(patched)
             })
-            .await?;
+            .await;
+        let modified = modified.map_err(|status| {
+            // The object is patched again for messages that need it, so that other requests need no copy of it.
+            let patched = || patch.apply(resource, &self.store.get(&resource.table, &target.key())?.value()).ok();
+            empties::shown(status, patched)
+        })?;
         response::object(StatusCode::OK, resource, &modified.object, wanted)
     }
 

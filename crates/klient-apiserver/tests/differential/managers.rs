@@ -106,9 +106,11 @@ impl Writes<'_> {
         if self.random.chance(mutations) {
             object = self.base.mutated(&mut self.random, &object, None).0;
         }
-        if let Some(metadata) = object.get_mut("metadata").filter(|metadata| metadata.is_object()) {
-            metadata["name"] = json!(name);
+        // A limit range without a name gets a UID as name, so that the order of lists is random.
+        if !object["metadata"].is_object() {
+            object["metadata"] = json!({});
         }
+        object["metadata"]["name"] = json!(name);
         object
     }
 
@@ -189,7 +191,7 @@ impl Writes<'_> {
     fn json_patch(&mut self) {
         let (path, name) = self.one("");
         let object = self.object(&name, 70);
-        let mut places = Vec::new();
+        let mut places = vec![("/metadata/labels/app".to_owned(), json!("x"))];
         pointers(&object, "", &mut places);
         let count = self.random.pick(&[1, 1, 2]);
         let operations: Vec<Value> = (0..count)

@@ -8,6 +8,8 @@
 //! - **The order of properties.** The real server validates the properties of a custom object in random order, and reports their problems
 //!   in that order.
 //! - **The order of entries.** The real server validates the entries of maps in random order, and reports their problems in that order.
+//! - **The first item without a key.** The real server visits the fields of a strategic merge patch in random order, and stops at the first
+//!   list item that lacks the key of its list.
 //! - **A stale object.** The real server patches the object of its cache first. If the object is deleted meanwhile, the response is that
 //!   there is none, with the warnings about the patch.
 //!
@@ -37,6 +39,13 @@ pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
         || names_sibling(real, ours)
         || has_other_order(real, ours)
         || has_other_order_of_entries(real, ours)
+        || (is_about_missing_key(real) && is_about_missing_key(ours))
+}
+
+/// Returns whether an item in a strategic merge patch lacks the key of its list.
+fn is_about_missing_key(response: &Comparable) -> bool {
+    let message = response.body["message"].as_str().unwrap_or_default();
+    response.code == 500 && message.starts_with("map: map[") && message.contains(" does not contain declared merge key: ")
 }
 
 /// Returns whether a deleted object was patched.

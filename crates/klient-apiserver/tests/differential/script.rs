@@ -450,8 +450,20 @@ fn cell(value: &Value, namespace: &str) -> Value {
         _ if is_age => json!("AGE"),
         _ if is_time => json!("TIME"),
         _ if text.starts_with("10.") => json!("ADDRESS"),
-        _ => json!(text.replace(namespace, "NS")),
+        _ if text.contains("/TCP") || text.contains("/UDP") => json!(without_node_ports(text)),
+        _ => json!(without_uids(text.replace(namespace, "NS"), "")),
     }
+}
+
+/// Replaces the allocated ports in the ports of a service: `80:30123/TCP`.
+fn without_node_ports(text: &str) -> String {
+    let plain = |port: &str| match port.split_once(':').map(|(port, rest)| (port, rest.split_once('/'))) {
+        Some((port, Some((node, protocol)))) if node.len() == 5 && node.starts_with('3') => {
+            format!("{port}:PORT/{protocol}")
+        }
+        _ => port.to_owned(),
+    };
+    text.split(',').map(plain).collect::<Vec<_>>().join(",")
 }
 
 /// The ends of messages that print a change.

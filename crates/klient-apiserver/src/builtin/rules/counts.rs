@@ -39,13 +39,19 @@ fn percent(value: &Value) -> Option<i64> {
 pub(super) fn replicas(object: &Value, counters: &[&str], below: &[&str], ready: &str, causes: &mut Causes) {
     let status = Field::of(object, "status");
     counters.iter().for_each(|name| status.field(name).not_negative(causes));
+    // Absent counters are zero, and other ones can be negative.
+    let zero = Value::from(0);
+    let counter = |name| match status.field(name) {
+        field if field.value.is_null() => field.with(&zero),
+        field => field,
+    };
     let total = status.field("replicas").number();
     for name in below {
-        if status.field(name).number() > total {
-            status.field(name).invalid("cannot be greater than status.replicas", causes);
+        if counter(name).number() > total {
+            counter(name).invalid("cannot be greater than status.replicas", causes);
         }
     }
-    let available = status.field("availableReplicas");
+    let available = counter("availableReplicas");
     if available.number() > status.field("readyReplicas").number() {
         available.invalid(&format!("cannot be greater than {ready}"), causes);
     }

@@ -1,5 +1,7 @@
 //! Validation of the volumes and devices that containers mount.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{
@@ -11,7 +13,9 @@ use super::{
 pub(super) fn validate(container: &Field<'_, '_>, volumes: &[&Value], causes: &mut Causes) {
     let mounts = container.field("volumeMounts");
     let devices = container.field("volumeDevices");
-    let mut paths: Vec<&str> = Vec::new();
+    let used = by_name(devices.list(), "devicePath");
+    let used_paths: HashSet<&str> = used.values().copied().collect();
+    let mut paths = HashSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.field("name"), mount.field("mountPath"));
         name.not_empty(causes);
@@ -19,14 +23,13 @@ pub(super) fn validate(container: &Field<'_, '_>, volumes: &[&Value], causes: &m
             name.not_found(causes);
         }
         path.not_empty(causes);
-        if paths.contains(&path.text()) {
+        if !paths.insert(path.text()) {
             path.invalid("must be unique", causes);
         }
-        paths.push(path.text());
-        if devices.list().iter().any(|device| text(device, "name") == name.text()) {
+        if used.contains_key(name.text()) {
             name.invalid("must not already exist in volumeDevices", causes);
         }
-        if devices.list().iter().any(|device| text(device, "devicePath") == path.text()) {
+        if used_paths.contains(path.text()) {
             path.invalid("must not already exist as a path in volumeDevices", causes);
         }
         let (sub_path, expression) = (mount.field("subPath"), mount.field("subPathExpr"));
@@ -77,12 +80,14 @@ fn propagation(container: &Field<'_, '_>, mounts: &Field<'_, '_>, mount: &Field<
 /// Validates the block devices of a container.
 pub(super) fn devices(container: &Field<'_, '_>, volumes: &[&Value], causes: &mut Causes) {
     let mounts = container.field("volumeMounts");
-    let (mut names, mut taken): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let used = by_name(mounts.list(), "mountPath");
+    let used_paths: HashSet<&str> = used.values().copied().collect();
+    let (mut names, mut taken) = (HashSet::new(), HashSet::new());
     for device in container.field("volumeDevices").items() {
         let (name, path) = (device.field("name"), device.field("devicePath"));
         let volume = find(volumes, name.text());
         name.not_empty(causes);
-        if names.contains(&name.text()) {
+        if names.contains(name.text()) {
             name.invalid("must be unique", causes);
         }
         match volume {
@@ -94,24 +99,29 @@ pub(super) fn devices(container: &Field<'_, '_>, volumes: &[&Value], causes: &mu
             None => name.not_found(causes),
         }
         path.not_empty(causes);
-        if taken.contains(&path.text()) {
+        if taken.contains(path.text()) {
             path.invalid("must be unique", causes);
         }
         if paths::has_backsteps(path.text()) {
             path.invalid("can not contain backsteps ('..')", causes);
         } else {
-            taken.push(path.text());
+            taken.insert(path.text());
         }
-        if mounts.list().iter().any(|mount| text(mount, "name") == name.text()) {
+        if used.contains_key(name.text()) {
             name.invalid("must not already exist in volumeMounts", causes);
         }
-        if mounts.list().iter().any(|mount| text(mount, "mountPath") == path.text()) {
+        if used_paths.contains(path.text()) {
             path.invalid("must not already exist as a path in volumeMounts", causes);
         }
         if !name.text().is_empty() {
-            names.push(name.text());
+            names.insert(name.text());
         }
     }
+}
+
+/// Returns the paths of mounts or devices by name. The last one with a name counts.
+fn by_name<'v>(list: &'v [Value], path: &str) -> HashMap<&'v str, &'v str> {
+    list.iter().map(|item| (text(item, "name"), text(item, path))).collect()
 }
 
 fn find<'v>(volumes: &[&'v Value], name: &str) -> Option<&'v Value> {

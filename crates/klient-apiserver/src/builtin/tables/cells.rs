@@ -1,5 +1,7 @@
 //! The cells of tables, as the real server prints them.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -25,17 +27,6 @@ pub(super) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Va
     }
     cells.extend(schema.columns.iter().map(|column| custom_cell(object, &column.path, &column.kind, now)));
     cells
-}
-
-/// Returns the condition of a pod's row: whether the pod has ended.
-pub(in crate::builtin) fn pod_condition(object: &Value) -> Option<Value> {
-    let message = match plain(&object["status"]["phase"]) {
-        "Succeeded" => "The pod has completed successfully.",
-        "Failed" => "The pod failed.",
-        _ => return None,
-    };
-    let reason = &object["status"]["phase"];
-    Some(json!({"type": "Completed", "status": "True", "reason": reason, "message": message}))
 }
 
 fn custom_cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value {
@@ -64,7 +55,7 @@ fn custom_cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value 
     }
 }
 
-fn age(time: &Value, now: Timestamp) -> String {
+pub(super) fn age(time: &Value, now: Timestamp) -> String {
     klient_core::parse_time(time.as_str().unwrap_or_default())
         .map_or("<unknown>".to_owned(), |time| klient_core::age(time.0, now))
 }
@@ -83,39 +74,6 @@ fn common_cell(object: &Value, column: &str, now: Timestamp) -> Value {
         "Groups" => json!(subjects(object, "Group")),
         _ => json!("<none>"),
     }
-}
-
-/// Returns a cell of a pod.
-pub(in crate::builtin) fn pod(object: &Value, column: &str, _: Timestamp) -> Option<Value> {
-    let spec = &object["spec"];
-    let status = &object["status"];
-    Some(match column {
-        "Ready" => {
-            let sidecars: Vec<&Value> = sidecars(spec).collect();
-            let is_sidecar = |status: &&Value| status["started"] == true && sidecars.contains(&&status["name"]);
-            let statuses = status["containerStatuses"].as_array().into_iter().flatten();
-            let of_sidecars = status["initContainerStatuses"].as_array().into_iter().flatten().filter(is_sidecar);
-            let ready = statuses.chain(of_sidecars).filter(|status| status["ready"] == true).count();
-            let all = spec["containers"].as_array().map_or(0, Vec::len) + sidecars.len();
-            json!(format!("{ready}/{all}"))
-        }
-        "Status" => json!(pod_status(object)),
-        "Restarts" => {
-            let statuses = status["containerStatuses"].as_array().into_iter().flatten();
-            json!(statuses.map(|status| number(&status["restartCount"])).sum::<i64>().to_string())
-        }
-        "IP" => json!(text(&status["podIP"])),
-        "Node" => json!(text(&spec["nodeName"])),
-        "Nominated Node" => json!(text(&status["nominatedNodeName"])),
-        "Readiness Gates" => json!(readiness_gates(object)),
-        _ => return None,
-    })
-}
-
-/// Returns the names of the init containers that run beside the others.
-fn sidecars(spec: &Value) -> impl Iterator<Item = &Value> {
-    let containers = spec["initContainers"].as_array().into_iter().flatten();
-    containers.filter(|container| container["restartPolicy"] == "Always").map(|container| &container["name"])
 }
 
 /// Returns a cell of a deployment.
@@ -299,6 +257,7 @@ pub(in crate::builtin) fn volume_claim(object: &Value, column: &str, _: Timestam
     let spec = &object["spec"];
     let status = &object["status"];
     Some(match column {
+        "Status" if object["metadata"].get("deletionTimestamp").is_some() => json!("Terminating"),
         "Status" => json!(plain(&status["phase"])),
         "Volume" => json!(plain(&spec["volumeName"])),
         "Capacity" | "Access Modes" if plain(&spec["volumeName"]).is_empty() => json!(""),
@@ -331,7 +290,7 @@ pub(in crate::builtin) fn ingress(object: &Value, column: &str, _: Timestamp) ->
     Some(match column {
         "Class" => json!(spec["ingressClassName"].as_str().unwrap_or("<none>")),
         "Hosts" => json!(hosts(spec)),
-        "Address" => json!(joined(&status["loadBalancer"]["ingress"], "ip")),
+        "Address" => json!(addresses(&status["loadBalancer"])),
         "Ports" => json!(if spec["tls"].is_array() { "80, 443" } else { "80" }),
         _ => return None,
     })
@@ -358,11 +317,11 @@ pub(in crate::builtin) fn lease(object: &Value, column: &str, _: Timestamp) -> O
     })
 }
 
-fn number(value: &Value) -> i64 {
+pub(super) fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or("<none>")
 }
 
@@ -372,40 +331,6 @@ pub(super) fn plain(value: &Value) -> &str {
 
 fn known(value: &Value) -> &str {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or("<unknown>")
-}
-
-fn pod_status(object: &Value) -> String {
-    let status = &object["status"];
-    let mut shown = status["reason"].as_str().unwrap_or(plain(&status["phase"])).to_owned();
-    // The first container with a reason determines the status.
-    for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
-        let (waiting, ended) = (&container["state"]["waiting"], &container["state"]["terminated"]);
-        if let Some(reason) = waiting["reason"].as_str().or(ended["reason"].as_str()) {
-            reason.clone_into(&mut shown);
-        } else if ended.is_object() {
-            shown = match ended["signal"].as_i64() {
-                Some(signal) if signal != 0 => format!("Signal:{signal}"),
-                _ => format!("ExitCode:{}", ended["exitCode"].as_i64().unwrap_or_default()),
-            };
-        }
-    }
-    match object["metadata"].get("deletionTimestamp") {
-        Some(_) if status["reason"] == "NodeLost" => "Unknown".to_owned(),
-        Some(_) if !matches!(plain(&status["phase"]), "Failed" | "Succeeded") => "Terminating".to_owned(),
-        _ => shown,
-    }
-}
-
-fn readiness_gates(object: &Value) -> String {
-    let gates = object["spec"]["readinessGates"].as_array().map_or(&[][..], Vec::as_slice);
-    if gates.is_empty() {
-        return "<none>".to_owned();
-    }
-    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_open = |gate: &&Value| {
-        conditions.iter().any(|found| found["type"] == gate["conditionType"] && found["status"] == "True")
-    };
-    format!("{}/{}", gates.iter().filter(is_open).count(), gates.len())
 }
 
 fn node_status(object: &Value) -> String {
@@ -519,6 +444,16 @@ fn hosts(spec: &Value) -> String {
     let hosts: Vec<&str> =
         spec["rules"].as_array().into_iter().flatten().filter_map(|rule| rule["host"].as_str()).collect();
     if hosts.is_empty() { "*".to_owned() } else { hosts.join(",") }
+}
+
+/// Returns the addresses of a load balancer, sorted: a name only where there is no IP address.
+fn addresses(balancer: &Value) -> String {
+    let ingress = balancer["ingress"].as_array().into_iter().flatten();
+    let address = |entry: &'_ Value| {
+        [&entry["ip"], &entry["hostname"]].map(plain).into_iter().find(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let sorted: BTreeSet<String> = ingress.filter_map(address).collect();
+    sorted.into_iter().collect::<Vec<_>>().join(",")
 }
 
 fn count_or_share(value: &Value) -> String {

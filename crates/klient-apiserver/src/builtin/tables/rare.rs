@@ -192,13 +192,16 @@ fn texts(list: &Value) -> Vec<&str> {
 fn some(all: &[String], if_none: &str) -> String {
     let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(",");
     match all.len() {
-        0 => if_none.to_owned(),
+        _ if shown.is_empty() => if_none.to_owned(),
         count if count > SHOWN => format!("{shown} + {} more...", count - SHOWN),
         _ => shown,
     }
 }
 
 fn endpoint_addresses(object: &Value) -> String {
+    if object["subsets"].as_array().is_none_or(Vec::is_empty) {
+        return "<none>".to_owned();
+    }
     let mut all = Vec::new();
     for subset in object["subsets"].as_array().into_iter().flatten() {
         let addresses: Vec<&str> =
@@ -214,7 +217,7 @@ fn endpoint_addresses(object: &Value) -> String {
             all.extend(addresses.iter().map(|address| (*address).to_owned()));
         }
     }
-    some(&all, "<none>")
+    some(&all, "")
 }
 
 fn slice_ports(object: &Value) -> Vec<String> {
