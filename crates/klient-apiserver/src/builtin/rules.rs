@@ -33,6 +33,7 @@ mod pods;
 mod probes;
 mod projected;
 mod quotas;
+mod resize;
 mod resources;
 mod same;
 mod schedules;

@@ -447,6 +447,11 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
             }
             new
         }
+        Some("resize") => {
+            let mut new = builtin::resized(current, asked);
+            (resource.hooks.drop_disabled)(&mut new);
+            new
+        }
         Some("approval") => {
             let mut new = current.clone();
             new["status"]["conditions"] = asked["status"]["conditions"].clone();
