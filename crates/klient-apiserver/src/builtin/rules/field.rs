@@ -142,7 +142,7 @@ impl<'p, 'v> Field<'p, 'v> {
             Segment::Name(name) => {
                 match (self.parent, name) {
                     // Go writes a name without characters as an index.
-                    (_, "") => path.push_str("[]"),
+                    (Some(_), "") => path.push_str("[]"),
                     (Some(_), name) => path.push_str(&format!(".{name}")),
                     (None, name) => path.push_str(name),
                 }

@@ -350,6 +350,12 @@ pub(in crate::builtin) fn pod_part(part: &str, object: &Value, old: &Value, caus
     if part != "ephemeralcontainers" {
         return;
     }
+    if old["metadata"]["annotations"].get(template::MIRROR).is_some() {
+        // These pods have no other causes.
+        causes.clear();
+        let detail = "static pods do not support ephemeral containers";
+        return causes.push(StatusCause::forbidden(template::NOWHERE, detail));
+    }
     let list = |pod: &Value| pod["spec"]["ephemeralContainers"].as_array().cloned().unwrap_or_default();
     let new = list(object);
     for before in list(old) {

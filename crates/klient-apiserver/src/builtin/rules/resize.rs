@@ -1,12 +1,13 @@
 //! Validation of new resources of a running pod, and of its containers.
 
+use klient_core::StatusCause;
 use serde_json::{Map, Value, json};
 
 use super::{
     field::{Causes, Field},
     pods::qos_class,
     same::is_same,
-    template,
+    template::{self, NOWHERE},
 };
 
 /// Validates that only amounts of CPU and memory change, and none of them is removed. The pod itself was validated before.
@@ -14,7 +15,7 @@ pub(super) fn validate(object: &Value, old: &Value, causes: &mut Causes) {
     if let Some(which) = unsupported(old) {
         // These pods have no other causes.
         causes.clear();
-        return Field::of(object, "").forbidden(&format!("{which} pods cannot be resized"), causes);
+        return causes.push(StatusCause::forbidden(NOWHERE, &format!("{which} pods cannot be resized")));
     }
     let spec = Field::of(object, "spec");
     if old["status"]["qosClass"].as_str().unwrap_or_else(|| qos_class(old)) != qos_class(object) {
