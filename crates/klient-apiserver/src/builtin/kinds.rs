@@ -168,7 +168,7 @@ static NODES: Hooks = Hooks {
 };
 
 static NAMESPACES: Hooks = Hooks {
-    defaults: Some(namespaces::label),
+    defaults: Some(namespaces::defaults),
     before_create: Some(|_, object| {
         namespaces::before_create(object);
         Ok(())
