@@ -179,6 +179,7 @@ static NAMESPACES: Hooks = Hooks {
     },
     new_status: Some(|_, _| json!({"phase": "Active"})),
     validate: rules::namespace,
+    validate_status: rules::namespace_status,
     validate_part: |_, object, _, causes| rules::namespace(object, None, causes),
     before_delete: namespaces::before_delete,
     is_removable: namespaces::is_removable,
@@ -636,6 +637,7 @@ static IP_ADDRESSES: Hooks = Hooks { cell: rare::ip_address, has_generation: Som
 static PRIORITY_CLASSES: Hooks = Hooks {
     keeps_generation: true,
     validate: rules::priority_class,
+    before_delete: rules::deleted_priority_class,
     cell: rare::priority_class,
     has_generation: Some(true),
     ..Hooks::NONE
