@@ -2,7 +2,9 @@
 //!
 //! `objects.json` was recorded from the real server: `cargo xtask registry` writes it. One line per object.
 
-use std::sync::Arc;
+pub(crate) mod restored;
+
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -28,16 +30,14 @@ pub(crate) async fn namespaces(core: &Arc<Core>) {
         };
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         // A namespace that exists already stays as it is.
-        let _ = verbs::create_object(core, &target, object, &Writer::server("", core.clock.now())).await;
+        let _ = verbs::create_object(core, &target, object, &writer(core)).await;
     }
 }
 
 /// Creates the objects of the API server itself that do not exist yet.
 pub(crate) async fn objects(core: &Arc<Core>) {
-    let objects: Vec<Value> =
-        serde_json::from_str(include_str!("bootstrap/objects.json")).expect("the file is generated and tested");
     let mut writes = JoinSet::new();
-    for object in objects {
+    for object in OBJECTS.iter().cloned() {
         if core.store.is_durable() {
             // The writer of a folder commits concurrent writes together.
             let core = Arc::clone(core);
@@ -47,6 +47,11 @@ pub(crate) async fn objects(core: &Arc<Core>) {
         }
     }
     writes.join_all().await;
+    for version in &core.registry.groups().versions {
+        if core.registry.groups().is_custom(&version.group, &version.version) {
+            restored::api_service(core, &version.group, &version.version).await;
+        }
+    }
 }
 
 /// Creates the roles and bindings that every API server has and that do not exist yet, if the server uses them.
@@ -80,6 +85,11 @@ async fn put(core: &Core, mut object: Value) {
     let _ = core.store.commit(&resource.table, &key, Expected::Absent, Write::Put(object)).await;
 }
 
+/// Returns the server as the writer of its own objects.
+fn writer(core: &Core) -> Writer {
+    Writer::server("", core.clock.now())
+}
+
 /// Sets the times of conditions and managed fields, which are empty in the file.
 fn set_times(object: &mut Value, now: &str) {
     for (pointer, name) in [("/status/conditions", "lastTransitionTime"), ("/metadata/managedFields", "time")] {
@@ -91,6 +101,11 @@ fn set_times(object: &mut Value, now: &str) {
     }
 }
 
+/// The recorded objects.
+static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("bootstrap/objects.json")).expect("the file is generated and tested")
+});
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,9 +114,8 @@ mod tests {
     #[tokio::test]
     async fn server_has_the_objects_of_a_real_one() {
         let server = ApiServer::builder().start().await.unwrap();
-        let recorded: Vec<Value> = serde_json::from_str(include_str!("bootstrap/objects.json")).unwrap();
         let core = server.core();
-        for object in &recorded {
+        for object in OBJECTS.iter() {
             let api_version = object["apiVersion"].as_str().unwrap();
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
             let kind = object["kind"].as_str().unwrap();

@@ -38,7 +38,7 @@ pub(crate) use self::{
     hooks::{Hooks, NameRule, Posted},
     kinds::hooks,
     nodes::taint,
-    pods::tolerate,
+    pods::{resized, tolerate},
     rules::{aggregate, qos_class, resource_names},
     volumes::protect,
 };

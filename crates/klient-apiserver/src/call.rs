@@ -16,6 +16,7 @@ use crate::{
     managed::Writer,
     metadata,
     negotiate::{ALL, Include, Offered, Projection, ResponseFormat},
+    patch::Patch,
     registry::Resource,
 };
 
@@ -159,13 +160,22 @@ impl Call {
     /// Parses the options of a write. `kind` names the options in errors.
     pub(crate) fn write_options(&self, kind: &'static str) -> Result<WriteOptions> {
         let mut causes = Causes::new();
+        if self.method == Method::PATCH {
+            let is_apply = Patch::is_apply(self.content_type());
+            if is_apply && self.param("fieldManager").is_none() {
+                causes.add(|| StatusCause::required("fieldManager", "is required for apply patch"));
+            }
+            if !is_apply && self.params("force").next().is_some() {
+                causes.add(|| StatusCause::forbidden("force", "may not be specified for non-apply patch"));
+            }
+        }
+        if let Some(manager) = self.param("fieldManager") {
+            metadata::manager_problems("fieldManager", manager, &mut causes);
+        }
         let dry_run: Vec<&str> = self.params("dryRun").collect();
         if dry_run.iter().any(|value| *value != "All") {
             let given: Vec<_> = dry_run.iter().map(|value| serde_json::Value::from(*value)).collect();
             causes.add(|| StatusCause::not_supported("dryRun", given, &["All"]));
-        }
-        if let Some(manager) = self.param("fieldManager") {
-            metadata::manager_problems("fieldManager", manager, &mut causes);
         }
         let field_validation = match self.param("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,

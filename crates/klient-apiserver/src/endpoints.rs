@@ -1,9 +1,10 @@
 //! The paths besides those of the API: health, metrics, and the documents of the token issuer.
 
 use http::{
-    HeaderValue, Response, StatusCode,
+    HeaderValue, Method, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
+use klient_core::GroupResource;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,11 +15,15 @@ use crate::{
     registry::{self, Groups},
     response,
     server::Core,
+    verbs::method_not_allowed,
 };
 
 /// Responds to a path of the server itself.
 pub(crate) fn respond(core: &Core, call: &Call, path: &[String]) -> Response<ResponseBody> {
     match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] if call.method != Method::GET => {
+            response::failure(&method_not_allowed(call, &GroupResource::new("", "")), call.error_format())
+        }
         ["metrics"] => metrics_text(metrics::all(core)),
         ["metrics", "slis"] => metrics_text(metrics::health()),
         ["openid", "v1", "jwks"] => issuer(&core.access.issuer.keys(), "application/jwk-set+json"),

@@ -89,6 +89,8 @@ pub(crate) struct Core {
     /// The objects of each namespace, if there are any.
     pub(crate) namespace_contents: Option<Contents>,
     pub(crate) pod_streams: Option<PodStreams>,
+    /// Whether the server has the objects of a new API server.
+    pub(crate) has_own_objects: bool,
     /// Notifies all watches to end.
     pub(crate) watches_end: watch::Sender<()>,
     openapi: OpenApi,
@@ -548,13 +550,14 @@ impl ApiServerBuilder {
             policies: Policies::default(),
             peers: Peers::default(),
             pod_streams: self.pod_streams,
+            has_own_objects: !self.is_empty,
             namespace_contents: self.namespace_objects.then(Contents::default),
             uids: self.uids.unwrap_or_else(random_uids),
             random: AtomicU64::new(seed),
         });
         core.restore().await;
         bootstrap::namespaces(&core).await;
-        if !self.is_empty {
+        if core.has_own_objects {
             bootstrap::objects(&core).await;
         }
         bootstrap::roles(&core).await;

@@ -137,6 +137,10 @@ impl Core {
         }
         // The parameter is ignored in requests for one object.
         let is_watch = route.watch || (call.flag("watch") && !is_named);
+        // Objects that are not stored have no path.
+        if is_named && target.resource.verbs == [Verb::Create] {
+            return Err(not_served());
+        }
         let verb = verb_of(&call.method, is_named, is_watch).ok_or_else(not_allowed)?;
         let in_all_namespaces = target.resource.namespaced && target.namespace.is_empty();
         if in_all_namespaces && matches!(verb, Verb::Create | Verb::DeleteCollection) {

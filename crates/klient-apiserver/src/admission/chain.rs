@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use super::{
     Plugin,
     plugins::{
-        DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger,
-        OwnerReferencesPermissionEnforcement, PersistentVolumeClaimResize, Priority, ResourceQuota, RuntimeClass,
-        ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
+        DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NodeDeclaredFeatureValidator,
+        OwnerReferencesPermissionEnforcement, PersistentVolumeClaimResize, PodResizeValidator, Priority, ResourceQuota,
+        RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
     },
     policies::{MutatingPolicies, ValidatingPolicies},
     webhooks::{MutatingWebhooks, ValidatingWebhooks},
@@ -43,6 +43,8 @@ const VALIDATING: &[&dyn Plugin] = &[
     &OwnerReferencesPermissionEnforcement,
     &PersistentVolumeClaimResize,
     &RuntimeClass,
+    &NodeDeclaredFeatureValidator,
+    &PodResizeValidator,
     &ValidatingPolicies,
     &ValidatingWebhooks,
     &ResourceQuota,

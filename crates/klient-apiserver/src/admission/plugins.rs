@@ -9,6 +9,7 @@ mod owners;
 mod pods;
 mod priority;
 pub(crate) mod quota;
+mod resizes;
 mod runtime_classes;
 mod volumes;
 
@@ -20,6 +21,7 @@ pub(super) use self::{
     pods::{DefaultTolerationSeconds, TaintNodesByCondition},
     priority::Priority,
     quota::ResourceQuota,
+    resizes::{NodeDeclaredFeatureValidator, PodResizeValidator},
     runtime_classes::RuntimeClass,
     volumes::{PersistentVolumeClaimResize, StorageObjectInUseProtection},
 };

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 pub(super) use self::conversion::validate_url;
 use self::versions::Common;
 use crate::{
+    bootstrap::restored,
     causes::Causes,
     custom, metadata,
     registry::Resource,
@@ -243,6 +244,7 @@ pub(super) async fn after_change(core: &Arc<Core>, change: &Arc<Change>) {
             }
         }
     }
+    restored::api_services(core, change).await;
 }
 
 /// Accepts the definitions of a group whose names were in use before.

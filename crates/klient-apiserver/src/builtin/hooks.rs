@@ -56,7 +56,7 @@ pub(crate) struct Hooks {
     pub(crate) posted: Posted,
     /// Returns all objects of a kind that is not stored.
     pub(crate) computed: Option<fn() -> Vec<Value>>,
-    /// Refuses to delete an object.
+    /// Refuses to delete an object. The delete of a collection does not call it.
     pub(crate) before_delete: fn(&Resource, &Value) -> Result<()>,
     /// Returns the seconds that an object stays after a delete, given those that the request asks for.
     pub(crate) grace_period: fn(&Value, Option<i64>) -> i64,

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     Result,
     access::rbac::{Kind, after_role_change},
+    bootstrap::restored,
     call::Call,
     server::Core,
 };
@@ -168,7 +169,7 @@ static NODES: Hooks = Hooks {
 };
 
 static NAMESPACES: Hooks = Hooks {
-    defaults: Some(namespaces::label),
+    defaults: Some(namespaces::defaults),
     before_create: Some(|_, object| {
         namespaces::before_create(object);
         Ok(())
@@ -179,6 +180,7 @@ static NAMESPACES: Hooks = Hooks {
     },
     new_status: Some(|_, _| json!({"phase": "Active"})),
     validate: rules::namespace,
+    validate_status: rules::namespace_status,
     validate_part: |_, object, _, causes| rules::namespace(object, None, causes),
     before_delete: namespaces::before_delete,
     is_removable: namespaces::is_removable,
@@ -194,6 +196,7 @@ static NAMESPACES: Hooks = Hooks {
 };
 
 static SERVICES: Hooks = Hooks {
+    after_change: Some(|core, change| Box::pin(restored::after_change(core, change))),
     status_warnings: Some(warnings::load_balancer_status),
     defaults: Some(services::fill),
     before_create: Some(|core, object| services::allocate(core, object, None)),
@@ -228,6 +231,7 @@ static SERVICE_ACCOUNTS: Hooks = Hooks {
 };
 
 static ENDPOINTS: Hooks = Hooks {
+    after_change: Some(|core, change| Box::pin(restored::after_change(core, change))),
     checks_prefix_again: true,
     validate: rules::endpoints,
     warnings: Some(warnings::endpoints),
@@ -485,6 +489,7 @@ static INGRESSES: Hooks = Hooks {
 static INGRESS_CLASSES: Hooks = Hooks { validate: rules::ingress_class, cell: rare::ingress_class, ..Hooks::NONE };
 
 static ENDPOINT_SLICES: Hooks = Hooks {
+    after_change: Some(|core, change| Box::pin(restored::after_change(core, change))),
     drop_disabled: disabled::endpoint_slice,
     generation_counts: &["labels"],
     checks_prefix_again: true,
@@ -595,7 +600,12 @@ const fn review(status: fn(&Core, &Call, &mut Value) -> Result<()>) -> Hooks {
     Hooks { posted: Posted::Review(status), has_generation: Some(false), ..Hooks::NONE }
 }
 
-static FLOW_CONTROL: Hooks = Hooks { cell: rare::flow_control, status_reset_fields: SPEC_AND_METADATA, ..Hooks::NONE };
+static FLOW_CONTROL: Hooks = Hooks {
+    after_change: Some(|core, change| Box::pin(restored::after_change(core, change))),
+    cell: rare::flow_control,
+    status_reset_fields: SPEC_AND_METADATA,
+    ..Hooks::NONE
+};
 
 static WEBHOOKS: Hooks = Hooks {
     warnings: Some(warnings::admission),
@@ -618,6 +628,8 @@ static ADMISSION_POLICIES: Hooks = Hooks {
 };
 
 static API_SERVICES: Hooks = Hooks {
+    new_status: Some(restored::api_service_status),
+    after_change: Some(|core, change| Box::pin(restored::after_api_service(core, change))),
     unconditional_update: false,
     has_generation: Some(false),
     status_reset_fields: SPEC_AND_METADATA,
@@ -625,6 +637,7 @@ static API_SERVICES: Hooks = Hooks {
 };
 
 static SERVICE_CIDRS: Hooks = Hooks {
+    after_change: Some(|core, change| Box::pin(restored::after_change(core, change))),
     cell: rare::service_cidr,
     has_generation: Some(false),
     status_reset_fields: SPEC_AND_METADATA,
@@ -636,6 +649,7 @@ static IP_ADDRESSES: Hooks = Hooks { cell: rare::ip_address, has_generation: Som
 static PRIORITY_CLASSES: Hooks = Hooks {
     keeps_generation: true,
     validate: rules::priority_class,
+    before_delete: rules::deleted_priority_class,
     cell: rare::priority_class,
     has_generation: Some(true),
     ..Hooks::NONE

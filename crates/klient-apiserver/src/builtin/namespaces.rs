@@ -16,9 +16,10 @@ use crate::{
 
 /// Adds the finalizer of a new namespace.
 pub(super) fn before_create(object: &mut Value) {
-    let finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let mut finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
     if !finalizers.contains(&json!("kubernetes")) {
-        object["spec"]["finalizers"] = json!(["kubernetes"]);
+        finalizers.push(json!("kubernetes"));
+        object["spec"]["finalizers"] = json!(finalizers);
     }
 }
 
@@ -27,8 +28,11 @@ pub(super) fn before_update(object: &mut Value, old: &Value) {
     object["spec"] = old["spec"].clone();
 }
 
-/// Adds the label by which a namespace can be selected by its name.
-pub(super) fn label(object: &mut Value) {
+/// Adds the label by which a namespace can be selected by its name, and the phase of a status without one.
+pub(super) fn defaults(object: &mut Value) {
+    if object["status"]["phase"].as_str().is_none_or(str::is_empty) {
+        object["status"]["phase"] = json!("Active");
+    }
     let name = metadata::text(object, "name").to_owned();
     if !name.is_empty() {
         metadata::of(object).entry("labels").or_insert_with(|| json!({}))["kubernetes.io/metadata.name"] = json!(name);

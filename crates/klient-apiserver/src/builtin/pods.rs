@@ -94,6 +94,40 @@ pub(super) fn list_address(object: &mut Value) {
     }
 }
 
+/// Returns the stored pod with the resources of a resize request, and no other change of it.
+///
+/// Added, removed and renamed containers stay, so that they are reported.
+pub(crate) fn resized(old: &Value, mut asked: Value) -> Value {
+    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
+    if CONTAINERS.iter().any(|list| count(&asked, list) != count(old, list)) {
+        return asked;
+    }
+    let mut new = old.clone();
+    take(&mut asked["spec"], &mut new["spec"], "resources");
+    for list in CONTAINERS {
+        let Some(wanted) = asked["spec"].get_mut(list).and_then(Value::as_array_mut) else { continue };
+        let Some(containers) = new["spec"][list].as_array_mut() else { continue };
+        if wanted.iter().zip(&*containers).any(|(wanted, container)| wanted["name"] != container["name"]) {
+            containers.swap_with_slice(wanted);
+            continue;
+        }
+        for (wanted, container) in wanted.iter_mut().zip(containers) {
+            take(wanted, container, "resources");
+            take(wanted, container, "resizePolicy");
+        }
+    }
+    new
+}
+
+/// Moves a field from one object to another. A field that is absent is removed there.
+fn take(from: &mut Value, to: &mut Value, name: &str) {
+    let Value::Object(to) = to else { return };
+    match from.as_object_mut().and_then(|from| from.remove(name)) {
+        Some(value) => drop(to.insert(name.to_owned(), value)),
+        None => drop(to.remove(name)),
+    }
+}
+
 /// Returns the seconds that a pod has to end. A pod that runs on no node needs none.
 pub(super) fn grace_period(object: &Value, requested: Option<i64>) -> i64 {
     // A deletion that has begun can only be made shorter.
@@ -108,3 +142,6 @@ pub(super) fn grace_period(object: &Value, requested: Option<i64>) -> i64 {
     }
     requested.or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30)
 }
+
+/// The lists of the containers whose resources can change.
+pub(super) const CONTAINERS: [&str; 2] = ["initContainers", "containers"];

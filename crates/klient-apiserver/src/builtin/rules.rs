@@ -33,6 +33,7 @@ mod pods;
 mod probes;
 mod projected;
 mod quotas;
+mod resize;
 mod resources;
 mod same;
 mod schedules;
@@ -58,7 +59,7 @@ pub(super) use self::{
     batch::{cron_job, job},
     budgets::{budget, budget_status},
     claims::{claim, claim_status},
-    classes::{priority_class, runtime_class, storage_class},
+    classes::{deleted_priority_class, priority_class, runtime_class, storage_class},
     data::{config_map, secret},
     endpoints::{endpoint_slice, endpoints},
     field::Field,
@@ -93,6 +94,19 @@ pub(super) fn namespace(object: &Value, _: Option<&Value>, causes: &mut Causes) 
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             causes.add(|| StatusCause::invalid(format!("spec.finalizers[{index}]"), name, detail));
         }
+    }
+}
+
+/// Validates the status of a namespace.
+pub(super) fn namespace_status(object: &Value, _: &Value, causes: &mut Causes) {
+    let (expected, what) = match crate::metadata::is_deleting(object) {
+        true => ("Terminating", "is not empty"),
+        false => ("Active", "is empty"),
+    };
+    let phase = &object["status"]["phase"];
+    if *phase != expected {
+        let detail = format!("may only be '{expected}' if `deletionTimestamp` {what}");
+        causes.add(|| StatusCause::invalid("status.Phase", phase.clone(), &detail));
     }
 }
 

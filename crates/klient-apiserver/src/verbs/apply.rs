@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
-use klient_core::{GroupKind, Status, StatusCause};
+use klient_core::Status;
 use serde_json::Value;
 
 use super::{
@@ -34,7 +34,7 @@ impl Core {
         wanted: ResponseFormat,
     ) -> Result<Response<ResponseBody>> {
         let resource = &target.resource;
-        let writer = self.applier(call, target.subresource.as_deref().unwrap_or_default())?;
+        let writer = call.writer(target.subresource.as_deref().unwrap_or_default(), self.clock.now());
         let configuration = Configuration::parse(&call.body)?;
         let applied = Applied { configuration: &configuration.object, force: call.flag("force") };
         let modified = loop {
@@ -62,15 +62,6 @@ impl Core {
         let modified = modified.map_err(|status| empties::shown(status, sent))?;
         let code = if modified.created { StatusCode::CREATED } else { StatusCode::OK };
         response::object(code, resource, &modified.object, wanted)
-    }
-
-    /// Returns the field manager of an apply request, which must be named.
-    pub(super) fn applier(&self, call: &Call, subresource: &str) -> Result<Writer> {
-        if call.param("fieldManager").is_none() {
-            let cause = StatusCause::required("fieldManager", "is required for apply patch");
-            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
-        }
-        Ok(call.writer(subresource, self.clock.now()))
     }
 
     async fn create_applied(

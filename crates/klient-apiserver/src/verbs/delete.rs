@@ -127,8 +127,10 @@ impl Core {
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = self.present(resource, stored.value()).await?;
+            if !matches!(origin, Origin::Collection(_)) {
+                (resource.hooks.before_delete)(resource, &current)?;
+            }
             options.check(target, &current)?;
-            (resource.hooks.before_delete)(resource, &current)?;
             if let Some(call) = admitted {
                 let is_named = matches!(origin, Origin::Client(_));
                 self.admit_delete(call, target, &current, is_named, options.dry_run).await?;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode, header::CONTENT_TYPE};
+use http::{Response, StatusCode};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
@@ -142,11 +142,7 @@ impl Core {
         let resource = &target.resource;
         let wanted = call.response_format(resource)?;
         let options = call.write_options("PatchOptions")?;
-        let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if call.param("force").is_some() && !Patch::is_apply(content_type) {
-            let cause = StatusCause::forbidden("force", "may not be specified for non-apply patch");
-            return Err(Box::new(Status::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])));
-        }
+        let content_type = call.content_type();
         if Patch::is_apply(content_type) {
             return self.apply(call, target, options, wanted).await;
         }
@@ -433,6 +429,11 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
                 new["spec"]["ephemeralContainers"] = containers.clone();
                 builtin::fill(resource, &mut new);
             }
+            new
+        }
+        Some("resize") => {
+            let mut new = builtin::resized(current, asked);
+            (resource.hooks.drop_disabled)(&mut new);
             new
         }
         Some("approval") => {

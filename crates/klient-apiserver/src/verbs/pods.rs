@@ -1,12 +1,17 @@
 //! The subresources `binding` and `eviction` of pods.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::{Response, StatusCode};
 use klient_core::{GroupResource, Status, StatusCause, StatusReason};
+use klient_proto::Envelope;
 use serde_json::{Map, Value, json};
 
-use super::{Target, create::commit_failed, delete::DeleteOptions};
+use super::{
+    Target,
+    create::{check_namespace, commit_failed},
+    delete::DeleteOptions,
+};
 use crate::{
     Result,
     admission::Origin,
@@ -15,6 +20,7 @@ use crate::{
     call::Call,
     decode, metadata,
     negotiate::Encoding,
+    registry::{self, Resource},
     response,
     server::Core,
     store::{CommitError, Expected, Write},
@@ -25,19 +31,30 @@ impl Core {
     pub(super) async fn bind(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
         let options = call.write_options("CreateOptions")?;
         let bindings = self.registry.find("", "v1", "bindings").ok_or_else(super::not_served)?;
-        let binding = decode::object(&bindings, Encoding::of_body(&call.headers)?, &call.body)?.object;
-        let named = metadata::text(&binding, "name");
-        if !named.is_empty() && named != target.name() {
+        let decoded = decode::object(&bindings, Encoding::of_body(&call.headers)?, &call.body)?;
+        call.notes.warn_of_fields(decode::enforce(&bindings, options.field_validation, &decoded.problems)?);
+        self.bind_by(call, target, decoded.object, options.dry_run).await
+    }
+
+    async fn bind_by(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+        mut binding: Value,
+        dry_run: bool,
+    ) -> Result<Response<ResponseBody>> {
+        check_namespace(target, &mut binding)?;
+        if metadata::text(&binding, "name") != target.name() {
             return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
         }
-        let binding = self.admit_posted(call, target, binding, options.dry_run).await?;
+        let binding = self.admit_posted(call, target, binding, dry_run).await?;
         check_binding(&binding)?;
         let refused =
             |why: String| Box::new(Status::conflict(&GroupResource::new("", "pods/binding"), target.name(), why));
         let pod = target.whole();
         let now = metadata::time(self.clock.now());
         let bind = |current: &Value| {
-            check_preconditions(target, &binding, current)?;
+            check_preconditions(target, &binding, current, dry_run)?;
             let name = target.name();
             let node = current["spec"]["nodeName"].as_str().unwrap_or_default();
             if metadata::is_deleting(current) {
@@ -58,33 +75,55 @@ impl Core {
             set_condition(&mut new, condition, &now);
             Ok(new)
         };
-        self.rewrite(&pod, options.dry_run, bind).await?;
+        self.rewrite(&pod, dry_run, bind).await?;
         done(call, target)
     }
 
     /// Binds the pod that a posted `Binding` names.
     pub(super) async fn bind_named(self: &Arc<Self>, call: &Call, bindings: &Target) -> Result<Response<ResponseBody>> {
-        let binding = decode::object(&bindings.resource, Encoding::of_body(&call.headers)?, &call.body)?.object;
+        let options = call.write_options("CreateOptions")?;
+        let resource = &bindings.resource;
+        let decoded = decode::object(resource, Encoding::of_body(&call.headers)?, &call.body)?;
+        call.notes.warn_of_fields(decode::enforce(resource, options.field_validation, &decoded.problems)?);
+        let mut binding = decoded.object;
         let pod = Target {
             resource: self.registry.find("", "v1", "pods").ok_or_else(super::not_served)?,
             namespace: bindings.namespace.clone(),
             name: Some(metadata::text(&binding, "name").to_owned()),
             subresource: Some("binding".to_owned()),
         };
-        self.bind(call, &pod).await
+        if pod.name().is_empty() {
+            return Err(Box::new(Status::bad_request("Name parameter required.")));
+        }
+        metadata::wipe_identity(&mut binding);
+        self.bind_by(call, &pod, binding, options.dry_run).await
     }
 
     /// Evicts a pod, if its disruption budget allows it.
     pub(super) async fn evict(self: &Arc<Self>, call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
+        let options = call.write_options("CreateOptions")?;
+        let encoding = Encoding::of_body(&call.headers)?;
+        let evictions = evictions(call, encoding);
+        let decoded = decode::object(evictions, encoding, &call.body)?;
+        call.notes.warn_of_fields(decode::enforce(evictions, options.field_validation, &decoded.problems)?);
+        self.evict_by(call, target, decoded.object, options.dry_run).await
+    }
+
+    async fn evict_by(
+        self: &Arc<Self>,
+        call: &Call,
+        target: &Target,
+        mut eviction: Value,
+        dry_run: bool,
+    ) -> Result<Response<ResponseBody>> {
         let pod = target.whole();
-        let asked = call.write_options("CreateOptions")?;
-        let eviction = self.admit_posted(call, target, eviction(call)?, asked.dry_run).await?;
-        let mut options = DeleteOptions::read(&eviction["deleteOptions"], call)?;
-        let stored = self.store.get(&pod.resource.table, &pod.key()).ok_or_else(|| target.not_found())?;
-        let named = metadata::text(&eviction, "name");
-        if !named.is_empty() && named != target.name() {
+        check_namespace(target, &mut eviction)?;
+        if metadata::text(&eviction, "name") != target.name() {
             return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
         }
+        let eviction = self.admit_posted(call, target, eviction, dry_run).await?;
+        let mut options = DeleteOptions::read(&eviction["deleteOptions"], call)?;
+        let stored = self.store.get(&pod.resource.table, &pod.key()).ok_or_else(|| target.not_found())?;
         let current = stored.value();
         let phase = current["status"]["phase"].as_str().unwrap_or_default();
         // A pod that does not run needs no disruption budget.
@@ -190,17 +229,22 @@ fn done(call: &Call, target: &Target) -> Result<Response<ResponseBody>> {
     Ok(response::status(StatusCode::CREATED, &status, call.response_format(&target.resource)?))
 }
 
-/// Decodes an eviction.
-fn eviction(call: &Call) -> Result<Value> {
-    match Encoding::of_body(&call.headers)? {
-        Encoding::Json => Ok(decode::parse_json("Eviction", &call.body)?.0),
-        Encoding::Yaml => decode::parse_yaml("Eviction", &call.body),
-        Encoding::Protobuf => {
-            let typed: k8s_openapi::api::policy::v1::Eviction = klient_proto::decode_body(&call.body)
-                .map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
-            Ok(serde_json::to_value(typed).unwrap_or_default())
+/// Returns the kind of an eviction, which clients still send in its first version, too.
+fn evictions(call: &Call, encoding: Encoding) -> &'static Resource {
+    static EVICTIONS: LazyLock<Resource> =
+        LazyLock::new(|| registry::part("io.k8s.api.policy.v1.Eviction", "policy", "v1", "Eviction", "evictions"));
+    static OLD: LazyLock<Resource> = LazyLock::new(|| {
+        let part = registry::part("io.k8s.api.policy.v1.Eviction", "policy", "v1", "Eviction", "evictions");
+        Resource { version: "v1beta1".to_owned(), ..part }
+    });
+    let old = OLD.api_version();
+    let is_old = match encoding {
+        Encoding::Protobuf => Envelope::open(&call.body).is_ok_and(|envelope| envelope.api_version == old),
+        Encoding::Json | Encoding::Yaml => {
+            decode::parse_response(&call.body).is_ok_and(|eviction| eviction["apiVersion"] == old)
         }
-    }
+    };
+    if is_old { &OLD } else { &EVICTIONS }
 }
 
 fn check_binding(binding: &Value) -> Result<()> {
@@ -222,12 +266,13 @@ fn check_binding(binding: &Value) -> Result<()> {
 }
 
 /// Checks the UID and resource version of a binding.
-fn check_preconditions(target: &Target, binding: &Value, current: &Value) -> Result<()> {
+fn check_preconditions(target: &Target, binding: &Value, current: &Value, dry_run: bool) -> Result<()> {
+    let root = if dry_run { "" } else { "/registry" };
     for (field, name) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
         let (asked, found) = (metadata::text(binding, field), metadata::text(current, field));
         if !asked.is_empty() && asked != found {
             let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {name} in precondition: {asked}, {name} in object meta: {found}",
+                "StorageError: invalid object, Code: 4, Key: {root}/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {name} in precondition: {asked}, {name} in object meta: {found}",
                 target.key()
             );
             return Err(Box::new(Status::conflict(&target.resource.group_resource(), target.name(), why)));

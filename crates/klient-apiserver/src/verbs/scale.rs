@@ -45,7 +45,8 @@ impl Core {
             }
             return response::object(StatusCode::OK, &kind, &scale_of(&paths, &object), wanted);
         }
-        let options = call.write_options("UpdateOptions")?;
+        let kind_of_options = if call.method == Method::PATCH { "PatchOptions" } else { "UpdateOptions" };
+        let options = call.write_options(kind_of_options)?;
         let groups = self.registry.groups();
         let change = self.scale_change(call, &groups, target, options.field_validation)?;
         let owners = Replicas::of(&groups, &target.resource);
@@ -101,7 +102,7 @@ impl Core {
         let is_custom = target.resource.is_custom();
         let content_type = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if call.method == Method::PATCH && Patch::is_apply(content_type) {
-            let writer = self.applier(call, "scale")?;
+            let writer = call.writer("scale", self.clock.now());
             let configuration = Configuration::parse(&call.body)?;
             let force = call.flag("force");
             return Ok(Box::new(move |current| {

@@ -45,7 +45,9 @@ pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
 /// Returns whether an item in a strategic merge patch lacks the key of its list.
 fn is_about_missing_key(response: &Comparable) -> bool {
     let message = response.body["message"].as_str().unwrap_or_default();
-    response.code == 500 && message.starts_with("map: map[") && message.contains(" does not contain declared merge key: ")
+    response.code == 500
+        && message.starts_with("map: map[")
+        && message.contains(" does not contain declared merge key: ")
 }
 
 /// Returns whether a deleted object was patched.

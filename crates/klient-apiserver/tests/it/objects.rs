@@ -203,6 +203,21 @@ async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
+async fn namespace_waits_for_finalizers_of_others() {
+    let namespaces: Api<Namespace> = Api::cluster(started().await);
+    let held = json!({"metadata": {"name": "held"}, "spec": {"finalizers": ["example.com/hold"]}});
+    namespaces.create(&serde_json::from_value(held).unwrap()).await.unwrap();
+    namespaces.delete("held").await.unwrap();
+    let finalizers = async || namespaces.get("held").await.unwrap().spec.unwrap().finalizers.unwrap();
+    eventually(async || finalizers().await == ["example.com/hold"]).await;
+    // The collector has finished only if more of its turns change nothing.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(finalizers().await, ["example.com/hold"]);
+}
+
+#[tokio::test]
 async fn collector_deletes_objects_without_owners() {
     let client = started().await;
     let maps = maps(&client);

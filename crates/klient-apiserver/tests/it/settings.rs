@@ -9,7 +9,10 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount},
+    flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration},
+};
 use klient::{Api, Client, WatchEvent, object::ResourceVersion};
 use klient_apiserver::{ApiServer, ManualClock};
 use serde_json::json;
@@ -225,4 +228,34 @@ async fn history_has_configured_length() {
     let mut known = maps.watch().after(versions[1].clone()).await.unwrap();
     assert!(matches!(known.next().await, Some(Ok(WatchEvent::Added(_)))));
     assert_eq!(maps.list().await.unwrap().items.len(), 3);
+}
+
+#[tokio::test]
+async fn own_objects_of_server_exist_again_after_delete() {
+    let client = client(&ApiServer::start().await.unwrap());
+    let schemas: Api<FlowSchema> = Api::cluster(client.clone());
+    let before = schemas.get("exempt").await.unwrap();
+    schemas.delete("exempt").await.unwrap();
+    let after = schemas.get("exempt").await.unwrap();
+    assert_eq!(after.spec, before.spec);
+    assert_ne!(after.metadata.uid, before.metadata.uid);
+    let levels: Api<PriorityLevelConfiguration> = Api::cluster(client.clone());
+    levels.delete("catch-all").await.unwrap();
+    levels.get("catch-all").await.unwrap();
+    let own: PriorityLevelConfiguration = serde_json::from_value(json!({"metadata": {"name": "own"},
+        "spec": {"type": "Exempt"}}))
+    .unwrap();
+    levels.create(&own).await.unwrap();
+    levels.delete("own").await.unwrap();
+    assert!(levels.get("own").await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn empty_server_restores_nothing() {
+    let client = client(&ApiServer::builder().empty().start().await.unwrap());
+    let services: Api<Service> = Api::namespaced(client, "default");
+    let own = json!({"metadata": {"name": "kubernetes"}, "spec": {"ports": [{"port": 443}]}});
+    services.create(&serde_json::from_value(own).unwrap()).await.unwrap();
+    services.delete("kubernetes").await.unwrap();
+    assert!(services.get("kubernetes").await.unwrap_err().is_not_found());
 }

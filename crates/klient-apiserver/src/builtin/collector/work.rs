@@ -178,7 +178,15 @@ async fn namespace(core: &Arc<Core>, job: &Job, name: &str) {
     let Some(namespaces) = core.registry.find("", "v1", "namespaces") else { return };
     let Some(stored) = core.store.get("namespaces", name) else { return };
     let mut new = stored.value();
-    if let Value::Object(spec) = &mut new["spec"] {
+    let finalizers = new["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let kept: Vec<Value> = finalizers.iter().filter(|name| **name != "kubernetes").cloned().collect();
+    if !finalizers.is_empty() && kept.len() == finalizers.len() {
+        // The namespace waits for the owners of the others.
+        return;
+    }
+    if !kept.is_empty() {
+        new["spec"]["finalizers"] = json!(kept);
+    } else if let Value::Object(spec) = &mut new["spec"] {
         spec.remove("finalizers");
     }
     put(core, job, &namespaces, &stored, new).await;

@@ -143,19 +143,12 @@ fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Causes)
             causes.add(|| StatusCause::required(at, ""));
             continue;
         }
-        let segments: Option<Vec<&str>> = text.strip_prefix('.').map(|rest| rest.split('.').collect());
-        let found = segments
-            .as_ref()
-            .and_then(|segments| segments.iter().try_fold(schema, |schema, name| schema["properties"].get(*name)));
-        let Some(found) = found else {
-            if segments.is_none() && !text.starts_with('[') {
-                let first = text.split(['.', '[']).next().unwrap_or_default();
-                let detail = format!("is an invalid path: expected [ or . but got: {first}");
-                causes.add(|| StatusCause::invalid(at, text, &detail));
+        let found = match schema_at(schema, text) {
+            Ok(found) => found,
+            Err(why) => {
+                causes.add(|| StatusCause::invalid(at, text, &format!("is an invalid path: {why}")));
                 continue;
             }
-            causes.add(|| StatusCause::invalid(at, text, "is an invalid path: does not refer to a valid field"));
-            continue;
         };
         if text.starts_with(".metadata.") {
             causes.add(|| StatusCause::invalid(&*at, text, "must not point to fields in metadata"));
@@ -173,6 +166,34 @@ fn selectable(fields: &[Value], schema: &Value, path: &str, causes: &mut Causes)
     if seen.len() > MAX_SELECTABLE {
         causes.add(|| StatusCause::too_many(path, seen.len(), MAX_SELECTABLE));
     }
+}
+
+/// Returns the schema of the field that a path without indices leads to, or why there is none.
+fn schema_at<'v>(schema: &'v Value, path: &str) -> Result<&'v Value, String> {
+    let mut schema = schema;
+    let mut rest = path;
+    let mut next = || {
+        let is_delimiter = rest.starts_with(['.', '[', ']']);
+        let end = if is_delimiter { 1 } else { rest.find(['.', '[', ']']).unwrap_or(rest.len()) };
+        let (token, after) = rest.split_at(end);
+        rest = after;
+        Some(token).filter(|token| !token.is_empty())
+    };
+    while let Some(token) = next() {
+        match token {
+            "." => {
+                let name = next().ok_or("unexpected end of JSON path")?;
+                let field = match schema.get("properties") {
+                    Some(fields) => fields.get(name),
+                    None => schema.get("additionalProperties").filter(|schema| schema.is_object()),
+                };
+                schema = field.ok_or("does not refer to a valid field")?;
+            }
+            "[" => return Err("array notation is not allowed".to_owned()),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        }
+    }
+    Ok(schema)
 }
 
 /// Validates the versions that are stored.

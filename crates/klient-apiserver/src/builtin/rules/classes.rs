@@ -2,13 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use klient_core::Status;
 use serde_json::Value;
 
 use super::{
     field::{Causes, Field, go_struct},
     resources, scheduling,
 };
-use crate::metadata::{self, formats};
+use crate::{
+    Result,
+    metadata::{self, formats},
+    registry::Resource,
+};
 
 /// Validates a storage class.
 pub(in crate::builtin) fn storage_class(object: &Value, old: Option<&Value>, causes: &mut Causes) {
@@ -107,6 +112,16 @@ pub(in crate::builtin) fn priority_class(object: &Value, old: Option<&Value>, ca
     if policy.is_set() {
         policy.one_of(&["PreemptLowerPriority", "Never"], causes);
     }
+}
+
+/// Refuses to delete a priority class that every cluster has.
+pub(in crate::builtin) fn deleted_priority_class(resource: &Resource, object: &Value) -> Result<()> {
+    let name = metadata::text(object, "name");
+    if SYSTEM_CLASSES.iter().any(|(known, _)| *known == name) {
+        let why = "this is a system priority class and cannot be deleted";
+        return Err(Box::new(Status::forbidden(&resource.group_resource(), name, why)));
+    }
+    Ok(())
 }
 
 /// Returns why a priority class is none of those that every cluster has.

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use klient_core::StatusCause;
 use serde_json::Value;
 
 use super::{
     containers::{self, Pod},
     field::{Causes, Field, go_struct},
-    resources, scheduling, security, volumes,
+    resources, scheduling, security, template, volumes,
 };
 use crate::metadata::formats;
 
@@ -19,7 +20,14 @@ pub(super) fn validate(spec: &Field<'_, '_>, pod: Option<&Value>, causes: &mut C
     let name = pod.map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default()).filter(|name| !name.is_empty());
     let volumes = volumes::validate(spec, name, pod.is_some(), causes);
     let claims = spec.field("resourceClaims");
-    resource_claims(&claims, causes);
+    if pod.is_some_and(|pod| pod["metadata"]["annotations"].get(template::MIRROR).is_some()) {
+        for _ in claims.items() {
+            let detail = "static pods do not support resource claims";
+            causes.add(|| StatusCause::forbidden(template::NOWHERE, detail));
+        }
+    } else {
+        resource_claims(&claims, causes);
+    }
     let names = claims.list().iter().filter_map(|claim| claim["name"].as_str().filter(|name| !name.is_empty()));
     let containers = Pod { spec, volumes, claims: names.collect() };
     containers::running(&containers, causes);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     container_statuses, containers,
     field::{Causes, Field},
-    pod_spec,
+    pod_spec, resize,
     same::is_same,
     scheduling, selectors, template,
 };
@@ -343,9 +343,18 @@ fn pod_addresses(status: &Field<'_, '_>, old: &Value, causes: &mut Causes) {
 /// Validates the containers that are added to a running pod, and new resources of a pod.
 pub(in crate::builtin) fn pod_part(part: &str, object: &Value, old: &Value, causes: &mut Causes) {
     metadata_and_spec(object, causes);
+    if part == "resize" {
+        return resize::validate(object, old, causes);
+    }
     annotation_changes(object, old, causes);
     if part != "ephemeralcontainers" {
         return;
+    }
+    if old["metadata"]["annotations"].get(template::MIRROR).is_some() {
+        // These pods have no other causes.
+        causes.clear();
+        let detail = "static pods do not support ephemeral containers";
+        return causes.add(|| StatusCause::forbidden(template::NOWHERE, detail));
     }
     let list = |pod: &Value| pod["spec"]["ephemeralContainers"].as_array().cloned().unwrap_or_default();
     let new = list(object);
@@ -383,7 +392,7 @@ pub(crate) fn qos_class(pod: &Value) -> &'static str {
     let is_guaranteed = parts.iter().all(|resources| {
         ["cpu", "memory"].iter().all(|name| {
             let limit = amount(resources, "limits", name);
-            limit.is_some() && amount(resources, "requests", name).is_none_or(|request| Some(request) == limit)
+            limit.is_some() && amount(resources, "requests", name) == limit
         })
     });
     if is_guaranteed { "Guaranteed" } else { "Burstable" }

@@ -158,6 +158,8 @@ fn same_profile(
     }
 }
 
+/// The path of causes that are about no field, as Go writes it.
+pub(super) const NOWHERE: &str = "[]";
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
