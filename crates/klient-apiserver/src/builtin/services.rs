@@ -103,6 +103,10 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
                     fields.remove(name);
                 }
             }
+            // The real server stores it, and shows it nowhere.
+            if matches!(fields.get("internalTrafficPolicy").and_then(Value::as_str), Some("Cluster" | "Local")) {
+                fields.remove("internalTrafficPolicy");
+            }
         }
         let address = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
         if let (Some(address), None) = (address, spec.get("clusterIPs")) {

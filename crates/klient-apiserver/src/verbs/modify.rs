@@ -188,7 +188,7 @@ impl Core {
         mut change: impl FnMut(&Value) -> Result<Value>,
     ) -> Result<Modified> {
         let resource = &target.resource;
-        let is_patch = matches!(admitted, Some(Admitted::Scale(..)));
+        let is_scale = matches!(admitted, Some(Admitted::Scale(..)));
         let written_by = admitted.and_then(Admitted::call);
         let notes = admitted.map(Admitted::notes);
         let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
@@ -206,7 +206,7 @@ impl Core {
                 check_uid(target, &asked, &current, options.dry_run)?;
             }
             if admitted.is_none() {
-                check_version(target, &asked, &stored, is_patch)?;
+                check_version(target, &asked, &stored, is_scale)?;
             }
             builtin::complete(resource, &mut asked);
             let mut entries = match ownership {
@@ -225,7 +225,7 @@ impl Core {
                 [asked, current] = self.admit_update(admitted, target, [asked, current], options.dry_run).await?;
                 entries = Some(managed::take_entries(&mut asked)).filter(|entries| !entries.is_null());
                 // The real server compares versions after the mutating stage.
-                check_version(target, &asked, &stored, is_patch)?;
+                check_version(target, &asked, &stored, is_scale)?;
             }
             if let Some(call) = written_by {
                 self.check_grant(call, target, &asked, Some(&current))?;
@@ -236,7 +236,10 @@ impl Core {
             }
             check_managers(resource, &new, entries.as_ref())?;
             managed::set_entries(&mut new, entries);
-            managed::restore_times(&mut new, &current);
+            // A scale loses the time of an owner that it maps, as on the real server.
+            if !is_scale {
+                managed::restore_times(&mut new, &current);
+            }
             if let Some(admitted) = admitted {
                 [new, current] = self.check_update(admitted, target, [new, current], options.dry_run).await?;
             }
