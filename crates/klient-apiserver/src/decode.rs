@@ -168,16 +168,17 @@ fn is_within(path: &str, other: &str) -> bool {
 /// Parses JSON. Returns the paths of duplicate fields, too.
 pub(crate) fn parse_json(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>)> {
     let (value, twice) = strict::parse(body).map_err(|error| unrecognised(kind, &go_json_error(body, &error), body))?;
-    if value.is_null() {
-        return Ok((Value::Object(serde_json::Map::new()), Vec::new()));
-    }
-    if !value.is_object() {
-        let what = format!("json: cannot unmarshal {} into Go value of type struct", type_word(&value));
-        let fields =
-            "{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-        return Err(unrecognised(kind, &format!("{what} {fields}"), body));
-    }
+    let value = fields_of(value).map_err(|why| unrecognised(kind, &why, body))?;
     Ok((value, twice.into_iter().map(|path| format!("duplicate field \"{path}\"")).collect()))
+}
+
+/// Returns an object with the fields of a body, of which `null` has none. Other values are an error of Go's decoder.
+fn fields_of(value: Value) -> std::result::Result<Value, String> {
+    match value {
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Object(_) => Ok(value),
+        other => Err(format!("json: cannot unmarshal {} into Go value of type struct {HEAD}", type_word(&other))),
+    }
 }
 
 /// Parses the body of a peer's response, which is JSON if it starts as an object does, and YAML otherwise.
@@ -187,13 +188,12 @@ pub(crate) fn parse_response(body: &[u8]) -> std::result::Result<Value, String> 
         strict::parse(body).map_err(|error| unreadable(&go_json_error(body, &error)))?.0
     } else {
         let text = std::str::from_utf8(body).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-        yaml::parse(text).map_err(|error| format!("yaml: {error}"))?.0
+        yaml::parse(text)?.0
     };
-    if value.is_object() || value.is_null() {
-        return Ok(value);
+    match value {
+        Value::Null => Ok(value),
+        value => fields_of(value).map_err(|why| unreadable(&why)),
     }
-    let what = type_word(&value);
-    Err(unreadable(&format!("json: cannot unmarshal {what} into Go value of type struct {HEAD}")))
 }
 
 /// The struct into which Go reads version and kind.
@@ -207,11 +207,15 @@ pub(crate) fn parse_yaml(kind: &str, body: &Bytes) -> Result<Value> {
 
 /// Parses YAML. Returns a message for each duplicate key, too.
 pub(crate) fn parse_yaml_strictly(kind: &str, body: &Bytes) -> Result<(Value, Vec<String>)> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| Box::new(Status::bad_request("error converting YAML to JSON: yaml: invalid UTF-8")))?;
-    let (value, twice) = yaml::parse(text)
-        .map_err(|error| Box::new(Status::bad_request(format!("error converting YAML to JSON: yaml: {error}"))))?;
-    if value.is_object() { Ok((value, twice)) } else { Err(unrecognised(kind, "it is not an object", body)) }
+    let malformed = |why: String| {
+        let end = if body.len() > SHOWN { " ..." } else { "" };
+        let shown: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        let message = format!("the object provided is unrecognized (must be of type {kind}): {why} ({shown}{end})");
+        Box::new(Status::bad_request(message))
+    };
+    let text = std::str::from_utf8(body).map_err(|_| malformed("yaml: invalid leading UTF-8 octet".to_owned()))?;
+    let (value, twice) = yaml::parse(text).map_err(malformed)?;
+    Ok((fields_of(value).map_err(|why| unrecognised(kind, &why, body))?, twice))
 }
 
 fn parse_protobuf(resource: &Resource, body: &Bytes) -> Result<Value> {

@@ -26,7 +26,7 @@ struct Inner {
     of_request: BTreeMap<String, String>,
 }
 
-/// What a warning is about. The real server sends warnings in this order.
+/// The source of a warning. The real server sends warnings in the order of the variants.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Version,

@@ -44,7 +44,8 @@ impl Configuration {
         let (value, duplicates) = match decode::parse_strictly(body) {
             Ok((value, duplicates)) if duplicates.is_empty() => (value, duplicates),
             // Messages about duplicate keys name their lines, in JSON, too.
-            _ => decode::parse_yaml_text(text).map_err(|error| bad(&error))?,
+            _ => decode::parse_yaml_text(text)
+                .map_err(|why| bad(&format_args!("error converting YAML to JSON: {why}")))?,
         };
         let object = match value {
             Value::Object(_) => value,

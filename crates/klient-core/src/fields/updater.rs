@@ -72,6 +72,16 @@ pub struct Updater<'a, C> {
     pub ignored: &'a BTreeMap<String, FieldSet>,
 }
 
+impl UpdateError {
+    /// Adds what failed to the reason of an error.
+    fn within(self, what: &str) -> Self {
+        match self {
+            Self::Invalid(why) => Self::Invalid(format!("{what}: {why}")),
+            conflicts @ Self::Conflicts(_) => conflicts,
+        }
+    }
+}
+
 impl From<Problems> for UpdateError {
     fn from(problems: Problems) -> Self {
         Self::Invalid(problems.to_string())
@@ -126,10 +136,7 @@ impl<C: Converter> Updater<'_, C> {
         let last = managers.insert(manager.to_owned(), ManagedSet { set, version: version.to_owned(), applied: true });
         let new = match last {
             Some(last) if !last.set.is_empty() => {
-                self.prune(&merged, &managers, version, &last).map_err(|why| match why {
-                    UpdateError::Invalid(why) => UpdateError::Invalid(format!("failed to prune fields: {why}")),
-                    other => other,
-                })?
+                self.prune(&merged, &managers, version, &last).map_err(|why| why.within("failed to prune fields"))?
             }
             _ => merged,
         };
@@ -224,10 +231,16 @@ impl<C: Converter> Updater<'_, C> {
             return Ok(merged.clone());
         };
         let pruned = converted.remove_items(&converted.with_declared_parents(&last.set));
-        let pruned = self.add_back_owned(&converted, pruned, &last.version, managers)?;
-        let pruned = self.add_back_dangling(&converted, &pruned, last)?;
-        self.convert(&pruned, version, "pruned object")?
-            .ok_or_else(|| UpdateError::Invalid(format!("version {version} is not served")))
+        let pruned = self
+            .add_back_owned(&converted, pruned, &last.version, managers)
+            .map_err(|why| why.within("failed add back owned items"))?;
+        let pruned = self
+            .add_back_dangling(&converted, &pruned, last)
+            .map_err(|why| why.within("failed add back dangling items"))?;
+        self.converter.convert(&pruned, version).map_err(|error| match error {
+            ConvertError::MissingVersion => UpdateError::Invalid(format!("version {version} is not served")),
+            ConvertError::Failed(why) => UpdateError::Invalid(why),
+        })
     }
 
     /// Adds back what managers own, the applying one with its new configuration included.
