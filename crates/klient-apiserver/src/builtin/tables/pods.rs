@@ -34,7 +34,7 @@ pub(in crate::builtin) fn pod_condition(object: &Value) -> Option<Value> {
     Some(json!({"type": "Completed", "status": "True", "reason": reason, "message": message}))
 }
 
-/// What the states of the containers say about a pod.
+/// The state of a pod according to the states of its containers.
 struct State {
     reason: String,
     ready: usize,

@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
                 Some((least, most, length)) => {
                     let before = self.rest;
                     self.take(length);
-                    if least < 0 || least > MAX_COUNT || most > MAX_COUNT || (most >= 0 && least > most) {
+                    if !(0..=MAX_COUNT).contains(&least) || most > MAX_COUNT || (most >= 0 && least > most) {
                         return Err(told("invalid repeat count", &before[..length]));
                     }
                     self.repeat(before, Some((least, most)), last)?;
