@@ -1,4 +1,4 @@
-//! controller-runtime's own test suites against `klient serve`.
+//! controller-runtime's own test suites against `klient serve`: the specs, and the tests of the same packages that are no specs.
 //!
 //! The suites come from the Go module proxy, unmodified, and use the server as an existing cluster. Each package gets a new server and
 //! a limited time. All suites are built before the first one runs, so that building takes no time of theirs. Several run at
@@ -116,7 +116,7 @@ fn attempts(root: &Path, folder: &Path, package: &str) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Runs the suite of a package, or only some of its specs. Specs that it skips are left out.
+/// Runs the suite of a package, or only some of its specs, and its tests that are no specs. Those that it skips are left out.
 fn suite(root: &Path, folder: &Path, package: &str, only: &[String]) -> Result<Outcome> {
     let run = root.join("bench/target/controller-runtime-run").join(package.replace('/', "-"));
     let server = Server::start(root, &run)?;
@@ -130,6 +130,7 @@ fn suite(root: &Path, folder: &Path, package: &str, only: &[String]) -> Result<O
         .arg(format!("-ginkgo.json-report={}", report.display()))
         // The report has what a person needs to know.
         .arg("-ginkgo.succinct")
+        .arg("-test.v")
         .args(only.iter().map(|spec| format!(r"-ginkgo.focus=\Q{spec}\E$")))
         .current_dir(folder.join(package))
         .env("KUBECONFIG", server.kubeconfig())
@@ -155,12 +156,28 @@ fn suite(root: &Path, folder: &Path, package: &str, only: &[String]) -> Result<O
             _ => specs.push((name.join(" "), false)),
         }
     }
+    let output = fs::read_to_string(run.join("log"))?;
+    let wrapper = wrapper(&folder.join(package))?;
+    specs.extend(module::outcomes(&output).into_iter().filter(|(test, _)| Some(test) != wrapper.as_ref()));
     if specs.is_empty() {
         bail!("{package} ran no specs, see {}", run.join("log").display());
     }
     let reasons = report[0]["SpecialSuiteFailureReasons"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_finished = !reasons.into_iter().any(|reason| reason.contains("Timeout"));
     Ok(Outcome { specs, is_finished })
+}
+
+/// Returns the name of the test that runs the specs of a package.
+fn wrapper(folder: &Path) -> Result<Option<String>> {
+    for entry in fs::read_dir(folder)? {
+        let text = fs::read_to_string(entry?.path()).unwrap_or_default();
+        if let Some((before, _)) = text.split_once("RunSpecs(")
+            && let Some((_, test)) = before.rsplit_once("func Test")
+        {
+            return Ok(test.split('(').next().map(|name| format!("Test{name}")));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns whether a node of a report, such as one that runs before all specs, ended in another state than it should.

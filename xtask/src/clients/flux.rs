@@ -32,7 +32,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
             .stderr(Stdio::null())
             .output()
             .with_context(|| format!("cannot start {text}"))?;
-        let outcomes = outcomes(&String::from_utf8_lossy(&output.stdout));
+        let outcomes = module::outcomes(&String::from_utf8_lossy(&output.stdout));
         if !output.status.success() && outcomes.iter().all(|(_, passed)| *passed) {
             bail!("{package} stopped before its end: {}", output.status);
         }
@@ -41,28 +41,5 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     module::judge("Flux's server-side apply", "tests", &results, &BTreeMap::new(), false)
 }
 
-/// Returns the tests in the output of a Go test, and whether each passed.
-fn outcomes(output: &str) -> Vec<(String, bool)> {
-    let outcome = |line: &str| {
-        let (rest, passed) = match line.strip_prefix("--- PASS: ") {
-            Some(rest) => (rest, true),
-            None => (line.strip_prefix("--- FAIL: ")?, false),
-        };
-        Some((rest.split(' ').next()?.to_owned(), passed))
-    };
-    output.lines().filter_map(outcome).collect()
-}
-
 /// The version of the tests.
 const VERSION: &str = "v0.78.0";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outcomes_are_those_of_tests_and_not_of_their_parts() {
-        let output = "=== RUN   TestA\n--- PASS: TestA (0.01s)\n    --- PASS: TestA/part (0.00s)\n--- FAIL: TestB (1.00s)\nFAIL\n";
-        assert_eq!(outcomes(output), [("TestA".to_owned(), true), ("TestB".to_owned(), false)]);
-    }
-}

@@ -60,6 +60,21 @@ pub(super) fn run_each<I: Sync, T: Send>(items: &[I], at_once: usize, run: impl 
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the tests in the output of a Go test with `-test.v`, and whether each passed. Tests that have parts are represented by these.
+pub(super) fn outcomes(output: &str) -> Vec<(String, bool)> {
+    let outcome = |line: &str| {
+        // What a test prints can stand before it.
+        let found = |mark: &str| line.split_once(mark).map(|(_, rest)| rest.split(' ').next().unwrap_or_default());
+        let passed = found("--- PASS: ").map(|name| (name.to_owned(), true));
+        passed.or_else(|| found("--- FAIL: ").map(|name| (name.to_owned(), false)))
+    };
+    let all: Vec<(String, bool)> = output.lines().filter_map(outcome).collect();
+    let has_parts = |name: &str| {
+        all.iter().any(|(other, _)| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')))
+    };
+    all.iter().filter(|(name, _)| !has_parts(name)).cloned().collect()
+}
+
 /// Returns the tests that cannot pass, and why. A line is a test, ` # ` and the reason.
 pub(super) fn listed(file: &Path) -> Result<BTreeMap<String, String>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -114,3 +129,16 @@ pub(super) fn judge(
 
 /// The beginning of the reason of a test that depends on time.
 const SOMETIMES: &str = "sometimes:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_those_of_the_smallest_parts() {
+        let output = "=== RUN   TestA\n    --- PASS: TestA/one (0.00s)\n    --- FAIL: TestA/two (0.00s)\n--- FAIL: TestA (0.01s)\n\
+                      0/0 specs --- PASS: TestAB (1.00s)\nFAIL\n";
+        let expected = [("TestA/one", true), ("TestA/two", false), ("TestAB", true)];
+        assert_eq!(outcomes(output), expected.map(|(name, passed)| (name.to_owned(), passed)));
+    }
+}

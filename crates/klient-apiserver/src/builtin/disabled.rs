@@ -7,6 +7,19 @@ pub(super) fn pod(object: &mut Value) {
     at(object, "/spec", pod_spec);
 }
 
+/// Removes the disabled fields of a pod's status.
+pub(super) fn pod_status(status: &mut Value) {
+    remove(status, &["nodeAllocatableResourceClaimStatuses"]);
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        for container in items(status, list) {
+            items(container, "volumeMounts").for_each(|mount| remove(mount, &["volumeStatus"]));
+            for allocated in items(container, "allocatedResourcesStatus") {
+                items(allocated, "resources").for_each(|resource| remove(resource, &["message"]));
+            }
+        }
+    }
+}
+
 /// Removes the disabled fields of a kind with a pod template.
 pub(super) fn template(object: &mut Value) {
     at(object, "/spec/template/spec", pod_spec);
@@ -44,6 +57,11 @@ pub(super) fn lease(object: &mut Value) {
 pub(super) fn node(object: &mut Value) {
     at(object, "/spec", |spec| remove(spec, &["configSource"]));
     at(object, "/status", |status| remove(status, &["config"]));
+}
+
+/// Returns the items of a list, or none if there is no list.
+fn items<'v>(object: &'v mut Value, list: &str) -> impl Iterator<Item = &'v mut Value> {
+    object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 fn at(object: &mut Value, pointer: &str, change: impl Fn(&mut Value)) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::rules;
+use super::{disabled, rules};
 use crate::metadata;
 
 /// Copies the name of the service account to the field that had it in the past.
@@ -39,9 +39,10 @@ fn is_tolerated(toleration: &Value, key: &str) -> bool {
         && (toleration["effect"] == "NoExecute" || toleration.get("effect").is_none())
 }
 
-/// Returns the status of a new pod.
+/// Returns the status of a new pod. A class that the client wrote stays, whatever it is.
 pub(super) fn new_status(object: &Value, now: &str) -> Value {
-    let mut status = json!({"phase": "Pending", "qosClass": rules::qos_class(object)});
+    let given = object["status"]["qosClass"].as_str().filter(|class| !class.is_empty());
+    let mut status = json!({"phase": "Pending", "qosClass": given.unwrap_or_else(|| rules::qos_class(object))});
     if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         status["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
@@ -80,6 +81,7 @@ pub(super) fn on_status(object: &mut Value, old: &Value) {
     if let (Some(class), None) = (old["status"].get("qosClass"), status.get("qosClass")) {
         status["qosClass"] = class.clone();
     }
+    disabled::pod_status(status);
 }
 
 /// Makes the address of a status the first of the list of addresses. A missing address is taken from the list.

@@ -16,11 +16,11 @@ pub(crate) fn protect(object: &mut Value, finalizer: &str) {
 /// Copies the source of a claim's data to the field that does not have it. Sources of other kinds are dropped from the older field,
 /// unless the stored claim has one.
 pub(super) fn unite_sources(object: &mut Value, old: Option<&Value>) {
-    let had_source = old.is_some_and(|old| old["spec"].get("dataSource").is_some());
+    let had = |name: &str| old.is_some_and(|old| old["spec"].get(name).is_some());
     let Value::Object(spec) = &mut object["spec"] else { return };
-    // Sources in other namespaces are a disabled feature.
     let is_elsewhere = |source: &Value| source["namespace"].as_str().is_some_and(|namespace| !namespace.is_empty());
-    if spec.get("dataSourceRef").is_some_and(is_elsewhere) {
+    // Sources in other namespaces are a disabled feature, except in claims that had a source before.
+    if spec.get("dataSourceRef").is_some_and(is_elsewhere) && !had("dataSourceRef") {
         spec.remove("dataSourceRef");
     }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
@@ -30,13 +30,15 @@ pub(super) fn unite_sources(object: &mut Value, old: Option<&Value>) {
                 (group, source["kind"].as_str().unwrap_or_default()),
                 ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
             );
-            if is_known || had_source {
+            if is_known || had("dataSource") || had("dataSourceRef") {
                 spec.insert("dataSourceRef".to_owned(), source);
             } else {
                 spec.remove("dataSource");
             }
         }
-        (None, Some(source)) if source["namespace"].as_str().is_none_or(str::is_empty) => {
+        (None, Some(mut source)) if !is_elsewhere(&source) => {
+            // Only the newer field can have an empty namespace.
+            source.as_object_mut().and_then(|fields| fields.remove("namespace"));
             spec.insert("dataSource".to_owned(), source);
         }
         _ => {}

@@ -233,9 +233,9 @@ fn finalizers_and_uid(
     let now = finalizer_names(metadata);
     if let Some(old) = old.filter(|old| super::is_deleting(old)) {
         let before: BTreeSet<&str> = finalizer_names(&old["metadata"]).into_iter().collect();
-        let added: Vec<&&str> = now.iter().filter(|name| !before.contains(*name)).collect();
+        let added: BTreeSet<&str> = now.iter().copied().filter(|name| !before.contains(name)).collect();
         if !added.is_empty() {
-            let quoted: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+            let quoted: Vec<String> = added.into_iter().map(|name| format!("{name:?}")).collect();
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 quoted.join(", ")

@@ -122,9 +122,11 @@ fn tolerations(tolerations: &Field<'_, '_>, old: &Value, causes: &mut Causes) {
 
 fn gates(gates: &Field<'_, '_>, old: &Value, causes: &mut Causes) {
     let known = |name: &Value| old.as_array().into_iter().flatten().any(|old| old["name"] == *name);
-    for gate in gates.items() {
+    for (index, gate) in gates.items().enumerate() {
         let name = gate.field("name");
-        if !known(name.value) {
+        // A name that is given several times is reported once, at its last place.
+        let is_given_later = gates.list()[index + 1..].iter().any(|later| later["name"] == *name.value);
+        if !is_given_later && !known(name.value) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", name.text());
             name.forbidden(&detail, causes);
         }

@@ -283,7 +283,7 @@ pub(in crate::builtin) fn volume(object: &Value, column: &str, _: Timestamp) -> 
         "Status" if object["metadata"].get("deletionTimestamp").is_some() => json!("Terminating"),
         "Status" => json!(plain(&status["phase"])),
         "Claim" => match &spec["claimRef"] {
-            Value::Object(claim) => json!(format!("{}/{}", plain(&claim["namespace"]), plain(&claim["name"]))),
+            claim @ Value::Object(_) => json!(format!("{}/{}", plain(&claim["namespace"]), plain(&claim["name"]))),
             _ => json!(""),
         },
         "StorageClass" => json!(plain(&spec["storageClassName"])),
