@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 pub(crate) use self::{
     collector::Collector,
     defaults::fill,
-    hooks::{Hooks, NameRule, Posted},
+    hooks::{Hooks, NameRule, Posted, Writing},
     kinds::hooks,
     nodes::taint,
     pods::{resized, tolerate},
@@ -130,9 +130,9 @@ pub(crate) fn record_status(core: &Core, group: &str, plural: &str, before: &mut
 }
 
 /// Completes a new object before it is validated. Returns warnings that are sent even if the object is invalid.
-pub(crate) fn before_create(core: &Core, resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
+pub(crate) fn before_create(writing: Writing<'_>, resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
     if let Some(before_create) = resource.hooks.before_create {
-        before_create(core, object)?;
+        before_create(writing, object)?;
     }
     (resource.hooks.drop_disabled)(object);
     let mut told = Vec::new();

@@ -238,7 +238,7 @@ fn parse_protobuf(resource: &Resource, body: &Bytes) -> Result<Value> {
 /// Checks `apiVersion` and `kind` of an object, and sets them if they are absent.
 fn check_kind(resource: &Resource, object: &mut Value, encoding: Encoding, body: &Bytes) -> Result<()> {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
-    let (given_version, given_kind) = (text("apiVersion"), text("kind"));
+    let (given_version, given_kind) = (without_empty_group(text("apiVersion")), text("kind"));
     let (version, kind) = (resource.api_version(), resource.kind.as_str());
     let bad = |message: String| Err(Box::new(Status::bad_request(message)));
     if !resource.is_custom() && given_version.matches('/').count() > 1 {
@@ -299,13 +299,21 @@ fn check_kind(resource: &Resource, object: &mut Value, encoding: Encoding, body:
     Ok(())
 }
 
+/// Returns a version as Go prints it after it has parsed it: without a slash after an empty group.
+pub(crate) fn without_empty_group(version: String) -> String {
+    match version.strip_prefix('/') {
+        Some(rest) if !rest.contains('/') => rest.to_owned(),
+        _ => version,
+    }
+}
+
 /// Checks `apiVersion` and `kind` of a patched object of a built-in kind, and sets them. Returns its unknown fields if it has no version: the
 /// real server then decodes the form that it has in memory, which shares no field with it.
 pub(crate) fn retype(resource: &Resource, patched: &mut Value) -> std::result::Result<Vec<String>, String> {
     let (version, kind) = (resource.api_version(), resource.kind.as_str());
     let Some(fields) = patched.as_object_mut() else { return Ok(Vec::new()) };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let given_version = text("apiVersion");
+    let given_version = &*without_empty_group(text("apiVersion").to_owned());
     let given_kind = if text("kind").is_empty() { kind } else { text("kind") };
     if given_version.is_empty() && given_kind == kind {
         let unknown = fields.keys().filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));

@@ -4,6 +4,8 @@ pub(crate) mod formats;
 mod names;
 mod rules;
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
@@ -98,17 +100,22 @@ fn owners_warning(when: &str, uids: &[String]) -> String {
 /// Removes references to owners that are the same as another one, and returns their UIDs.
 fn repeated_owners(object: &mut Value) -> Option<Vec<String>> {
     let owners = at_mut(object, "/metadata/ownerReferences")?.as_array_mut()?;
-    let mut seen: Vec<Value> = Vec::new();
+    // An empty text is an absent one.
+    let key = |owner: &Value| {
+        let texts =
+            ["apiVersion", "kind", "name", "uid"].map(|name| owner[name].as_str().unwrap_or_default().to_owned());
+        (texts, ["controller", "blockOwnerDeletion"].map(|name| owner[name].as_bool()))
+    };
+    let mut seen = HashSet::new();
     let mut repeated: Vec<String> = Vec::new();
     if owners.len() < 2 {
         return None;
     }
     owners.retain(|owner| {
-        let is_new = !seen.contains(owner);
+        let is_new = seen.insert(key(owner));
         if !is_new {
             repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
         }
-        seen.push(owner.clone());
         is_new
     });
     (!repeated.is_empty()).then_some(repeated)

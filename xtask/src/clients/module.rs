@@ -69,9 +69,8 @@ pub(super) fn outcomes(output: &str) -> Vec<(String, bool)> {
         passed.or_else(|| found("--- FAIL: ").map(|name| (name.to_owned(), false)))
     };
     let all: Vec<(String, bool)> = output.lines().filter_map(outcome).collect();
-    let has_parts = |name: &str| {
-        all.iter().any(|(other, _)| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')))
-    };
+    let has_parts =
+        |name: &str| all.iter().any(|(other, _)| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')));
     all.iter().filter(|(name, _)| !has_parts(name)).cloned().collect()
 }
 

@@ -6,11 +6,10 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use super::{images, rules};
+use super::{Writing, images, rules};
 use crate::{
     Result, metadata,
     registry::{self, Resource, Schema, Shape, TypeDef},
-    server::Core,
 };
 
 type Table = BTreeMap<String, Map<String, Value>>;
@@ -360,9 +359,9 @@ pub(super) fn network_policy(object: &mut Value) {
 }
 
 /// Names an object without a name by a UID.
-pub(super) fn name_by_uid(core: &Core, object: &mut Value) -> Result<()> {
+pub(super) fn name_by_uid(writing: Writing<'_>, object: &mut Value) -> Result<()> {
     if ["name", "generateName"].iter().all(|name| metadata::text(object, name).is_empty()) {
-        metadata::of(object).insert("name".to_owned(), json!(core.new_uid()));
+        metadata::of(object).insert("name".to_owned(), json!(writing.core.new_uid()));
     }
     Ok(())
 }

@@ -13,9 +13,6 @@ pub(super) fn pod_status(status: &mut Value) {
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         for container in items(status, list) {
             items(container, "volumeMounts").for_each(|mount| remove(mount, &["volumeStatus"]));
-            for allocated in items(container, "allocatedResourcesStatus") {
-                items(allocated, "resources").for_each(|resource| remove(resource, &["message"]));
-            }
         }
     }
 }

@@ -11,6 +11,13 @@ use serde_json::{Value, json};
 use super::{Collector, warnings::Told};
 use crate::{Result, access::User, call::Call, causes::Causes, registry::Resource, server::Core, store::Change};
 
+/// A write that hooks take part in.
+#[derive(Clone, Copy)]
+pub(crate) struct Writing<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) dry_run: bool,
+}
+
 /// The behaviour of one kind. [`Hooks::NONE`] is that of most built-in kinds, and [`Hooks::CUSTOM`] that of custom ones.
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent rule")]
 pub(crate) struct Hooks {
@@ -23,7 +30,7 @@ pub(crate) struct Hooks {
     /// Completes a new object that has its UID.
     pub(crate) with_uid: fn(&mut Value),
     /// Completes a changed object before it is validated. The last argument is the stored object.
-    pub(crate) before_update: fn(&Core, &mut Value, &Value) -> Result<()>,
+    pub(crate) before_update: fn(Writing<'_>, &mut Value, &Value) -> Result<()>,
     /// Removes fields of disabled features before an object is validated.
     pub(crate) drop_disabled: fn(&mut Value),
     /// Returns the status of a new object, given the time. Without it, the status stays as it was sent.
@@ -143,7 +150,7 @@ pub(crate) enum Posted {
 pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Told);
 
 /// A function that completes a new object.
-pub(crate) type BeforeCreate = fn(&Core, &mut Value) -> Result<()>;
+pub(crate) type BeforeCreate = fn(Writing<'_>, &mut Value) -> Result<()>;
 
 /// A function that completes a new object, and adds warnings about it.
 pub(crate) type OnCreate = fn(&mut Value, &mut Vec<String>);

@@ -1,11 +1,13 @@
 //! Services: their addresses, node ports and defaults.
 
+mod node_ports;
+
 use std::collections::HashSet;
 
 use klient_core::{GroupKind, Status, StatusCause};
 use serde_json::{Value, json};
 
-use super::rules;
+use super::{Writing, rules};
 use crate::{Result, causes::Causes, metadata, server::Core};
 
 /// Fills in the defaults of a service that depend on other fields.
@@ -55,10 +57,9 @@ fn affinity(spec: &mut Value) {
 /// Removes what belonged to the former type of a service, unless the request changes it.
 fn drop_former(spec: &mut Value, old: &Value) {
     let needs_ports = |spec: &Value| matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    let needs_check = |spec: &Value| spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
     let is_balanced = |spec: &Value| spec["type"] == "LoadBalancer";
     let mut dropped: Vec<&str> = Vec::new();
-    if needs_check(old) && !needs_check(spec) {
+    if node_ports::is_checked(old) && !node_ports::is_checked(spec) {
         dropped.push("healthCheckNodePort");
     }
     if is_balanced(old) && !is_balanced(spec) {
@@ -86,7 +87,7 @@ fn drop_former(spec: &mut Value, old: &Value) {
 }
 
 /// Allocates the address and ports of a service, or keeps those that it has.
-pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> Result<()> {
+pub(super) fn allocate(writing: Writing<'_>, object: &mut Value, old: Option<&Value>) -> Result<()> {
     let name = metadata::text(object, "name").to_owned();
     let spec = &mut object["spec"];
     if !spec.is_object() {
@@ -116,13 +117,14 @@ pub(super) fn allocate(core: &Core, object: &mut Value, old: Option<&Value>) -> 
     }
     normalise_addresses(spec, old.map(|old| &old["spec"]));
     families(&name, spec, old)?;
-    allocate_ports(core, spec, old)?;
     if spec["clusterIP"].as_str().is_none_or(str::is_empty) {
-        let address = free_address(core)?;
+        let address = free_address(writing.core)?;
         spec["clusterIP"] = json!(address);
         spec["clusterIPs"] = json!([address]);
+    } else if old.is_none_or(|old| old["spec"]["type"] == "ExternalName") {
+        reserve_addresses(writing.core, &name, spec)?;
     }
-    Ok(())
+    node_ports::allocate(writing, &name, spec, old.map(|old| &old["spec"]))
 }
 
 /// Makes the address of a service the first of the list of addresses, and keeps those that the service has.
@@ -222,48 +224,32 @@ pub(super) fn is_reached_from_outside(spec: &Value) -> bool {
     matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) || (spec["type"] == "ClusterIP" && has_addresses)
 }
 
-/// Allocates node ports, or keeps those that the service has.
-fn allocate_ports(core: &Core, spec: &mut Value, old: Option<&Value>) -> Result<()> {
-    let wants = spec["type"] == "NodePort"
-        || (spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != json!(false));
-    let missing = |port: &Value| port["nodePort"].as_i64().unwrap_or_default() == 0;
-    let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
-    if !wants || !ports.iter().any(missing) {
+const AFFINITY_SECONDS: u32 = 10_800;
+
+/// Checks that no other service has the addresses that a request names.
+fn reserve_addresses(core: &Core, name: &str, spec: &Value) -> Result<()> {
+    let addresses = spec["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut addresses = addresses.filter(|address| *address != "None").peekable();
+    if addresses.peek().is_none() {
         return Ok(());
     }
-    let all_ports = |spec: &Value| -> Vec<Value> { spec["ports"].as_array().cloned().unwrap_or_default() };
-    let before = old.map(|old| all_ports(&old["spec"])).unwrap_or_default();
-    let services = core.store.list("services", "").objects;
-    let others = services.iter().flat_map(|stored| all_ports(&stored.value()["spec"]));
-    let mut taken: HashSet<i64> =
-        others.chain(ports.iter().cloned()).filter_map(|port| port["nodePort"].as_i64()).collect();
-    for port in spec["ports"].as_array_mut().into_iter().flatten().filter(|port| missing(port)) {
-        let same = |known: &&Value| known["port"] == port["port"] && known["protocol"] == port["protocol"];
-        let kept = before.iter().find(same).and_then(|known| known["nodePort"].as_i64()).filter(|kept| *kept != 0);
-        let first = (core.random() % NODE_PORTS.1.cast_unsigned()).cast_signed();
-        let free = (0..NODE_PORTS.1).map(|step| NODE_PORTS.0 + (first + step) % NODE_PORTS.1);
-        let number = kept.or_else(|| free.into_iter().find(|number| !taken.contains(number)));
-        let full = || Box::new(Status::internal_error("failed to allocate a nodePort: range is full"));
-        let number = number.ok_or_else(full)?;
-        taken.insert(number);
-        port["nodePort"] = json!(number);
+    let taken = taken_addresses(core);
+    let mut causes = Causes::new();
+    if let Some(address) = addresses.find(|address| taken.contains(*address)) {
+        let why = format!("failed to allocate IP {address}: provided IP is already allocated");
+        causes.add(|| StatusCause::invalid("spec.clusterIPs", spec["clusterIPs"].clone(), &why));
     }
-    Ok(())
+    if causes.is_empty() { Ok(()) } else { Err(invalid(name, causes)) }
 }
 
-/// The first node port, and the number of node ports.
-const NODE_PORTS: (i64, i64) = (30_000, 2_768);
-const AFFINITY_SECONDS: u32 = 10_800;
+fn taken_addresses(core: &Core) -> HashSet<String> {
+    let services = core.store.list("services", "").objects;
+    services.iter().filter_map(|stored| stored.value()["spec"]["clusterIP"].as_str().map(str::to_owned)).collect()
+}
 
 /// Returns an unused address of 10.96.0.0/16.
 fn free_address(core: &Core) -> Result<String> {
-    let taken: HashSet<String> = core
-        .store
-        .list("services", "")
-        .objects
-        .iter()
-        .filter_map(|stored| stored.value()["spec"]["clusterIP"].as_str().map(str::to_owned))
-        .collect();
+    let taken = taken_addresses(core);
     let first = core.random();
     let addresses = (0..65_000u64).map(|step| (first + step) % 65_000 + 10);
     let addresses = addresses.map(|number| format!("10.96.{}.{}", number / 256, number % 256));

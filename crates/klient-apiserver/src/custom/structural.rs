@@ -258,7 +258,8 @@ fn nested(schema: &Value, skips_any: bool, path: &Path<'_>, causes: &mut Causes)
     ] {
         let is_empty = |value: &Value| match value {
             Value::Bool(false) => keyword != "additionalProperties",
-            Value::String(text) => text.is_empty() && keyword != "default",
+            // The types of lists and maps are pointers in Go.
+            Value::String(text) => text.is_empty() && !keyword.ends_with("-type") && keyword != "default",
             Value::Array(items) => items.is_empty() && keyword != "default",
             Value::Null => true,
             _ => false,

@@ -298,7 +298,11 @@ impl Walk {
 }
 
 /// Lists that Go writes as null where they are absent.
-const NULL_LISTS: [(&str, &str); 4] = [
+const NULL_LISTS: [(&str, &str); 8] = [
+    ("AllocatedDeviceStatus", "conditions"),
+    ("ContainerImage", "names"),
+    ("CSINodeDriver", "topologyKeys"),
+    ("ResourcePolicyRule", "namespaces"),
     ("PodFailurePolicy", "rules"),
     ("SuccessPolicy", "rules"),
     ("PodFailurePolicyOnExitCodesRequirement", "values"),
@@ -319,7 +323,18 @@ const REFERENCES: [&str; 8] = [
     "SecretProjection",
 ];
 /// Fields that Go always writes, although the documents of the real server do not require them.
-const ALWAYS: [(&str, &str); 2] = [("PriorityClass", "value"), ("ResourceFieldSelector", "divisor")];
+const ALWAYS: [(&str, &str); 10] = [
+    ("NodeRuntimeHandler", "name"),
+    ("PodDisruptionBudgetStatus", "currentHealthy"),
+    ("PodDisruptionBudgetStatus", "desiredHealthy"),
+    ("PodDisruptionBudgetStatus", "disruptionsAllowed"),
+    ("PodDisruptionBudgetStatus", "expectedPods"),
+    ("PriorityClass", "value"),
+    ("ResourceFieldSelector", "divisor"),
+    ("StatefulSetOrdinals", "start"),
+    ("StatefulSetSpec", "serviceName"),
+    ("StatefulSetStatus", "availableReplicas"),
+];
 /// Required fields that are pointers in Go, so that an absent one is not empty.
 const NILS: [(&str, &str); 1] = [("HTTPIngressPath", "pathType")];
 

@@ -48,7 +48,12 @@ impl Configuration {
                 .map_err(|why| bad(&format_args!("error converting YAML to JSON: {why}")))?,
         };
         let object = match value {
-            Value::Object(_) => value,
+            Value::Object(mut fields) => {
+                if let Some(Value::String(version)) = fields.get_mut("apiVersion") {
+                    *version = decode::without_empty_group(std::mem::take(version));
+                }
+                Value::Object(fields)
+            }
             Value::Null => Value::Object(serde_json::Map::new()),
             other => {
                 let what = decode::type_word(&other);
@@ -236,7 +241,12 @@ pub(crate) fn check_kind(resource: &Resource, configuration: &Value) -> Result<(
 fn kind_text(object: &Value) -> String {
     let text = |name: &str| object[name].as_str().unwrap_or_default();
     let version = text("apiVersion");
-    let group_version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+    let group_version = match version.matches('/').count() {
+        0 => format!("/{version}"),
+        1 => version.to_owned(),
+        // Go parses no such version.
+        _ => "/".to_owned(),
+    };
     format!("{group_version}, Kind={}", text("kind"))
 }
 

@@ -68,13 +68,10 @@ impl Core {
         dry_run: bool,
     ) -> Result<[Value; 2]> {
         match admitted {
-            Admitted::Object(call) => {
+            Admitted::Object(_) => {
                 let mut request = admitted.request(target, dry_run).object(asked).old(&current);
                 self.admit(&mut request).await?;
-                let mut asked = request.object.take().unwrap_or_default();
-                if let Some(warning) = metadata::unite_owners_again(&mut asked) {
-                    call.notes.warn(Stage::Mutating, warning);
-                }
+                let asked = request.object.take().unwrap_or_default();
                 Ok([asked, current])
             }
             Admitted::Scale(_, _, paths) => {
@@ -85,6 +82,26 @@ impl Core {
                 set_at(&mut asked, &paths.spec, json!(scale["spec"]["replicas"].as_i64().unwrap_or_default()));
                 Ok([asked, current])
             }
+        }
+    }
+
+    /// Removes repeated owners from an object that admission has seen, and checks what the user may grant with it.
+    pub(super) fn check_owners(
+        &self,
+        request: Option<Admitted<'_>>,
+        target: &Target,
+        asked: &mut Value,
+        current: &Value,
+    ) -> Result<()> {
+        // The owners of patches are united here only.
+        if let Some(Admitted::Object(call)) = request
+            && let Some(warning) = metadata::unite_owners_again(asked)
+        {
+            call.notes.warn(Stage::Mutating, warning);
+        }
+        match request.and_then(Admitted::call) {
+            Some(call) => self.check_grant(call, target, asked, Some(current)),
+            None => Ok(()),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     Result,
     admission::{Attributes, Operation, Origin, Stage},
     body::ResponseBody,
-    builtin::{self, Posted},
+    builtin::{self, Posted, Writing},
     call::Call,
     causes::Causes,
     decode, managed, metadata,
@@ -80,7 +80,7 @@ impl Core {
         if let Some(call) = origin.call() {
             (resource.hooks.set_user)(&mut object, &call.user);
         }
-        origin.warn(&builtin::before_create(self, resource, &mut object)?);
+        origin.warn(&builtin::before_create(Writing { core: self, dry_run }, resource, &mut object)?);
         if resource.has_status && !resource.is_custom() {
             builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
         } else if resource.has_status

@@ -18,7 +18,7 @@ use crate::{
     Result,
     admission::{Origin, Stage},
     body::ResponseBody,
-    builtin,
+    builtin::{self, Writing},
     call::{Call, WriteOptions},
     causes::Causes,
     decode::{self, Decoded},
@@ -189,8 +189,8 @@ impl Core {
     ) -> Result<Modified> {
         let resource = &target.resource;
         let is_scale = matches!(admitted, Some(Admitted::Scale(..)));
-        let written_by = admitted.and_then(Admitted::call);
-        let notes = admitted.map(Admitted::notes);
+        let request = admitted;
+        let notes = request.map(Admitted::notes);
         let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
@@ -227,19 +227,15 @@ impl Core {
                 // The real server compares versions after the mutating stage.
                 check_version(target, &asked, &stored, is_scale)?;
             }
-            if let Some(call) = written_by {
-                self.check_grant(call, target, &asked, Some(&current))?;
-            }
-            let (mut new, warnings) = prepare(self, target, &current, asked)?;
+            self.check_owners(request, target, &mut asked, &current)?;
+            let (mut new, warnings) =
+                prepare(Writing { core: self, dry_run: options.dry_run }, target, &current, asked)?;
             if let Some(notes) = notes {
                 notes.warn_all(Stage::Mutating, &warnings);
             }
             check_managers(resource, &new, entries.as_ref())?;
             managed::set_entries(&mut new, entries);
-            // A scale loses the time of an owner that it maps, as on the real server.
-            if !is_scale {
-                managed::restore_times(&mut new, &current);
-            }
+            managed::restore_times(&mut new, &current);
             if let Some(admitted) = admitted {
                 [new, current] = self.check_update(admitted, target, [new, current], options.dry_run).await?;
             }
@@ -410,12 +406,12 @@ fn check_version(target: &Target, asked: &Value, stored: &Stored, is_patch: bool
 }
 
 /// Returns the object to store, which is the requested object with its immutable fields as stored, and warnings about it.
-fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Result<(Value, Vec<String>)> {
+fn prepare(writing: Writing<'_>, target: &Target, current: &Value, asked: Value) -> Result<(Value, Vec<String>)> {
     let resource = &target.resource;
     // Only an applied configuration can have another UID here.
     let uid = metadata::text(&asked, "uid").to_owned();
     let mut new = match target.subresource.as_deref() {
-        Some("status") => with_status(resource, current, &asked, &metadata::time(core.clock.now())),
+        Some("status") => with_status(resource, current, &asked, &metadata::time(writing.core.clock.now())),
         Some("finalize") => {
             let mut new = current.clone();
             new["spec"]["finalizers"] = asked["spec"]["finalizers"].clone();
@@ -442,7 +438,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
         Some("approval") => {
             let mut new = current.clone();
             new["status"]["conditions"] = asked["status"]["conditions"].clone();
-            (resource.hooks.on_approval)(&mut new, current, &metadata::time(core.clock.now()));
+            (resource.hooks.on_approval)(&mut new, current, &metadata::time(writing.core.clock.now()));
             new
         }
         _ => {
@@ -455,7 +451,7 @@ fn prepare(core: &Core, target: &Target, current: &Value, asked: Value) -> Resul
                     None => drop(fields.remove("status")),
                 }
             }
-            (resource.hooks.before_update)(core, &mut new, current)?;
+            (resource.hooks.before_update)(writing, &mut new, current)?;
             (resource.hooks.drop_disabled)(&mut new);
             builtin::null_empty_lists(resource, &mut new);
             new

@@ -5,13 +5,23 @@
 //!   version of the object, and watches show one more event without another change.
 //! - **The first undeclared field.** The real server visits the fields of an applied map in random order, and stops at the first one that
 //!   the schema does not have. Another response may name another field of the same map, and problems of fields that were visited before.
-//! - **The order of properties.** The real server validates the properties of a custom object in random order, and reports their problems
-//!   in that order.
+//! - **The order of properties.** The real server validates the properties of a custom object and of a schema in random order, and reports
+//!   their problems in that order.
 //! - **The order of entries.** The real server validates the entries of maps in random order, and reports their problems in that order.
 //! - **The first item without a key.** The real server visits the fields of a strategic merge patch in random order, and stops at the first
 //!   list item that lacks the key of its list.
+//! - **The volumes of claims.** The real server adds a volume for each claim template of a stateful set, in random order, and reports their
+//!   problems with their indexes.
+//! - **A generated name.** An invalid prefix gives an invalid name, which the response shows with its random end.
 //! - **A stale object.** The real server patches the object of its cache first. If the object is deleted meanwhile, the response is that
 //!   there is none, with the warnings about the patch.
+//!
+//! Two reasons are limits of the embedded server:
+//!
+//! - **A field of an alpha feature.** Kubernetes 1.37 replaced `resources` in `status.nodeAllocatableResourceClaimStatuses` of pods. The embedded
+//!   server has the types of the newer version, and warns about the older field, which both servers drop.
+//! - **Empty lists that were sent.** The real server counts the generation of a network policy up if a request sends an empty list or map that
+//!   the stored policy does not have. The embedded server drops empty ones when it decodes the request.
 //!
 //! Other parts of responses are never compared, because they differ in every run or name Go's types. `script` replaces them:
 //!
@@ -33,9 +43,11 @@ pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
         return false;
     }
     if real.warnings != ours.warnings {
-        return is_of_stale_object(real, ours);
+        return is_of_stale_object(real, ours) || warns_of_alpha_field(real, ours);
     }
     is_one_version_more(real, ours)
+        || counts_empty_lists(real, ours)
+        || has_other_generated_name(real, ours)
         || names_sibling(real, ours)
         || has_other_order(real, ours)
         || has_other_order_of_entries(real, ours)
@@ -55,6 +67,44 @@ fn is_of_stale_object(real: &Comparable, ours: &Comparable) -> bool {
     let is_about_fields = |warning: &String| warning.starts_with("299 - \"unknown field ");
     real.code == 404 && real.body == ours.body && ours.warnings.is_empty() && real.warnings.iter().all(is_about_fields)
 }
+
+/// Returns whether only the embedded server warns about the field that a newer version of Kubernetes does not have.
+fn warns_of_alpha_field(real: &Comparable, ours: &Comparable) -> bool {
+    let is_other = |warning: &&String| {
+        !(warning.starts_with("299 - \"unknown field \\\"status.nodeAllocatableResourceClaimStatuses[")
+            && warning.ends_with("].resources\\\"\""))
+    };
+    real.body == ours.body && real.warnings.iter().eq(ours.warnings.iter().filter(is_other))
+}
+
+/// Returns whether network policies differ only in their generation.
+fn counts_empty_lists(real: &Comparable, ours: &Comparable) -> bool {
+    let without_generation = |response: &Comparable| {
+        let mut body = response.body.clone();
+        body["metadata"].as_object_mut().and_then(|metadata| metadata.remove("generation"));
+        without_versions(&mut body);
+        body
+    };
+    real.code == 200
+        && real.body["kind"] == "NetworkPolicy"
+        && real.body["metadata"]["generation"].as_i64() > ours.body["metadata"]["generation"].as_i64()
+        && without_generation(real) == without_generation(ours)
+}
+
+/// Returns whether both responses refuse a generated name, and differ only in its end.
+fn has_other_generated_name(real: &Comparable, ours: &Comparable) -> bool {
+    let split = |response: &Comparable| -> Option<(String, String)> {
+        let name = response.body["details"]["name"].as_str()?;
+        let (prefix, _) = name.split_at_checked(name.len().checked_sub(GENERATED)?)?;
+        Some((prefix.to_owned(), response.body.to_string().replace(name, "NAME")))
+    };
+    real.code == 422 && real.body["details"]["name"] != ours.body["details"]["name"] && split(real).is_some() && {
+        split(real) == split(ours)
+    }
+}
+
+/// The length of the random end of a generated name.
+const GENERATED: usize = 5;
 
 /// Returns whether bodies differ in versions and in events without a change.
 fn is_one_version_more(real: &Comparable, ours: &Comparable) -> bool {
@@ -112,23 +162,57 @@ fn names_sibling(real: &Comparable, ours: &Comparable) -> bool {
         && (are_in(&real_problems.2, &our_problems.2) || are_in(&our_problems.2, &real_problems.2))
 }
 
-/// Returns whether both responses report the same problems, and only those of entries of maps are in another order.
+/// Returns whether both responses report the same problems, and only those of entries of maps, of properties of schemas and of volumes are
+/// in another order.
 fn has_other_order_of_entries(real: &Comparable, ours: &Comparable) -> bool {
     let is_entry = |field: &str| {
         let last = field.rsplit(['.', ']']).next().unwrap_or_default();
         let key = field.strip_suffix(']').and_then(|field| field.rsplit_once('[')).map_or("", |(_, key)| key);
-        let is_map = ["labels", "annotations", "matchLabels", "nodeSelector", "selector", "requests", "limits"];
-        is_map.contains(&last) || (!key.is_empty() && key.parse::<u64>().is_err())
+        MAPS.contains(&last)
+            || (!key.is_empty() && key.parse::<u64>().is_err())
+            || field.contains(".properties[")
+            || [VOLUMES, GATES].iter().any(|start| field.starts_with(start))
     };
     let causes = |response: &Comparable| -> Option<(Vec<String>, Vec<String>)> {
-        let causes = response.body["details"]["causes"].as_array()?;
+        let details = &response.body["details"];
+        let causes = details["causes"].as_array()?;
         let others = causes.iter().filter(|cause| !cause["field"].as_str().is_some_and(is_entry));
-        let mut all: Vec<String> = causes.iter().map(ToString::to_string).collect();
+        let mut all: Vec<Value> = causes.clone();
+        if details["kind"] == "StatefulSet" {
+            all.iter_mut().for_each(without_index);
+        }
+        let mut all: Vec<String> = all.iter().map(ToString::to_string).collect();
         all.sort();
         Some((all, others.map(ToString::to_string).collect()))
     };
     real.code == 422 && causes(real).is_some_and(|real| causes(ours).as_ref() == Some(&real))
 }
+
+/// Removes the index of a volume from the field of a cause.
+fn without_index(cause: &mut Value) {
+    let rest = cause["field"].as_str().and_then(|field| field.strip_prefix(VOLUMES)?.split_once(']'));
+    if let Some((_, rest)) = rest {
+        cause["field"] = Value::from(format!("{VOLUMES}{rest}"));
+    }
+}
+
+/// The fields that are maps.
+const MAPS: [&str; 10] = [
+    "labels",
+    "annotations",
+    "matchLabels",
+    "nodeSelector",
+    "selector",
+    "requests",
+    "limits",
+    "capacity",
+    "allocatedResources",
+    "allocatedResourceStatuses",
+];
+/// The scheduling gates of a pod. The real server looks for new ones in a map.
+const GATES: &str = "spec.schedulingGates[";
+/// The volumes of a pod template.
+const VOLUMES: &str = "spec.template.spec.volumes[";
 
 /// Returns whether both responses report the same problems of a custom object.
 fn has_other_order(real: &Comparable, ours: &Comparable) -> bool {

@@ -327,7 +327,9 @@ impl Names {
                 ("disruptedPods", Value::Object(pods)) => {
                     *value = pods.keys().map(|name| (name.clone(), json!("TIME"))).collect();
                 }
-                ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => *value = json!("PORT"),
+                ("nodePort" | "healthCheckNodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => {
+                    *value = json!("PORT");
+                }
                 ("storageVersionHash", Value::String(_)) => *value = json!("HASH"),
                 ("token", Value::String(token)) if token.len() > 200 => *value = json!("TOKEN"),
                 ("expirationTimestamp", Value::String(_)) => *value = json!("TIME"),

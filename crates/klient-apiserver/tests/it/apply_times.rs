@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet},
+    core::v1::ConfigMap,
+};
 use klient::{Api, Client, Patch, wire::ManagedFields};
 use klient_apiserver::{ApiServer, ManualClock};
 use serde_json::{Value, json};
@@ -83,6 +86,35 @@ async fn writes_without_a_change_keep_versions_and_times() {
     };
     let changed: Vec<_> = times(&after).into_iter().filter(|entry| !times(&before).contains(entry)).collect();
     assert_eq!(changed, [("merger".to_owned(), "2030-01-02T03:04:05Z".to_owned())]);
+}
+
+#[tokio::test]
+async fn scale_loses_times_if_that_changes_the_order() {
+    let world = World::new().await;
+    let sets: Api<ReplicaSet> = Api::namespaced(world.client.clone(), "default");
+    let scale = || Patch::merge(json!({"spec": {"replicas": 2}}));
+    // An owner of the replicas without a time comes first. The real server restores times if the order stays.
+    for (name, manager, seconds, expected) in [
+        ("same-second", "a", 0, ["a 2030-01-02T03:04:00Z", "m 2030-01-02T03:04:00Z"]),
+        ("later-name", "z", 0, ["z ", "m 2030-01-02T03:04:00Z"]),
+        ("later", "a", 2, ["a ", "m 2030-01-02T03:04:00Z"]),
+    ] {
+        let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": "a"}},
+            "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+        let set: ReplicaSet = serde_json::from_value(set).unwrap();
+        sets.create(&set).manager("m").await.unwrap();
+        world.advance(seconds);
+        sets.patch(name, scale()).manager(manager).await.unwrap();
+        sets.scale().patch(name, scale()).manager("scaler").await.unwrap();
+        let found = sets.get(name).await.unwrap();
+        let entries = found.metadata.managed_fields.iter().flatten();
+        let times = entries.map(|entry| {
+            let time = entry.time.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
+            format!("{} {time}", entry.manager.as_deref().unwrap_or_default())
+        });
+        assert_eq!(times.collect::<Vec<_>>(), expected, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -74,7 +74,8 @@ pub(super) fn validate(versions: &[Value], common: &Common<'_>, causes: &mut Cau
 
 fn unique_and_stored(versions: &[Value], causes: &mut Causes) {
     let mut names = HashSet::new();
-    let shown = || Value::from(versions.to_vec());
+    // A list that was sent as an empty one is shown so later.
+    let shown = || if versions.is_empty() { Value::Null } else { Value::from(versions.to_vec()) };
     if !versions.iter().all(|version| names.insert(version["name"].as_str())) {
         causes.add(|| StatusCause::invalid("spec.versions", shown(), "must contain unique version names"));
     }

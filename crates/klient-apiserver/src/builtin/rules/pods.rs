@@ -1,5 +1,7 @@
 //! Validation of pods, of changes to pods, and of their status.
 
+use std::collections::HashSet;
+
 use klient_core::{Quantity, StatusCause};
 use serde_json::{Value, json};
 
@@ -247,8 +249,50 @@ pub(in crate::builtin) fn pod_status(object: &Value, old: &Value, causes: &mut C
         restarts(&status.field(list), list, old, causes);
     }
     claim_statuses(&status.field("resourceClaimStatuses"), &spec.field("resourceClaims"), causes);
+    extended_claim(&status.field("extendedResourceClaimStatus"), spec.value, causes);
     pod_addresses(&status, old, causes);
     container_statuses::container_statuses(&status, &spec, causes);
+}
+
+/// Validates the claim for the extended resources of a pod.
+fn extended_claim(status: &Field<'_, '_>, spec: &Value, causes: &mut Causes) {
+    if !status.is_set() {
+        return;
+    }
+    let mappings = status.field("requestMappings");
+    if mappings.is_empty() {
+        mappings.required("at least one request mapping is required", causes);
+    }
+    // Of containers with the same name, the last one counts.
+    let lists = ["containers", "initContainers"].map(|list| spec[list].as_array().map_or(&[][..], Vec::as_slice));
+    let container = |name: &str| lists.iter().find_map(|list| list.iter().rfind(|container| container["name"] == name));
+    let mut seen = HashSet::new();
+    for mapping in mappings.items() {
+        let parts = ["containerName", "resourceName", "requestName"].map(|name| mapping.field(name));
+        let [owner, resource, request] = &parts;
+        match container(owner.text()) {
+            Some(container) if container["resources"]["requests"].get(resource.text()).is_some() => {}
+            Some(_) => resource.invalid(
+                "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests",
+                causes,
+            ),
+            None => owner.invalid(
+                "must match the name of an entry in spec.initContainers.name or spec.containers.name",
+                causes,
+            ),
+        }
+        // The real server leaves out the list and the index here.
+        status.field("requestName").with(request.value).label(causes);
+        if !seen.insert([owner.text(), resource.text(), request.text()]) {
+            parts.iter().for_each(|part| part.duplicate(causes));
+        }
+    }
+    let claim = status.field("resourceClaimName");
+    if claim.text().is_empty() {
+        claim.required("", causes);
+    } else {
+        claim.subdomain(causes);
+    }
 }
 
 fn claim_statuses(statuses: &Field<'_, '_>, claims: &Field<'_, '_>, causes: &mut Causes) {

@@ -261,7 +261,7 @@ pub(in crate::builtin) fn volume_claim(object: &Value, column: &str, _: Timestam
         "Status" => json!(plain(&status["phase"])),
         "Volume" => json!(plain(&spec["volumeName"])),
         "Capacity" | "Access Modes" if plain(&spec["volumeName"]).is_empty() => json!(""),
-        "Capacity" => json!(plain(&status["capacity"]["storage"])),
+        "Capacity" => json!(status["capacity"]["storage"].as_str().unwrap_or("0")),
         "Access Modes" => json!(access_modes(&status["accessModes"])),
         "StorageClass" => json!(plain(&spec["storageClassName"])),
         "VolumeAttributesClass" => {
@@ -421,14 +421,11 @@ fn job_duration(job: &Value, now: Timestamp) -> String {
 }
 
 pub(super) fn access_modes(modes: &Value) -> String {
-    let short = |mode: &Value| match mode.as_str() {
-        Some("ReadWriteOnce") => "RWO",
-        Some("ReadOnlyMany") => "ROX",
-        Some("ReadWriteMany") => "RWX",
-        Some("ReadWriteOncePod") => "RWOP",
-        _ => "",
-    };
-    modes.as_array().into_iter().flatten().map(short).collect::<Vec<_>>().join(",")
+    let known =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    let modes = modes.as_array().map_or(&[][..], Vec::as_slice);
+    let given = known.iter().filter(|(mode, _)| modes.iter().any(|given| given == mode));
+    given.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
 fn subjects(binding: &Value, kind: &str) -> String {
