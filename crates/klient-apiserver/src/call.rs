@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use klient_core::{GroupKind, Status, StatusCause};
+use klient_core::{GroupKind, Quoted, Status, StatusCause};
 
 use crate::{
     Result,
@@ -96,7 +96,7 @@ impl Call {
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.param(name) else { return Ok(None) };
         let number = text.parse().map_err(|_| {
-            Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
+            Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", Quoted(text))))
         })?;
         Ok(Some(number))
     }

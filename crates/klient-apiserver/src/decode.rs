@@ -10,7 +10,7 @@ mod value;
 mod yaml;
 
 use bytes::Bytes;
-use klient_core::{GroupKind, Status, StatusCause};
+use klient_core::{GroupKind, Quoted, Status, StatusCause};
 use klient_proto::{Envelope, ManagedFields, RawObject};
 use serde_json::Value;
 
@@ -317,7 +317,7 @@ pub(crate) fn retype(resource: &Resource, patched: &mut Value) -> std::result::R
     let given_kind = if text("kind").is_empty() { kind } else { text("kind") };
     if given_version.is_empty() && given_kind == kind {
         let unknown = fields.keys().filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));
-        let unknown = unknown.map(|name| format!("unknown field {name:?}")).collect();
+        let unknown = unknown.map(|name| format!("unknown field {}", Quoted(name))).collect();
         *patched = serde_json::json!({"apiVersion": version, "kind": kind, "metadata": {}});
         return Ok(unknown);
     }

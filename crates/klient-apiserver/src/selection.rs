@@ -4,7 +4,7 @@ mod label_problem;
 
 use std::sync::Arc;
 
-use klient_core::{FieldSelector, LabelSelector, Status};
+use klient_core::{FieldSelector, LabelSelector, Quoted, Status};
 use serde_json::Value;
 
 use crate::{
@@ -43,7 +43,10 @@ impl Selection {
                 let message = if has_own {
                     format!("field label not supported: {field}")
                 } else {
-                    format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+                    format!(
+                        "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                        Quoted(field)
+                    )
                 };
                 return Err(Box::new(Status::bad_request(message)));
             }

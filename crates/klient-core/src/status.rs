@@ -12,7 +12,6 @@ mod conflict;
 mod constructors;
 mod conversion;
 mod generic;
-mod quote;
 mod reason;
 
 use std::{fmt, time::Duration};

@@ -1,7 +1,7 @@
 //! The action of a request, in the terms of authorization: a verb on a resource, or on a path.
 
 use http::Method;
-use klient_core::{FieldSelector, GroupResource, Status};
+use klient_core::{FieldSelector, GroupResource, Quoted, Status};
 use percent_encoding::percent_decode_str;
 
 use super::User;
@@ -153,47 +153,28 @@ impl<'a> Attributes<'a> {
     }
 
     fn denial(&self, user: &User) -> String {
-        let (name, verb) = (quoted(&user.name), self.verb);
+        let (name, verb) = (Quoted(&user.name), self.verb);
         if !self.is_resource {
-            return format!("User {name} cannot {verb} path {}", quoted(self.path));
+            return format!("User {name} cannot {verb} path {}", Quoted(self.path));
         }
         let resource = match self.subresource {
-            "" => quoted(self.resource),
-            subresource => quoted(&format!("{}/{subresource}", self.resource)),
+            "" => Quoted(self.resource).to_string(),
+            subresource => Quoted(&format!("{}/{subresource}", self.resource)).to_string(),
         };
-        let group = quoted(self.group);
+        let group = Quoted(self.group);
         match self.namespace {
             "" => format!("User {name} cannot {verb} resource {resource} in API group {group} at the cluster scope"),
             namespace => format!(
                 "User {name} cannot {verb} resource {resource} in API group {group} in the namespace {}",
-                quoted(namespace)
+                Quoted(namespace)
             ),
         }
     }
 }
 
-/// Returns a text in quotes, as Go prints it.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// Returns a list of texts in quotes, as Go prints it.
 pub(crate) fn quoted_list<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> String {
-    let quoted: Vec<String> = texts.into_iter().map(|text| quoted(text.as_ref())).collect();
+    let quoted: Vec<String> = texts.into_iter().map(|text| Quoted(text.as_ref()).to_string()).collect();
     format!("[{}]", quoted.join(" "))
 }
 

@@ -9,12 +9,12 @@ use std::{
 };
 
 use http::HeaderMap;
-use klient_core::Status;
+use klient_core::{Quoted, Status};
 use percent_encoding::percent_decode_str;
 
 use super::{
     Access, Attributes, RequestInfo, User,
-    attributes::{quoted, quoted_list},
+    attributes::quoted_list,
     user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED},
 };
 use crate::{Result, metadata::formats};
@@ -216,13 +216,13 @@ fn extra_problem(key: &str, values: &[String]) -> Option<String> {
         key.split_once('/').is_some_and(|(domain, path)| formats::is_subdomain(domain) && !path.is_empty());
     if !has_domain {
         let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        let key = quoted(key);
+        let key = Quoted(key);
         return Some(format!(
             "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: {key}: {why}"
         ));
     }
     if key != key.to_lowercase() {
-        return Some(format!("impersonating a non-lowercase key in extra is not allowed: {}", quoted(key)));
+        return Some(format!("impersonating a non-lowercase key in extra is not allowed: {}", Quoted(key)));
     }
     values
         .iter()
@@ -249,12 +249,12 @@ fn go_user(user: &User) -> String {
     let mut extra = String::new();
     for (key, values) in &user.extra {
         let comma = if extra.is_empty() { "" } else { ", " };
-        let _ = write!(extra, "{comma}{}:[]string{{{}}}", quoted(key), list(values));
+        let _ = write!(extra, "{comma}{}:[]string{{{}}}", Quoted(key), list(values));
     }
     let extra = if user.extra.is_empty() { "(nil)".to_owned() } else { format!("{{{extra}}}") };
     format!(
         "&user.DefaultInfo{{Name:\"\", UID:{}, Groups:[]string{groups}, Extra:map[string][]string{extra}}}",
-        quoted(&user.uid)
+        Quoted(&user.uid)
     )
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use klient_core::Quoted;
 use serde::de::DeserializeSeed as _;
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
@@ -103,7 +104,7 @@ impl Observer for Duplicates {
     fn after(&self, key: &Spanned<String>, is_duplicate: bool) {
         if is_duplicate {
             let line = key.defined.line();
-            self.messages.borrow_mut().push(format!("line {line}: key {:?} already set in map", key.value));
+            self.messages.borrow_mut().push(format!("line {line}: key {} already set in map", Quoted(&key.value)));
         }
     }
 }

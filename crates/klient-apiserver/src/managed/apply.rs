@@ -1,7 +1,7 @@
 //! Server-side apply.
 
 use klient_core::{
-    Status, StatusCause, StatusReason,
+    Quoted, Status, StatusCause, StatusReason,
     fields::{Conflict, Duplicates, ManagedSet, PathElement, Typed, UpdateError, Updater},
 };
 use serde_json::Value;
@@ -296,9 +296,9 @@ fn conflict(conflicts: &[Conflict]) -> Box<Status> {
 /// Returns a manager as errors name it.
 fn manager_text(identifier: &str) -> String {
     let identity = Identity::of(identifier);
-    let mut text = format!("{:?}", identity.manager);
+    let mut text = Quoted(&identity.manager).to_string();
     if !identity.subresource.is_empty() {
-        text.push_str(&format!(" with subresource {:?}", identity.subresource));
+        text.push_str(&format!(" with subresource {}", Quoted(&identity.subresource)));
     }
     if !identity.api_version.is_empty() {
         text.push_str(&format!(" using {}", identity.api_version));

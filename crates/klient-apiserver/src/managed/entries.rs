@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use klient_core::Quoted;
 use klient_core::fields::{FieldSet, ManagedSet, Managers};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -82,7 +83,7 @@ impl Managed {
             match text("fieldsType").as_str() {
                 FIELDS_TYPE => {}
                 "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
-                other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {index}")),
+                other => return Err(format!("invalid fieldsType {} in managed fields entry {index}", Quoted(other))),
             }
             let applied = operation == APPLY;
             let set = match &entry["fieldsV1"] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use klient_core::StatusCause;
+use klient_core::{Quoted, StatusCause};
 use serde_json::Value;
 
 use super::formats::{self, Problems};
@@ -126,7 +126,7 @@ pub(crate) fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let new: BTreeSet<&str> = super::finalizers(object).filter(|name| !before.contains(name)).collect();
     let mut told = Vec::new();
     for name in new {
-        let mut tell = |why: &str| told.push(format!("metadata.finalizers: {name:?}: {why}"));
+        let mut tell = |why: &str| told.push(format!("metadata.finalizers: {}: {why}", Quoted(name)));
         formats::qualified_name_problems(name).iter().for_each(|why| tell(why));
         if !is_good_finalizer(name) {
             let path = if name.contains('.') { " including a path (/)" } else { "" };
@@ -235,7 +235,7 @@ fn finalizers_and_uid(
         let before: BTreeSet<&str> = finalizer_names(&old["metadata"]).into_iter().collect();
         let added: BTreeSet<&str> = now.iter().copied().filter(|name| !before.contains(name)).collect();
         if !added.is_empty() {
-            let quoted: Vec<String> = added.into_iter().map(|name| format!("{name:?}")).collect();
+            let quoted: Vec<String> = added.into_iter().map(|name| Quoted(name).to_string()).collect();
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 quoted.join(", ")

@@ -1,6 +1,6 @@
 //! JSON patch: operations at paths, in order, all or none.
 
-use klient_core::Status;
+use klient_core::{Quoted, Status};
 use serde_json::Value;
 
 use crate::Result;
@@ -203,7 +203,7 @@ fn remove(object: &mut Value, path: &str) -> std::result::Result<Value, String> 
 /// Returns the index that a part of a path names.
 fn index(action: &str, path: &str, key: &str) -> std::result::Result<usize, String> {
     key.parse().map_err(|_| {
-        let why = format!("strconv.Atoi: parsing {key:?}: invalid syntax");
+        let why = format!("strconv.Atoi: parsing {}: invalid syntax", Quoted(key));
         format!("error in {action} for path: '{path}': value was not a proper array index: '{key}': {why}")
     })
 }
@@ -232,7 +232,7 @@ fn is_shallow(value: &Value) -> std::result::Result<(), String> {
 }
 
 fn missing(action: &str, path: &str) -> String {
-    format!("{action} operation does not apply: doc is missing path: {path:?}: missing value")
+    format!("{action} operation does not apply: doc is missing path: {}: missing value", Quoted(path))
 }
 
 fn malformed(why: &str) -> Box<Status> {

@@ -1,6 +1,6 @@
 //! Strategic merge patch: lists of objects are merged by the key of their type, and directives change the rest.
 
-use klient_core::{Status, StatusReason};
+use klient_core::{Quoted, Status, StatusReason};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -90,7 +90,7 @@ fn check_opaque(target: &Map<String, Value>, patch: &Map<String, Value>, field: 
         None => Ok(()),
         Some((key, _)) => {
             let name = name.rsplit('.').next().unwrap_or_default();
-            Err(internal(format!("unable to find api field in struct {name} for the json field {key:?}")))
+            Err(internal(format!("unable to find api field in struct {name} for the json field {}", Quoted(key))))
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
-use klient_core::{GroupKind, Status, StatusCause, StatusReason};
+use klient_core::{GroupKind, Quoted, Status, StatusCause, StatusReason};
 use serde_json::{Value, json};
 
 use super::{
@@ -373,7 +373,7 @@ pub(super) fn check_number(version: &str) -> Result<()> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());
     }
-    let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+    let message = format!("strconv.ParseUint: parsing {}: invalid syntax", Quoted(version));
     Err(Box::new(Status::failure(StatusReason::Unknown, 500, message)))
 }
 

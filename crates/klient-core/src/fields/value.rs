@@ -4,6 +4,8 @@ use std::{cmp::Ordering, fmt::Write as _};
 
 use serde_json::{Number, Value};
 
+use crate::quoted::Quoted;
+
 /// Compares two values: numbers, strings, booleans, lists, objects, null. Integers and floats are compared as numbers.
 pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
@@ -143,7 +145,7 @@ pub(super) fn path_text(value: &Value) -> String {
             Some(float) => go_float(float),
             None => number.to_string(),
         },
-        Value::String(text) => quoted(text),
+        Value::String(text) => Quoted(text).to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(path_text).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {
             fields.iter().map(|(name, value)| format!("{name}={}", path_text(value))).collect::<Vec<_>>().concat()
@@ -156,34 +158,6 @@ fn go_float(float: f64) -> String {
     let text = format!("{float:e}");
     let exponent: i32 = text.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or_default();
     if float != 0.0 && !(-4..GO_EXPONENT).contains(&exponent) { exponent_form(float) } else { format!("{float}") }
-}
-
-/// Returns a text as Go's `%q` prints it.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0b' => out.push_str("\\v"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' | '\x7f' => {
-                let _ = write!(out, "\\x{:02x}", u32::from(c));
-            }
-            '\u{80}'..='\u{a0}' | '\u{ad}' | '\u{feff}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// Returns a value as Go's `%v` prints it.
@@ -205,13 +179,13 @@ pub(super) fn go_text(value: &Value) -> String {
 pub(super) fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => quoted(text),
+        Value::String(text) => Quoted(text).to_string(),
         Value::Array(items) => {
             format!("[]interface {{}}{{{}}}", items.iter().map(go_syntax).collect::<Vec<_>>().join(", "))
         }
         Value::Object(fields) => {
             let fields: Vec<String> =
-                fields.iter().map(|(name, value)| format!("{}:{}", quoted(name), go_syntax(value))).collect();
+                fields.iter().map(|(name, value)| format!("{}:{}", Quoted(name), go_syntax(value))).collect();
             format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
         other => go_text(other),

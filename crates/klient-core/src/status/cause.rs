@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::quote::Quoted;
+use crate::quoted::Quoted;
 
 /// One cause of a failure, such as one invalid field. Empty fields are absent.
 ///

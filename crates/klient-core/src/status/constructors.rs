@@ -4,7 +4,8 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason, quote::Quoted};
+use super::{Status, StatusCause, StatusDetails, StatusOutcome, StatusReason};
+use crate::quoted::Quoted;
 use crate::{GroupKind, GroupResource};
 
 /// Statuses of real servers.

@@ -2,7 +2,8 @@
 //!
 //! The texts are those of client-go (`errors.NewGenericServerResponse`).
 
-use super::{Status, StatusCause, StatusReason, quote::Quoted};
+use super::{Status, StatusCause, StatusReason};
+use crate::quoted::Quoted;
 use crate::{GroupResource, Verb};
 
 /// The maximum length of a foreign body in a status.

@@ -1,6 +1,6 @@
 //! Guards of writes to roles and bindings: a user can grant only permissions of their own.
 
-use klient_core::{GroupResource, Status, StatusReason};
+use klient_core::{GroupResource, Quoted, Status, StatusReason};
 use serde_json::Value;
 
 use super::{
@@ -9,11 +9,7 @@ use super::{
 };
 use crate::{
     Result,
-    access::{
-        Attributes, User,
-        attributes::{quoted, quoted_list},
-        user::MASTERS,
-    },
+    access::{Attributes, User, attributes::quoted_list, user::MASTERS},
     metadata,
     verbs::Target,
 };
@@ -85,7 +81,7 @@ impl Rbac {
         missing.dedup();
         let mut message = format!(
             "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-            quoted(&user.name),
+            Quoted(&user.name),
             quoted_list(&user.groups),
             missing.join("\n")
         );

@@ -8,13 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use klient_core::LabelSelector;
+use klient_core::{LabelSelector, Quoted};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{Decision, Rule};
 use crate::{
-    access::{Attributes, User, attributes::quoted},
+    access::{Attributes, User},
     metadata,
     store::Stored,
 };
@@ -173,13 +173,13 @@ impl Index {
         match role {
             RoleRef::Cluster(name) => {
                 let found = self.cluster_roles.get(name).map(|role| &role.rules);
-                found.ok_or_else(|| format!("clusterrole.rbac.authorization.k8s.io {} not found", quoted(name)))
+                found.ok_or_else(|| format!("clusterrole.rbac.authorization.k8s.io {} not found", Quoted(name)))
             }
             RoleRef::Local { name, key } => {
-                let missing = || format!("role.rbac.authorization.k8s.io {} not found", quoted(name));
+                let missing = || format!("role.rbac.authorization.k8s.io {} not found", Quoted(name));
                 self.roles.get(key).ok_or_else(missing)
             }
-            RoleRef::Unknown(kind) => Err(format!("unsupported role reference kind: {}", quoted(kind))),
+            RoleRef::Unknown(kind) => Err(format!("unsupported role reference kind: {}", Quoted(kind))),
         }
     }
 
@@ -313,7 +313,7 @@ impl Subject {
     fn of(subject: &Value, namespace: &str) -> Option<Self> {
         let name = subject["name"].as_str()?;
         let kind = subject["kind"].as_str()?;
-        let plain = |is_group| Self { is_group, name: name.to_owned(), text: format!("{kind} {}", quoted(name)) };
+        let plain = |is_group| Self { is_group, name: name.to_owned(), text: format!("{kind} {}", Quoted(name)) };
         match kind {
             "User" => Some(plain(false)),
             "Group" => Some(plain(true)),
@@ -323,7 +323,7 @@ impl Subject {
                 if namespace.is_empty() {
                     return None;
                 }
-                let text = format!("{kind} {}", quoted(&format!("{name}/{namespace}")));
+                let text = format!("{kind} {}", Quoted(&format!("{name}/{namespace}")));
                 Some(Self { is_group: false, name: User::service_account(namespace, name).name, text })
             }
             _ => None,
@@ -340,6 +340,6 @@ impl fmt::Display for Grant {
             "" => ("ClusterRoleBinding", name.clone()),
             namespace => ("RoleBinding", format!("{name}/{namespace}")),
         };
-        write!(f, "{sort} {} of {kind} {} to {subject}", quoted(&name), quoted(role))
+        write!(f, "{sort} {} of {kind} {} to {subject}", Quoted(&name), Quoted(role))
     }
 }

@@ -6,8 +6,8 @@ use super::super::{
     element::PathElement,
     problem::Problems,
     schema::{Atom, ListType, MapType, Scalar, Schema, TypeId},
-    value,
 };
+use crate::quoted::Quoted;
 
 /// The forms that a type allows for a value. Equal for two values if both are merged in the same way.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(super) fn item_element(schema: &Schema, list: &ListType, item: &Value) -> Re
         }
     }
     if key.is_empty() {
-        let keys: Vec<String> = list.keys.iter().map(|name| value::quoted(name)).collect();
+        let keys: Vec<String> = list.keys.iter().map(|name| Quoted(name).to_string()).collect();
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
             keys.join(" ")

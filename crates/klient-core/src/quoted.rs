@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write};
 
-/// A text that prints in double quotes.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
+/// A text that prints in double quotes, as Go's `%q` prints it.
+#[derive(Clone, Copy, Debug)]
+pub struct Quoted<'a>(pub &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
