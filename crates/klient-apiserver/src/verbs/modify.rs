@@ -13,12 +13,13 @@ use super::{
     admitted::Admitted,
     create::{check_namespace, commit_failed, invalid, validate},
     empties,
+    settled::Settled,
 };
 use crate::{
     Result,
     admission::{Origin, Stage},
     body::ResponseBody,
-    builtin,
+    builtin::{self, versions},
     call::{Call, WriteOptions},
     causes::Causes,
     decode::{self, Decoded},
@@ -192,6 +193,7 @@ impl Core {
         let written_by = admitted.and_then(Admitted::call);
         let notes = admitted.map(Admitted::notes);
         let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
+        let inner = target.stored(self);
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let mut current = self.present(resource, stored.value()).await?;
@@ -209,6 +211,11 @@ impl Core {
                 check_version(target, &asked, &stored, is_scale)?;
             }
             builtin::complete(resource, &mut asked);
+            let settled = inner.as_ref().map(|inner| {
+                let stored = versions::present(&inner.resource, stored.value());
+                let is_applied = matches!(ownership, Ownership::Applied(_));
+                Settled::of_update(resource, inner, &mut asked, &current, &stored, is_applied)
+            });
             let mut entries = match ownership {
                 Ownership::Written(writer) => {
                     managed::update(&self.registry.groups(), resource, Some(&mut current), &mut asked, writer)
@@ -230,7 +237,11 @@ impl Core {
             if let Some(call) = written_by {
                 self.check_grant(call, target, &asked, Some(&current))?;
             }
-            let (mut new, warnings) = prepare(self, target, &current, asked)?;
+            if let (Some(settled), Some(inner)) = (settled, &inner) {
+                asked = settled.after_admission(inner, asked);
+                current = versions::present(&inner.resource, stored.value());
+            }
+            let (mut new, warnings) = prepare(self, inner.as_ref().unwrap_or(target), &current, asked)?;
             if let Some(notes) = notes {
                 notes.warn_all(Stage::Mutating, &warnings);
             }
@@ -247,11 +258,12 @@ impl Core {
                 return Ok(Modified { object: self.rehearse(resource, new).await?, created: false });
             }
             if new == current && !resource.is_custom() {
-                return Ok(Modified { object: new, created: false });
+                return Ok(Modified { object: versions::convert(resource, new), created: false });
             }
             let is_done = is_done(resource, &new);
             let last = is_done.then(|| new.clone());
-            let Some(write) = self.write_of(resource, &stored, new, &current, is_done).await? else {
+            let stored_resource = &inner.as_ref().unwrap_or(target).resource;
+            let Some(write) = self.write_of(stored_resource, &stored, new, &current, is_done).await? else {
                 return Ok(Modified { object: current, created: false });
             };
             match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
@@ -259,7 +271,7 @@ impl Core {
                     self.after_change(resource, &committed).await;
                     // A deleted object is returned in its last state, with that state's revision.
                     let object = match last {
-                        Some(last) => last,
+                        Some(last) => versions::convert(resource, last),
                         None => self.present(resource, committed.object).await?,
                     };
                     return Ok(Modified { object, created: false });
@@ -285,10 +297,10 @@ impl Core {
             // Watches see the object as it was stored last.
             return Ok(Some(Write::Delete(stored.value())));
         }
-        if !resource.is_custom() {
-            return Ok(Some(Write::Put(new)));
-        }
         let put = self.to_storage(resource, new).await?;
+        if !resource.is_custom() {
+            return Ok(Some(Write::Put(put)));
+        }
         // A custom object that did not change may have been stored in another version, or without its defaults.
         // Only then can an object in one version be stored as it is: the stored object is parsed for no other.
         let is_same = put == *current || put["apiVersion"] != current["apiVersion"];

@@ -20,12 +20,17 @@ pub fn sequence(seed: u64, only: Option<&str>) -> Sequence {
         .filter(|base| base.kind != "definitions" && only.is_none_or(|only| base.kind.contains(only)))
         .collect();
     let at = random.pick(&(0..known.len()).collect::<Vec<_>>());
+    let is_version = |base: &&Base| !base.shares.is_empty() && base.shares == known[at].shares;
+    let versions: Vec<&Base> = known.iter().filter(is_version).collect();
     let mut writes = Writes { base: &known[at], random, steps: Vec::new() };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${ns}"}});
     writes.push("POST", "/api/v1/namespaces".to_owned(), "", Some(namespace));
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     writes.push("POST", "/api/v1/namespaces/${ns}/serviceaccounts".to_owned(), "", Some(account));
     while writes.steps.len() < LENGTH {
+        if versions.len() > 1 {
+            writes.base = writes.random.pick(&versions);
+        }
         writes.add();
     }
     for (index, step) in writes.steps.iter_mut().enumerate() {

@@ -8,6 +8,7 @@
 //! - **The order of properties.** The real server validates the properties of a custom object in random order, and reports their problems
 //!   in that order.
 //! - **The order of entries.** The real server validates the entries of maps in random order, and reports their problems in that order.
+//! - **The order of forbidden sources.** The real server reports all but one source of an autoscaler's metric in random order.
 //! - **The first item without a key.** The real server visits the fields of a strategic merge patch in random order, and stops at the first
 //!   list item that lacks the key of its list.
 //! - **A stale object.** The real server patches the object of its cache first. If the object is deleted meanwhile, the response is that
@@ -115,10 +116,11 @@ fn names_sibling(real: &Comparable, ours: &Comparable) -> bool {
 /// Returns whether both responses report the same problems, and only those of entries of maps are in another order.
 fn has_other_order_of_entries(real: &Comparable, ours: &Comparable) -> bool {
     let is_entry = |field: &str| {
+        let is_source = field.starts_with("spec.metrics[") && field.matches('.').count() == 2;
         let last = field.rsplit(['.', ']']).next().unwrap_or_default();
         let key = field.strip_suffix(']').and_then(|field| field.rsplit_once('[')).map_or("", |(_, key)| key);
         let is_map = ["labels", "annotations", "matchLabels", "nodeSelector", "selector", "requests", "limits"];
-        is_map.contains(&last) || (!key.is_empty() && key.parse::<u64>().is_err())
+        is_source || is_map.contains(&last) || (!key.is_empty() && key.parse::<u64>().is_err())
     };
     let causes = |response: &Comparable| -> Option<(Vec<String>, Vec<String>)> {
         let causes = response.body["details"]["causes"].as_array()?;
