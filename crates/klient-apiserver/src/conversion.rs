@@ -91,12 +91,12 @@ impl Core {
         Ok(object)
     }
 
-    /// Returns an object as a dry run shows it, which stores nothing.
-    pub(crate) async fn rehearse(&self, resource: &Resource, object: Value) -> Result<Value> {
+    /// Returns an object as a dry run shows it, which stores nothing. `stored` is the resource of the version that would be stored.
+    pub(crate) async fn rehearse(&self, resource: &Resource, stored: &Resource, object: Value) -> Result<Value> {
+        let stored = self.to_storage(stored, object).await?;
         if !resource.is_custom() {
-            return Ok(versions::convert(resource, object));
+            return Ok(versions::convert(resource, stored));
         }
-        let stored = self.to_storage(resource, object).await?;
         self.present(resource, stored).await
     }
 

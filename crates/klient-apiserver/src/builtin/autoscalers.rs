@@ -176,3 +176,6 @@ const ANNOTATIONS: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
+
+#[cfg(test)]
+mod tests;

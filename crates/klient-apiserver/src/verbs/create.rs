@@ -87,23 +87,7 @@ impl Core {
         }
         let resource = &inner.as_ref().unwrap_or(target).resource;
         origin.warn(&builtin::before_create(self, resource, &mut object)?);
-        if resource.has_status && !resource.is_custom() {
-            builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
-        } else if resource.has_status
-            && let Value::Object(fields) = &mut object
-        {
-            fields.remove("status");
-        }
-        if let Schema::BuiltIn(_) = resource.schema {
-            if resource.has_status || resource.hooks.before_create.is_some() {
-                // The object is normalised again with its defaults and status. There are no unknown fields left.
-                decode::shape(resource, &mut object)?;
-            }
-            builtin::nulls(resource, &mut object);
-            builtin::null_empty_lists(resource, &mut object);
-        }
-        metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.has_generation);
-        (resource.hooks.with_uid)(&mut object);
+        self.fill_new(resource, &mut object)?;
         let generated = metadata::text(&object, "generateName").to_owned();
         let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();
         for _ in 0..GENERATE_ATTEMPTS {
@@ -127,7 +111,7 @@ impl Core {
                     if let Some(version) = version {
                         metadata::of(&mut object).insert("resourceVersion".to_owned(), Value::from(version));
                     }
-                    return self.rehearse(&target.resource, object).await;
+                    return self.rehearse(&target.resource, resource, object).await;
                 }
             } else {
                 // Another name may have to be generated.
@@ -148,6 +132,28 @@ impl Core {
         }
         let name = metadata::text(&object, "name");
         Err(Box::new(Status::generate_name_conflict(&resource.group_resource(), name, 1)))
+    }
+
+    /// Sets what the server decides about a new object: its status, its identity, and the form of empty fields.
+    fn fill_new(&self, resource: &Resource, object: &mut Value) -> Result<()> {
+        if resource.has_status && !resource.is_custom() {
+            builtin::reset_status(resource, object, &metadata::time(self.clock.now()));
+        } else if resource.has_status
+            && let Value::Object(fields) = object
+        {
+            fields.remove("status");
+        }
+        if let Schema::BuiltIn(_) = resource.schema {
+            if resource.has_status || resource.hooks.before_create.is_some() {
+                // The object is normalised again with its defaults and status. There are no unknown fields left.
+                decode::shape(resource, object)?;
+            }
+            builtin::nulls(resource, object);
+            builtin::null_empty_lists(resource, object);
+        }
+        metadata::fill_new(object, &self.new_uid(), self.clock.now(), resource.has_generation);
+        (resource.hooks.with_uid)(object);
+        Ok(())
     }
 
     /// Runs the mutating stage of admission for a new object.

@@ -194,6 +194,7 @@ impl Core {
         let notes = admitted.map(Admitted::notes);
         let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
         let inner = target.stored(self);
+        let stored_resource = &inner.as_ref().unwrap_or(target).resource;
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let mut current = self.present(resource, stored.value()).await?;
@@ -255,35 +256,48 @@ impl Core {
                 [new, current] = self.check_update(admitted, target, [new, current], options.dry_run).await?;
             }
             if options.dry_run {
-                return Ok(Modified { object: self.rehearse(resource, new).await?, created: false });
+                return Ok(Modified { object: self.rehearse(resource, stored_resource, new).await?, created: false });
             }
-            if new == current && !resource.is_custom() {
-                return Ok(Modified { object: versions::convert(resource, new), created: false });
-            }
-            let is_done = is_done(resource, &new);
-            let last = is_done.then(|| new.clone());
-            let stored_resource = &inner.as_ref().unwrap_or(target).resource;
-            let Some(write) = self.write_of(stored_resource, &stored, new, &current, is_done).await? else {
-                return Ok(Modified { object: current, created: false });
-            };
-            match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
-                Ok(committed) => {
-                    self.after_change(resource, &committed).await;
-                    // A deleted object is returned in its last state, with that state's revision.
-                    let object = match last {
-                        Some(last) => versions::convert(resource, last),
-                        None => self.present(resource, committed.object).await?,
-                    };
-                    return Ok(Modified { object, created: false });
-                }
-                Err(CommitError::Changed(_)) => {}
-                Err(error) => return Err(commit_failed(&error)),
+            if let Some(object) = self.write(target, stored_resource, &stored, new, current).await? {
+                return Ok(Modified { object, created: false });
             }
         }
     }
 }
 
 impl Core {
+    /// Writes a changed object and returns it, or nothing if the stored object changed meanwhile. Both objects are in the stored version.
+    async fn write(
+        self: &Arc<Self>,
+        target: &Target,
+        stored_resource: &Resource,
+        stored: &Stored,
+        new: Value,
+        current: Value,
+    ) -> Result<Option<Value>> {
+        let resource = &target.resource;
+        if new == current && !resource.is_custom() {
+            return Ok(Some(versions::convert(resource, new)));
+        }
+        let is_done = is_done(resource, &new);
+        let last = is_done.then(|| new.clone());
+        let Some(write) = self.write_of(stored_resource, stored, new, &current, is_done).await? else {
+            return Ok(Some(current));
+        };
+        match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
+            Ok(committed) => {
+                self.after_change(resource, &committed).await;
+                // A deleted object is returned in its last state, with that state's revision.
+                Ok(Some(match last {
+                    Some(last) => versions::convert(resource, last),
+                    None => self.present(resource, committed.object).await?,
+                }))
+            }
+            Err(CommitError::Changed(_)) => Ok(None),
+            Err(error) => Err(commit_failed(&error)),
+        }
+    }
+
     /// Returns the write of a changed object, unless it changes nothing.
     async fn write_of(
         &self,

@@ -13,8 +13,6 @@ pub struct Base {
     pub weight: u64,
     pub object: Value,
     pub status: Option<Value>,
-    /// A name that kinds have in common whose objects are the same objects in several versions, or empty.
-    pub shares: String,
     type_name: String,
     /// The names of fields that stay as they are.
     fixed: Vec<String>,
@@ -29,7 +27,6 @@ pub fn bases() -> Vec<Base> {
             kind: text(&item["kind"]),
             path: text(&item["path"]),
             weight: item["weight"].as_u64().unwrap_or(1),
-            shares: text(&item["shares"]),
             type_name: text(&item["type"]),
             fixed: item["fixed"].as_array().into_iter().flatten().map(text).collect(),
             object: item["object"].clone(),
