@@ -1,6 +1,6 @@
 //! Conversion of objects to another version than the one that wrote them.
 //!
-//! Of the built-in kinds, only events and autoscalers have more than one version. Custom kinds change nothing but their `apiVersion`,
+//! Of the built-in kinds, only events and autoscalers have more than one version; the conversion of autoscalers is in `autoscalers`. Custom kinds change nothing but their `apiVersion`,
 //! unless they have a webhook: see `conversion`.
 
 use std::borrow::Cow;
