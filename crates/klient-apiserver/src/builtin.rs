@@ -3,6 +3,7 @@
 //! Handlers are generic over kinds. They call `resource.hooks`, or the functions here that join hooks with what all kinds share.
 
 mod accounts;
+mod autoscalers;
 mod collector;
 mod components;
 mod defaults;
@@ -59,6 +60,9 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
         if fill(resource, object) {
             // Decoded objects have no unknown fields, and defaults have the right types.
             let _ = decode::shape(resource, object);
+        }
+        if let Some(settle) = resource.hooks.settle {
+            settle(object);
         }
         nulls(resource, object);
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) use self::pending::Pending;
 use crate::{
     Result,
-    builtin::versions,
+    builtin::{self, versions},
     managed,
     peers::{CallError, Location},
     registry::{Resource, Schema},
@@ -72,7 +72,13 @@ impl Core {
 
     /// Returns an object as it is stored.
     pub(crate) async fn to_storage(&self, resource: &Resource, mut object: Value) -> Result<Value> {
-        let Schema::Custom(schema) = &resource.schema else { return Ok(object) };
+        let Schema::Custom(schema) = &resource.schema else {
+            if resource.hooks.settle.is_some() {
+                // An object of another version has no defaults of this one until it is read.
+                builtin::complete(resource, &mut object);
+            }
+            return Ok(object);
+        };
         let storage = &schema.storage;
         match &schema.conversion {
             Some(conversion) if object["apiVersion"] != storage.version() => {
@@ -85,12 +91,12 @@ impl Core {
         Ok(object)
     }
 
-    /// Returns an object as a dry run shows it, which stores nothing.
-    pub(crate) async fn rehearse(&self, resource: &Resource, object: Value) -> Result<Value> {
+    /// Returns an object as a dry run shows it, which stores nothing. `stored` is the resource of the version that would be stored.
+    pub(crate) async fn rehearse(&self, resource: &Resource, stored: &Resource, object: Value) -> Result<Value> {
+        let stored = self.to_storage(stored, object).await?;
         if !resource.is_custom() {
-            return Ok(object);
+            return Ok(versions::convert(resource, stored));
         }
-        let stored = self.to_storage(resource, object).await?;
         self.present(resource, stored).await
     }
 

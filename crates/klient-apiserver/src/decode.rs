@@ -73,6 +73,11 @@ pub(crate) fn object(resource: &Resource, encoding: Encoding, body: &Bytes) -> R
     Ok(Decoded { object, problems })
 }
 
+/// Brings a time into Go's format. Returns false if it is malformed.
+pub(crate) fn time(value: &mut Value) -> bool {
+    built_in::time(value, false).is_ok()
+}
+
 /// Normalises an object of a kind. Returns a warning for each unknown field, which is removed.
 pub(crate) fn shape(resource: &Resource, object: &mut Value) -> Result<Vec<String>> {
     match &resource.schema {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     Result,
     body::ResponseBody,
-    builtin::tables,
+    builtin::{tables, versions},
     managed,
     negotiate::{Encoding, Projection, ResponseFormat},
     order,
@@ -30,7 +30,10 @@ pub(crate) fn object(
 ) -> Result<Response<ResponseBody>> {
     let bytes = match wanted.projection {
         Projection::Object => encode_object(resource, object, wanted)?,
-        Projection::Metadata => encode_metadata(&partial(object), "PartialObjectMetadata", wanted)?,
+        Projection::Metadata => {
+            let object = versions::unconverted(resource, object);
+            encode_metadata(&partial(&object), "PartialObjectMetadata", wanted)?
+        }
         Projection::Table(include) => {
             let metadata = &object["metadata"];
             let table = tables::table(resource, std::slice::from_ref(object), metadata, include, true);
@@ -47,14 +50,14 @@ pub(crate) fn stored(
     stored: &Stored,
     wanted: ResponseFormat,
 ) -> Result<Response<ResponseBody>> {
-    let as_is = wanted == ResponseFormat::JSON && !crate::builtin::versions::is_converted(resource);
+    let as_is = wanted == ResponseFormat::JSON && !versions::is_converted(resource);
     if as_is {
         return Ok(whole(code, Encoding::Json, Bytes::copy_from_slice(stored.json())));
     }
     if let Some(bytes) = stored_message(resource, stored, wanted)? {
         return Ok(whole(code, Encoding::Protobuf, bytes));
     }
-    object(code, resource, &stored.shown_as(resource), wanted)
+    object(code, resource, &stored.shown_for(resource, wanted.projection), wanted)
 }
 
 /// Returns a stored object in protobuf, if that is the format and the object needs no conversion.
@@ -67,7 +70,7 @@ pub(crate) fn stored_message(resource: &Resource, stored: &Stored, wanted: Respo
 /// Returns the protobuf codec of a kind, if protobuf is the format and stored objects need no conversion.
 fn kept_in_protobuf(resource: &Resource, wanted: ResponseFormat) -> Option<&'static Codec> {
     let fits = wanted.encoding == Encoding::Protobuf && wanted.projection == Projection::Object;
-    resource.codec.filter(|_| fits && !crate::builtin::versions::is_converted(resource))
+    resource.codec.filter(|_| fits && !versions::is_converted(resource))
 }
 
 /// The metadata of a list.
@@ -105,7 +108,7 @@ pub(crate) fn list(
     objects: &[std::sync::Arc<Stored>],
     wanted: ResponseFormat,
 ) -> Result<Response<ResponseBody>> {
-    if wanted == ResponseFormat::JSON && !crate::builtin::versions::is_converted(resource) {
+    if wanted == ResponseFormat::JSON && !versions::is_converted(resource) {
         return Ok(whole(StatusCode::OK, Encoding::Json, plain_list(resource, head, objects)));
     }
     if let Some(codec) = kept_in_protobuf(resource, wanted) {
@@ -114,13 +117,13 @@ pub(crate) fn list(
         let bytes = Envelope::wrap(codec.api_version, &resource.list_kind, &message);
         return Ok(whole(StatusCode::OK, Encoding::Protobuf, bytes.into()));
     }
-    let items: Vec<Value> = objects.iter().map(|stored| stored.shown_as(resource)).collect();
+    let items: Vec<Value> = objects.iter().map(|stored| stored.shown_for(resource, wanted.projection)).collect();
     let bytes = match wanted.projection {
         Projection::Table(include) => {
             encode_value(&tables::table(resource, &items, &head.metadata(resource, wanted), include, true), wanted)
         }
         Projection::Metadata => {
-            let items: Vec<Value> = items.iter().map(partial).collect();
+            let items: Vec<Value> = items.iter().map(|item| partial(&versions::unconverted(resource, item))).collect();
             // The real server writes no empty list here.
             let items =
                 if items.is_empty() && wanted.encoding != Encoding::Protobuf { Value::Null } else { json!(items) };

@@ -10,6 +10,7 @@ mod list;
 mod modify;
 mod pods;
 mod scale;
+mod settled;
 mod token;
 mod watch;
 

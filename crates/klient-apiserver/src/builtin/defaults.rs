@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use super::{Writing, images, rules};
+use super::{Writing, autoscalers, images, rules};
 use crate::{
     Result, metadata,
     registry::{self, Resource, Schema, Shape, TypeDef},
@@ -319,18 +319,11 @@ fn job_spec(spec: &mut Value) {
     }
 }
 
-/// Sets the CPU target of an autoscaler in version v1.
-pub(super) fn autoscaler_v1(object: &mut Value) {
-    let Value::Object(fields) = &mut object["spec"] else { return };
-    fields.entry("targetCPUUtilizationPercentage").or_insert(json!(CPU_PERCENT));
-}
-
 /// Adds a CPU metric to an autoscaler in version v2 that has no metrics.
 pub(super) fn autoscaler_v2(object: &mut Value) {
     let Value::Object(fields) = &mut object["spec"] else { return };
     if fields.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        let target = json!({"type": "Utilization", "averageUtilization": CPU_PERCENT});
-        let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+        let metric = autoscalers::cpu_metric(&json!(autoscalers::DEFAULT_CPU_PERCENT));
         fields.insert("metrics".to_owned(), json!([metric]));
     }
     if let Some(Value::Object(behavior)) = fields.get_mut("behavior") {
@@ -394,8 +387,6 @@ pub(super) fn role_binding(object: &mut Value) {
 
 /// Types whose texts Go always writes, although they are not required.
 const ALWAYS_WRITTEN: [&str; 2] = ["PodFailurePolicyOnPodConditionsPattern", "RoleRef"];
-/// The CPU utilization that autoscalers aim at by default, in percent.
-const CPU_PERCENT: u32 = 80;
 
 #[cfg(test)]
 mod tests {

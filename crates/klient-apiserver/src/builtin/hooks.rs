@@ -79,6 +79,10 @@ pub(crate) struct Hooks {
     pub(crate) after_change: Option<AfterChange>,
     /// Converts a stored object of another version to this resource's version.
     pub(crate) convert: Option<fn(&mut Value)>,
+    /// The version in which objects are validated and stored, and the conversion to it. Without it, that is the version of the writer.
+    pub(crate) stored_as: Option<StoredAs>,
+    /// Removes what a decoded object of the stored version has of another version.
+    pub(crate) settle: Option<fn(&mut Value)>,
     /// Fields that lists and watches can select by, besides name and namespace.
     pub(crate) selectable: &'static [&'static str],
     /// Returns one cell of a table, for columns that are not the same for all kinds.
@@ -146,6 +150,13 @@ pub(crate) enum Posted {
     Binding,
 }
 
+/// The version of a kind in which its objects are validated and stored.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredAs {
+    pub(crate) version: &'static str,
+    pub(crate) convert: fn(&mut Value),
+}
+
 /// A function that adds warnings about a valid object, given the stored one in an update.
 pub(crate) type Warn = fn(&Value, Option<&Value>, &mut Told);
 
@@ -191,6 +202,8 @@ impl Hooks {
         resume_deletion: |_, _| {},
         after_change: None,
         convert: None,
+        stored_as: None,
+        settle: None,
         selectable: &[],
         cell: |_, _, _| None,
         row_condition: |_| None,

@@ -7,8 +7,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Collector, accounts, components, defaults, definitions, devices, disabled, events,
-    hooks::{Hooks, NameRule, Posted},
+    Collector, accounts, autoscalers, components, defaults, definitions, devices, disabled, events,
+    hooks::{Hooks, NameRule, Posted, StoredAs},
     ingresses, namespaces, nodes, pods, profiles, reviews, rules, services, signing_requests,
     tables::{cells, pods as pod_cells, rare},
     versions, volumes, warnings, workloads,
@@ -445,10 +445,8 @@ static CRON_JOBS: Hooks = Hooks {
 };
 
 static AUTOSCALERS_V1: Hooks = Hooks {
-    defaults: Some(defaults::autoscaler_v1),
-    validate: rules::autoscaler,
-    validate_status: rules::autoscaler_status,
-    convert: Some(versions::autoscaler_to_v1),
+    convert: Some(autoscalers::to_v1),
+    stored_as: Some(StoredAs { version: "v2", convert: autoscalers::to_v2 }),
     cell: rare::autoscaler,
     has_generation: Some(false),
     ..Hooks::NONE
@@ -460,7 +458,8 @@ static AUTOSCALERS_V2: Hooks = Hooks {
     on_status: |object, _, _| super::null_list(object, "/status/currentMetrics"),
     validate: rules::autoscaler,
     validate_status: rules::autoscaler_status,
-    convert: Some(versions::autoscaler_to_v2),
+    convert: Some(autoscalers::to_v2),
+    settle: Some(autoscalers::drop_annotations),
     cell: rare::autoscaler,
     has_generation: Some(false),
     ..Hooks::NONE

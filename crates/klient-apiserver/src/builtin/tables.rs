@@ -7,6 +7,7 @@ pub(super) mod rare;
 
 use serde_json::{Value, json};
 
+use super::versions;
 use crate::{
     negotiate::Include,
     registry::{Resource, Schema, TableColumn},
@@ -22,6 +23,7 @@ pub(crate) fn table(
 ) -> Value {
     let now = jiff::Timestamp::now();
     let row = |object: &Value| {
+        let object = &*versions::unconverted(resource, object);
         let shown = match include {
             Include::Nothing => Value::Null,
             Include::Metadata => {
@@ -29,6 +31,7 @@ pub(crate) fn table(
                 (resource.hooks.row_metadata)(&mut object);
                 crate::response::partial(&object)
             }
+            Include::Object if resource.hooks.stored_as.is_some() => versions::convert(resource, object.clone()),
             Include::Object => object.clone(),
         };
         let mut row = json!({"cells": cells::row(resource, object, now), "object": shown});

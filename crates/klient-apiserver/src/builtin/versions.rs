@@ -1,11 +1,16 @@
 //! Conversion of objects to another version than the one that wrote them.
 //!
-//! Of the built-in kinds, only events and autoscalers have more than one version. Custom kinds change nothing but their `apiVersion`,
+//! Of the built-in kinds, only events and autoscalers have more than one version; the conversion of autoscalers is in `autoscalers`. Custom kinds change nothing but their `apiVersion`,
 //! unless they have a webhook: see `conversion`.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
-use crate::registry::{Resource, Schema};
+use serde_json::{Value, json};
+
+use crate::{
+    decode,
+    registry::{self, Resource, Schema},
+};
 
 /// Returns whether stored objects may have to be converted to be read as this resource.
 pub(crate) fn is_converted(resource: &Resource) -> bool {
@@ -35,7 +40,25 @@ pub(crate) fn convert(resource: &Resource, mut object: Value) -> Value {
         convert(&mut object);
     }
     object["apiVersion"] = json!(version);
+    if resource.hooks.settle.is_some() || resource.hooks.stored_as.is_some() {
+        // Go writes the fields of each version that it always has, and omits empty ones.
+        let _ = decode::shape(resource, &mut object);
+        super::nulls(resource, &mut object);
+    }
     object
+}
+
+/// Returns an object in the version in which it is stored, which tables and the metadata of an object are about.
+pub(crate) fn unconverted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    match resource.hooks.stored_as {
+        Some(stored) if object["apiVersion"] == resource.api_version() => {
+            let mut object = object.clone();
+            (stored.convert)(&mut object);
+            object["apiVersion"] = json!(registry::api_version(&resource.group, stored.version));
+            Cow::Owned(object)
+        }
+        _ => Cow::Borrowed(object),
+    }
 }
 
 /// Converts an event of the core group to the group `events.k8s.io`.
@@ -73,45 +96,6 @@ fn rename(object: &mut Value, names: &[(&str, &str)], back: bool) {
         {
             fields.insert((*to).to_owned(), value);
         }
-    }
-}
-
-/// Converts an autoscaler to version v2.
-pub(super) fn autoscaler_to_v2(object: &mut Value) {
-    let Value::Object(spec) = &mut object["spec"] else { return };
-    if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
-        let target = json!({"type": "Utilization", "averageUtilization": percent});
-        spec.insert("metrics".to_owned(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
-    }
-    if let Value::Object(status) = &mut object["status"] {
-        status.entry("currentMetrics").or_insert(Value::Null);
-        if status.get("currentReplicas") == Some(&json!(0)) {
-            status.remove("currentReplicas");
-        }
-    }
-}
-
-/// Converts an autoscaler to version v1.
-pub(super) fn autoscaler_to_v1(object: &mut Value) {
-    let Value::Object(spec) = &mut object["spec"] else { return };
-    let metrics = spec.remove("metrics");
-    spec.remove("behavior");
-    let cpu = metrics
-        .as_ref()
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .find(|metric| metric["resource"]["name"] == "cpu");
-    if let Some(percent) = cpu.and_then(|metric| metric["resource"]["target"].get("averageUtilization")) {
-        spec.insert("targetCPUUtilizationPercentage".to_owned(), percent.clone());
-    }
-    if let Value::Object(status) = &mut object["status"] {
-        let kept: Map<String, Value> = std::mem::take(status)
-            .into_iter()
-            .filter(|(name, _)| !matches!(name.as_str(), "currentMetrics" | "conditions"))
-            .collect();
-        *status = kept;
-        status.entry("currentReplicas").or_insert_with(|| json!(0));
     }
 }
 

@@ -405,7 +405,7 @@ fn base64(text: &str) -> Result<(), String> {
     }
 }
 
-fn time(value: &mut Value, micro: bool) -> Result<(), String> {
+pub(super) fn time(value: &mut Value, micro: bool) -> Result<(), String> {
     let Value::String(text) = &*value else { return Ok(()) };
     // Most times are canonical already: this one has no fraction and no offset.
     if !micro && text.len() == "2006-01-02T15:04:05Z".len() && klient_core::parse_time(text).is_ok() {

@@ -69,6 +69,8 @@ impl Converter for Versions<'_> {
             return Typed::new(&schema.schema, schema.root, value, Duplicates::Allowed)
                 .map_err(|error| ConvertError::Failed(error.to_string()));
         }
-        Ok(Typed::unchecked(&schema.schema, schema.root, value))
+        // Two items with the same key can be in an annotation of version v1, which the other version must not have.
+        Typed::new(&schema.schema, schema.root, value, Duplicates::Refused)
+            .map_err(|error| ConvertError::Failed(error.to_string()))
     }
 }

@@ -10,7 +10,7 @@ use klient_proto::{Codec, DecodeError, ManagedFields, RawObject};
 use serde_json::Value;
 
 use super::{CommitError, Expected, Write};
-use crate::{builtin::versions, conversion::Conversion, registry::Resource};
+use crate::{builtin::versions, conversion::Conversion, negotiate::Projection, registry::Resource};
 
 /// A stored object: its JSON, and the revision that wrote it.
 #[derive(Debug)]
@@ -80,6 +80,15 @@ impl Stored {
     /// Returns the object in the version of a resource, which is that of a converted object.
     pub(crate) fn shown_as(&self, resource: &Resource) -> Value {
         if self.is_converted { self.value() } else { versions::present(resource, self.value()) }
+    }
+
+    /// Returns the object as a projection needs it: all but the object itself are about the version that is stored.
+    pub(crate) fn shown_for(&self, resource: &Resource, projection: Projection) -> Value {
+        if projection == Projection::Object || resource.hooks.stored_as.is_none() {
+            self.shown_as(resource)
+        } else {
+            self.value()
+        }
     }
 
     /// Returns the object's version.

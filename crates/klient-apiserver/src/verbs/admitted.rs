@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Result,
     admission::{Attributes, Notes, Operation, Stage},
+    builtin::versions,
     call::Call,
     custom::ScalePaths,
     metadata,
@@ -50,9 +51,9 @@ impl<'a> Admitted<'a> {
     }
 
     /// Returns the part of an object that admission sees.
-    fn seen(self, object: &Value) -> Value {
+    fn seen(self, target: &Target, object: &Value) -> Value {
         match self {
-            Self::Object(_) => object.clone(),
+            Self::Object(_) => versions::convert(&target.resource, object.clone()),
             Self::Scale(_, _, paths) => scale_of(paths, object),
         }
     }
@@ -75,8 +76,8 @@ impl Core {
                 Ok([asked, current])
             }
             Admitted::Scale(_, _, paths) => {
-                let old = admitted.seen(&current);
-                let mut request = admitted.request(target, dry_run).object(admitted.seen(&asked)).old(&old);
+                let old = admitted.seen(target, &current);
+                let mut request = admitted.request(target, dry_run).object(admitted.seen(target, &asked)).old(&old);
                 self.admit(&mut request).await?;
                 let scale = request.object.take().unwrap_or_default();
                 set_at(&mut asked, &paths.spec, json!(scale["spec"]["replicas"].as_i64().unwrap_or_default()));
@@ -113,14 +114,16 @@ impl Core {
         [new, current]: [Value; 2],
         dry_run: bool,
     ) -> Result<[Value; 2]> {
-        if let Admitted::Object(_) = admitted {
+        if let Admitted::Object(_) = admitted
+            && target.resource.hooks.stored_as.is_none()
+        {
             let mut request = admitted.request(target, dry_run).object(new).old(&current);
             self.check_admission(&request).await?;
             let new = request.object.take().unwrap_or_default();
             return Ok([new, current]);
         }
-        let old = admitted.seen(&current);
-        let request = admitted.request(target, dry_run).object(admitted.seen(&new)).old(&old);
+        let old = admitted.seen(target, &current);
+        let request = admitted.request(target, dry_run).object(admitted.seen(target, &new)).old(&old);
         self.check_admission(&request).await?;
         Ok([new, current])
     }
@@ -134,6 +137,8 @@ impl Core {
         is_named: bool,
         dry_run: bool,
     ) -> Result<()> {
+        let shown = target.resource.hooks.stored_as.map(|_| versions::convert(&target.resource, current.clone()));
+        let current = shown.as_ref().unwrap_or(current);
         let mut request = Attributes::new(call, Operation::Delete, target).old(current).dry_run(dry_run);
         if !is_named {
             request.name.clear();

@@ -6,12 +6,12 @@ use http::{Response, StatusCode};
 use klient_core::{GroupKind, Status, StatusCause, StatusReason};
 use serde_json::Value;
 
-use super::{Ownership, Target, empties};
+use super::{Ownership, Target, empties, settled::Settled};
 use crate::{
     Result,
     admission::{Attributes, Operation, Origin, Stage},
     body::ResponseBody,
-    builtin::{self, Posted, Writing},
+    builtin::{self, Posted, Writing, versions},
     call::Call,
     causes::Causes,
     decode, managed, metadata,
@@ -66,6 +66,8 @@ impl Core {
         let version = Some(metadata::text(&object, "resourceVersion").to_owned()).filter(|version| !version.is_empty());
         metadata::wipe_system_fields(&mut object);
         builtin::complete(resource, &mut object);
+        let inner = target.stored(self);
+        let settled = inner.as_ref().map(|inner| Settled::new(resource, inner, &mut object));
         if let Ownership::Written(writer) = ownership {
             let groups = self.registry.groups();
             let entries = managed::update(&groups, resource, None, &mut object, writer);
@@ -80,24 +82,12 @@ impl Core {
         if let Some(call) = origin.call() {
             (resource.hooks.set_user)(&mut object, &call.user);
         }
+        if let (Some(settled), Some(inner)) = (settled, &inner) {
+            object = settled.after_admission(inner, object);
+        }
+        let resource = &inner.as_ref().unwrap_or(target).resource;
         origin.warn(&builtin::before_create(Writing { core: self, dry_run }, resource, &mut object)?);
-        if resource.has_status && !resource.is_custom() {
-            builtin::reset_status(resource, &mut object, &metadata::time(self.clock.now()));
-        } else if resource.has_status
-            && let Value::Object(fields) = &mut object
-        {
-            fields.remove("status");
-        }
-        if let Schema::BuiltIn(_) = resource.schema {
-            if resource.has_status || resource.hooks.before_create.is_some() {
-                // The object is normalised again with its defaults and status. There are no unknown fields left.
-                decode::shape(resource, &mut object)?;
-            }
-            builtin::nulls(resource, &mut object);
-            builtin::null_empty_lists(resource, &mut object);
-        }
-        metadata::fill_new(&mut object, &self.new_uid(), self.clock.now(), resource.has_generation);
-        (resource.hooks.with_uid)(&mut object);
+        self.fill_new(resource, &mut object)?;
         let generated = metadata::text(&object, "generateName").to_owned();
         let generates = metadata::text(&object, "name").is_empty() && !generated.is_empty();
         for _ in 0..GENERATE_ATTEMPTS {
@@ -121,7 +111,7 @@ impl Core {
                     if let Some(version) = version {
                         metadata::of(&mut object).insert("resourceVersion".to_owned(), Value::from(version));
                     }
-                    return self.rehearse(resource, object).await;
+                    return self.rehearse(&target.resource, resource, object).await;
                 }
             } else {
                 // Another name may have to be generated.
@@ -130,7 +120,7 @@ impl Core {
                 match self.store.commit(&resource.table, &key, Expected::Absent, Write::Put(put)).await {
                     Ok(committed) => {
                         self.after_change(resource, &committed).await;
-                        return self.present(resource, committed.object).await;
+                        return self.present(&target.resource, committed.object).await;
                     }
                     Err(CommitError::Changed(_)) => {}
                     Err(error) => return Err(commit_failed(&error)),
@@ -142,6 +132,28 @@ impl Core {
         }
         let name = metadata::text(&object, "name");
         Err(Box::new(Status::generate_name_conflict(&resource.group_resource(), name, 1)))
+    }
+
+    /// Sets what the server decides about a new object: its status, its identity, and the form of empty fields.
+    fn fill_new(&self, resource: &Resource, object: &mut Value) -> Result<()> {
+        if resource.has_status && !resource.is_custom() {
+            builtin::reset_status(resource, object, &metadata::time(self.clock.now()));
+        } else if resource.has_status
+            && let Value::Object(fields) = object
+        {
+            fields.remove("status");
+        }
+        if let Schema::BuiltIn(_) = resource.schema {
+            if resource.has_status || resource.hooks.before_create.is_some() {
+                // The object is normalised again with its defaults and status. There are no unknown fields left.
+                decode::shape(resource, object)?;
+            }
+            builtin::nulls(resource, object);
+            builtin::null_empty_lists(resource, object);
+        }
+        metadata::fill_new(object, &self.new_uid(), self.clock.now(), resource.has_generation);
+        (resource.hooks.with_uid)(object);
+        Ok(())
     }
 
     /// Runs the mutating stage of admission for a new object.
@@ -165,6 +177,12 @@ impl Core {
 
     /// Runs the validating stage of admission for a new object, and returns the object.
     async fn check_new(self: &Arc<Self>, call: &Call, target: &Target, object: Value, dry_run: bool) -> Result<Value> {
+        if target.resource.hooks.stored_as.is_some() {
+            let shown = versions::convert(&target.resource, object.clone());
+            let request = Attributes::new(call, Operation::Create, target).object(shown).dry_run(dry_run);
+            self.check_admission(&request).await?;
+            return Ok(object);
+        }
         let request = Attributes::new(call, Operation::Create, target).object(object).dry_run(dry_run);
         self.check_admission(&request).await?;
         Ok(request.object.unwrap_or_default())

@@ -12,6 +12,7 @@ use crate::{
     Result,
     admission::{Origin, Stage},
     body::ResponseBody,
+    builtin::versions,
     call::Call,
     decode, metadata,
     negotiate::Encoding,
@@ -60,7 +61,7 @@ impl Core {
         match self.delete_object(target, &options, Origin::Client(call)).await? {
             Deleted::Waiting(object) => {
                 let code = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
-                response::object(code, resource, &object, wanted)
+                response::object(code, resource, &versions::convert(resource, object), wanted)
             }
             Deleted::Gone(object) if resource.hooks.delete_returns_object => {
                 response::object(StatusCode::OK, resource, &object, wanted)
@@ -121,9 +122,10 @@ impl Core {
         options: &DeleteOptions,
         origin: Origin<'_>,
     ) -> Result<Deleted> {
-        let resource = &target.resource;
         let mut options = options.clone();
         let admitted = origin.call().filter(|_| !self.is_admission_idle(&target.resource));
+        let inner = target.stored(self);
+        let resource = &inner.as_ref().unwrap_or(target).resource;
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let current = self.present(resource, stored.value()).await?;

@@ -13,12 +13,13 @@ use super::{
     admitted::Admitted,
     create::{check_namespace, commit_failed, invalid, validate},
     empties,
+    settled::Settled,
 };
 use crate::{
     Result,
     admission::{Origin, Stage},
     body::ResponseBody,
-    builtin::{self, Writing},
+    builtin::{self, Writing, versions},
     call::{Call, WriteOptions},
     causes::Causes,
     decode::{self, Decoded},
@@ -192,6 +193,8 @@ impl Core {
         let request = admitted;
         let notes = request.map(Admitted::notes);
         let admitted = admitted.filter(|_| !self.is_admission_idle(&target.resource));
+        let inner = target.stored(self);
+        let stored_resource = &inner.as_ref().unwrap_or(target).resource;
         loop {
             let stored = self.store.get(&resource.table, &target.key()).ok_or_else(|| target.not_found())?;
             let mut current = self.present(resource, stored.value()).await?;
@@ -209,6 +212,11 @@ impl Core {
                 check_version(target, &asked, &stored, is_scale)?;
             }
             builtin::complete(resource, &mut asked);
+            let settled = inner.as_ref().map(|inner| {
+                let stored = versions::present(&inner.resource, stored.value());
+                let is_applied = matches!(ownership, Ownership::Applied(_));
+                Settled::of_update(resource, inner, &mut asked, &current, &stored, is_applied)
+            });
             let mut entries = match ownership {
                 Ownership::Written(writer) => {
                     managed::update(&self.registry.groups(), resource, Some(&mut current), &mut asked, writer)
@@ -228,8 +236,12 @@ impl Core {
                 check_version(target, &asked, &stored, is_scale)?;
             }
             self.check_owners(request, target, &mut asked, &current)?;
-            let (mut new, warnings) =
-                prepare(Writing { core: self, dry_run: options.dry_run }, target, &current, asked)?;
+            if let (Some(settled), Some(inner)) = (settled, &inner) {
+                asked = settled.after_admission(inner, asked);
+                current = versions::present(&inner.resource, stored.value());
+            }
+            let writing = Writing { core: self, dry_run: options.dry_run };
+            let (mut new, warnings) = prepare(writing, inner.as_ref().unwrap_or(target), &current, asked)?;
             if let Some(notes) = notes {
                 notes.warn_all(Stage::Mutating, &warnings);
             }
@@ -240,34 +252,48 @@ impl Core {
                 [new, current] = self.check_update(admitted, target, [new, current], options.dry_run).await?;
             }
             if options.dry_run {
-                return Ok(Modified { object: self.rehearse(resource, new).await?, created: false });
+                return Ok(Modified { object: self.rehearse(resource, stored_resource, new).await?, created: false });
             }
-            if new == current && !resource.is_custom() {
-                return Ok(Modified { object: new, created: false });
-            }
-            let is_done = is_done(resource, &new);
-            let last = is_done.then(|| new.clone());
-            let Some(write) = self.write_of(resource, &stored, new, &current, is_done).await? else {
-                return Ok(Modified { object: current, created: false });
-            };
-            match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
-                Ok(committed) => {
-                    self.after_change(resource, &committed).await;
-                    // A deleted object is returned in its last state, with that state's revision.
-                    let object = match last {
-                        Some(last) => last,
-                        None => self.present(resource, committed.object).await?,
-                    };
-                    return Ok(Modified { object, created: false });
-                }
-                Err(CommitError::Changed(_)) => {}
-                Err(error) => return Err(commit_failed(&error)),
+            if let Some(object) = self.write(target, stored_resource, &stored, new, current).await? {
+                return Ok(Modified { object, created: false });
             }
         }
     }
 }
 
 impl Core {
+    /// Writes a changed object and returns it, or nothing if the stored object changed meanwhile. Both objects are in the stored version.
+    async fn write(
+        self: &Arc<Self>,
+        target: &Target,
+        stored_resource: &Resource,
+        stored: &Stored,
+        new: Value,
+        current: Value,
+    ) -> Result<Option<Value>> {
+        let resource = &target.resource;
+        if new == current && !resource.is_custom() {
+            return Ok(Some(versions::convert(resource, new)));
+        }
+        let is_done = is_done(resource, &new);
+        let last = is_done.then(|| new.clone());
+        let Some(write) = self.write_of(stored_resource, stored, new, &current, is_done).await? else {
+            return Ok(Some(current));
+        };
+        match self.store.commit(&resource.table, &target.key(), Expected::Revision(stored.revision), write).await {
+            Ok(committed) => {
+                self.after_change(resource, &committed).await;
+                // A deleted object is returned in its last state, with that state's revision.
+                Ok(Some(match last {
+                    Some(last) => versions::convert(resource, last),
+                    None => self.present(resource, committed.object).await?,
+                }))
+            }
+            Err(CommitError::Changed(_)) => Ok(None),
+            Err(error) => Err(commit_failed(&error)),
+        }
+    }
+
     /// Returns the write of a changed object, unless it changes nothing.
     async fn write_of(
         &self,
@@ -281,10 +307,10 @@ impl Core {
             // Watches see the object as it was stored last.
             return Ok(Some(Write::Delete(stored.value())));
         }
-        if !resource.is_custom() {
-            return Ok(Some(Write::Put(new)));
-        }
         let put = self.to_storage(resource, new).await?;
+        if !resource.is_custom() {
+            return Ok(Some(Write::Put(put)));
+        }
         // A custom object that did not change may have been stored in another version, or without its defaults.
         // Only then can an object in one version be stored as it is: the stored object is parsed for no other.
         let is_same = put == *current || put["apiVersion"] != current["apiVersion"];

@@ -258,7 +258,11 @@ impl Watch {
         }
         if kind == "DELETED" && change.kind != ChangeKind::Deleted {
             // The object left the selection: its last state is sent with the revision of the change.
-            let mut object = change.previous.as_ref().map(|stored| stored.shown_as(&self.resource)).unwrap_or_default();
+            let mut object = change
+                .previous
+                .as_ref()
+                .map(|stored| stored.shown_for(&self.resource, self.wanted.projection))
+                .unwrap_or_default();
             object["metadata"]["resourceVersion"] = json!(change.revision.to_string());
             return self.event(kind, &object);
         }
@@ -272,7 +276,7 @@ impl Watch {
         }
         match response::stored_message(&self.resource, stored, self.wanted) {
             Ok(Some(message)) => self.frame(kind, &message),
-            Ok(None) => self.event(kind, &stored.shown_as(&self.resource)),
+            Ok(None) => self.event(kind, &stored.shown_for(&self.resource, self.wanted.projection)),
             Err(status) => self.error(&status),
         }
     }
@@ -285,8 +289,9 @@ impl Watch {
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
             Projection::Metadata => {
+                let object = versions::unconverted(&self.resource, object);
                 let encoded =
-                    response::encode_metadata(&response::partial(object), "PartialObjectMetadata", self.wanted);
+                    response::encode_metadata(&response::partial(&object), "PartialObjectMetadata", self.wanted);
                 encoded.map_or_else(|status| self.error(&status), |encoded| self.frame(kind, &encoded))
             }
             Projection::Table(include) => {

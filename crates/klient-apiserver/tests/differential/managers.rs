@@ -20,12 +20,16 @@ pub fn sequence(seed: u64, only: Option<&str>) -> Sequence {
         .filter(|base| base.kind != "definitions" && only.is_none_or(|only| base.kind.contains(only)))
         .collect();
     let at = random.pick(&(0..known.len()).collect::<Vec<_>>());
+    let versions = versions_of(&known, &known[at]);
     let mut writes = Writes { base: &known[at], random, steps: Vec::new() };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${ns}"}});
     writes.push("POST", "/api/v1/namespaces".to_owned(), "", Some(namespace));
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     writes.push("POST", "/api/v1/namespaces/${ns}/serviceaccounts".to_owned(), "", Some(account));
     while writes.steps.len() < LENGTH {
+        if versions.len() > 1 {
+            writes.base = writes.random.pick(&versions);
+        }
         writes.add();
     }
     for (index, step) in writes.steps.iter_mut().enumerate() {
@@ -33,6 +37,17 @@ pub fn sequence(seed: u64, only: Option<&str>) -> Sequence {
     }
     let changed = writes.steps.iter().map(described).collect();
     Sequence { kind: writes.base.kind.clone(), steps: writes.steps, changed }
+}
+
+/// Returns the valid objects of a kind in all versions, if it has several: all versions of an object are the same object.
+fn versions_of<'a>(known: &'a [Base], base: &'a Base) -> Vec<&'a Base> {
+    let name_of = |base: &Base| {
+        let version = base.object["apiVersion"].as_str().unwrap_or_default();
+        let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
+        (group, base.object["kind"].clone())
+    };
+    let versions: Vec<&Base> = known.iter().filter(|other| name_of(other) == name_of(base)).collect();
+    if versions.iter().all(|other| other.path == base.path) { vec![base] } else { versions }
 }
 
 fn described(step: &Step) -> String {

@@ -143,6 +143,10 @@ impl Base {
                 fields.insert(name, sample);
                 told
             }
+            (Value::String(inner), _) if inner.starts_with(['[', '{']) && random.chance(80) => {
+                *inner = changed_text(random, inner);
+                format!("= {value}")
+            }
             (_, shape) => {
                 *value = self.sample(random, shape, 0);
                 format!("= {value}")
@@ -215,6 +219,64 @@ fn text(random: &mut Random) -> String {
         1 => random.pick(&BAD).to_owned(),
         2 => random.pick(&["x".repeat(64), "x".repeat(16), "x".repeat(254), "a".repeat(63) + ".b"]),
         _ => String::new(),
+    }
+}
+
+/// Returns JSON with another value in one place, or cut off.
+fn changed_text(random: &mut Random, text: &str) -> String {
+    let Ok(mut document) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let mut pointers = Vec::new();
+    pointers_of(&document, "", &mut pointers);
+    let pointer = random.pick(&pointers);
+    match random.pick(&[0, 1, 2, 2, 2, 2, 3]) {
+        0 => return text.chars().take(text.len() / 2).collect(),
+        1 => remove(&mut document, &pointer),
+        2 => {
+            let values = [
+                json!(null),
+                json!(""),
+                json!("x"),
+                json!("0.5"),
+                json!(" 1Gi "),
+                json!("-1"),
+                json!(0),
+                json!(-1),
+                json!(7),
+                json!(1.5),
+                json!(1i64 << 40),
+                json!(true),
+                json!({}),
+                json!([]),
+                json!([null]),
+                json!({"a": null}),
+                json!("2026-01-02T03:04:05+02:00"),
+            ];
+            if let Some(value) = document.pointer_mut(&pointer) {
+                *value = random.pick(&values);
+            }
+        }
+        _ => {
+            // Go does not look at the case of names.
+            if let Some(Value::Object(fields)) = document.pointer_mut(&pointer) {
+                let old = std::mem::take(fields);
+                fields.extend(old.into_iter().map(|(name, value)| (name.to_uppercase(), value)));
+            }
+        }
+    }
+    document.to_string()
+}
+
+/// Collects the pointers to all values of a document.
+fn pointers_of(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, inner)| {
+            pointers_of(inner, &format!("{at}/{name}"), found);
+        }),
+        Value::Array(items) => items.iter().enumerate().for_each(|(index, inner)| {
+            pointers_of(inner, &format!("{at}/{index}"), found);
+        }),
+        _ => {}
     }
 }
 

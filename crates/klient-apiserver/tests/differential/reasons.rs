@@ -8,6 +8,7 @@
 //! - **The order of properties.** The real server validates the properties of a custom object and of a schema in random order, and reports
 //!   their problems in that order.
 //! - **The order of entries.** The real server validates the entries of maps in random order, and reports their problems in that order.
+//! - **The order of forbidden sources.** The real server reports all but one source of an autoscaler's metric in random order.
 //! - **The first item without a key.** The real server visits the fields of a strategic merge patch in random order, and stops at the first
 //!   list item that lacks the key of its list.
 //! - **The volumes of claims.** The real server adds a volume for each claim template of a stateful set, in random order, and reports their
@@ -166,9 +167,11 @@ fn names_sibling(real: &Comparable, ours: &Comparable) -> bool {
 /// in another order.
 fn has_other_order_of_entries(real: &Comparable, ours: &Comparable) -> bool {
     let is_entry = |field: &str| {
+        let is_source = field.starts_with("spec.metrics[") && field.matches('.').count() == 2;
         let last = field.rsplit(['.', ']']).next().unwrap_or_default();
         let key = field.strip_suffix(']').and_then(|field| field.rsplit_once('[')).map_or("", |(_, key)| key);
-        MAPS.contains(&last)
+        is_source
+            || MAPS.contains(&last)
             || (!key.is_empty() && key.parse::<u64>().is_err())
             || field.contains(".properties[")
             || [VOLUMES, GATES].iter().any(|start| field.starts_with(start))

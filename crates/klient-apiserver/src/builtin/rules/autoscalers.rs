@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::field::{Causes, Field};
 use crate::builtin::rules::resources;
 
-/// Validates an autoscaler, in version v2 or v1.
+/// Validates an autoscaler.
 pub(in crate::builtin) fn autoscaler(object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = Field::of(object, "spec");
     let (least, most) = (spec.field("minReplicas"), spec.field("maxReplicas"));
@@ -83,15 +83,6 @@ fn metrics(spec: &Field<'_, '_>, old: Option<&Value>, causes: &mut Causes) {
         objects.any(|object| version_problem(text(&object["describedObject"], "apiVersion"), Group::Optional).is_some())
     });
     let group = if was_invalid { Group::Any } else { Group::Optional };
-    // Version v1 has the one metric that it knows in a field of its own.
-    let percent = spec.field("targetCPUUtilizationPercentage");
-    if percent.int().is_some_and(|percent| percent < 1) {
-        let at = spec.field("metrics");
-        let at = at.index(0);
-        let at = at.field("resource");
-        let at = at.field("target");
-        at.field("averageUtilization").with(percent.value).invalid("must be greater than 0", causes);
-    }
     let metrics = spec.field("metrics");
     metrics.items().for_each(|item| metric(&item, group, causes));
     let is_external = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");

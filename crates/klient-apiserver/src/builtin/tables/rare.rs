@@ -356,11 +356,6 @@ pub(in crate::builtin) fn autoscaler(object: &Value, column: &str, _: Timestamp)
 /// Returns the current and target values of an autoscaler.
 fn targets(object: &Value) -> String {
     let (spec, status) = (&object["spec"], &object["status"]);
-    if let Some(percent) = spec["targetCPUUtilizationPercentage"].as_i64() {
-        let current = status["currentCPUUtilizationPercentage"].as_i64();
-        let current = current.map_or("<unknown>".to_owned(), |percent| format!("{percent}%"));
-        return format!("cpu: {current}/{percent}%");
-    }
     let metrics = spec["metrics"].as_array().map_or(&[][..], Vec::as_slice);
     let all: Vec<String> = metrics
         .iter()
@@ -387,7 +382,12 @@ fn target(metric: &Value, status: &Value) -> String {
     };
     let (wanted, current) = (&metric[source]["target"], &status[source]["current"]);
     let unknown = || "<unknown>".to_owned();
-    let amount = |field: &str| current[field].as_str().map_or_else(unknown, str::to_owned);
+    let known = |field: &str| current[field].as_str().map_or_else(unknown, str::to_owned);
+    // The real server prints the amount of a status without looking whether there is one.
+    let amount = |field: &str| match current[field].as_str() {
+        None if status[source].is_object() => "<nil>".to_owned(),
+        _ => known(field),
+    };
     match (kind, wanted["averageValue"].as_str()) {
         ("Resource" | "ContainerResource", Some(average)) => {
             format!("{}: {}/{average}", plain(&metric[source]["name"]), amount("averageValue"))
@@ -399,7 +399,7 @@ fn target(metric: &Value, status: &Value) -> String {
             format!("{}: {current}/{wanted}", plain(&metric[source]["name"]))
         }
         ("Pods", average) => format!("{}/{}", amount("averageValue"), average.unwrap_or("0")),
-        (_, Some(average)) => format!("{}/{average} (avg)", amount("averageValue")),
+        (_, Some(average)) => format!("{}/{average} (avg)", known("averageValue")),
         (_, None) => format!("{}/{}", amount("value"), plain(&wanted["value"])),
     }
 }
