@@ -195,7 +195,8 @@ fn owners(owners: &Value, causes: &mut Causes) {
             ("uid", "must not be empty"),
         ] {
             let given = owner[name].as_str().unwrap_or_default();
-            if given.is_empty() {
+            let has_no_version = || name == "apiVersion" && (given.ends_with('/') || given.matches('/').count() > 1);
+            if given.is_empty() || has_no_version() {
                 causes.add(|| StatusCause::invalid(field(name), given, what));
             }
         }

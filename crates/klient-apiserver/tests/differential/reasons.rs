@@ -13,7 +13,7 @@
 //!   list item that lacks the key of its list.
 //! - **The volumes of claims.** The real server adds a volume for each claim template of a stateful set, in random order, and reports their
 //!   problems with their indexes.
-//! - **A generated name.** An invalid prefix gives an invalid name, which the response shows with its random end.
+//! - **A generated name.** It has a random end, also if it is invalid.
 //! - **A stale object.** The real server patches the object of its cache first. If the object is deleted meanwhile, the response is that
 //!   there is none, with the warnings about the patch.
 //!
@@ -21,8 +21,8 @@
 //!
 //! - **A field of an alpha feature.** Kubernetes 1.37 replaced `resources` in `status.nodeAllocatableResourceClaimStatuses` of pods. The embedded
 //!   server has the types of the newer version, and warns about the older field, which both servers drop.
-//! - **Empty lists that were sent.** The real server counts the generation of a network policy up if a request sends an empty list or map that
-//!   the stored policy does not have. The embedded server drops empty ones when it decodes the request.
+//! - **Empty lists and maps that were sent.** The embedded server drops them when it decodes the request. The real server counts the generation
+//!   of a network policy up if a request sends one that the stored policy does not have, and takes it for a change of an immutable config map.
 //!
 //! Other parts of responses are never compared, because they differ in every run or name Go's types. `script` replaces them:
 //!
@@ -40,6 +40,9 @@ use crate::script::Comparable;
 
 /// Returns whether two responses differ only for one of the reasons.
 pub fn is_explained(real: &Comparable, ours: &Comparable) -> bool {
+    if is_changed_by_empty_map(real, ours) {
+        return true;
+    }
     if (real.code, &real.content_type) != (ours.code, &ours.content_type) {
         return false;
     }
@@ -92,16 +95,32 @@ fn counts_empty_lists(real: &Comparable, ours: &Comparable) -> bool {
         && without_generation(real) == without_generation(ours)
 }
 
-/// Returns whether both responses refuse a generated name, and differ only in its end.
+/// Returns whether the real server refuses a change of an immutable config map's binary data that the embedded server does not see.
+fn is_changed_by_empty_map(real: &Comparable, ours: &Comparable) -> bool {
+    let is_binary = |cause: &&Value| {
+        cause["field"] == "binaryData" && cause["message"] == "Forbidden: field is immutable when `immutable` is set"
+    };
+    let causes = |response: &Comparable| response.body["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let theirs = causes(real);
+    let others = theirs.iter().filter(|cause| !is_binary(cause));
+    real.code == 422
+        && real.body["details"]["kind"] == "ConfigMap"
+        && theirs.iter().any(|cause| is_binary(&cause))
+        && (ours.code == 200 || ours.code == 422)
+        && ours.body.get("binaryData").is_none()
+        && others.eq(&causes(ours))
+}
+
+/// Returns whether both responses have a generated name, and differ only in its end.
 fn has_other_generated_name(real: &Comparable, ours: &Comparable) -> bool {
     let split = |response: &Comparable| -> Option<(String, String)> {
-        let name = response.body["details"]["name"].as_str()?;
+        let (details, metadata) = (&response.body["details"], &response.body["metadata"]);
+        let name =
+            details["name"].as_str().or_else(|| metadata["generateName"].as_str().and(metadata["name"].as_str()))?;
         let (prefix, _) = name.split_at_checked(name.len().checked_sub(GENERATED)?)?;
         Some((prefix.to_owned(), response.body.to_string().replace(name, "NAME")))
     };
-    real.code == 422 && real.body["details"]["name"] != ours.body["details"]["name"] && split(real).is_some() && {
-        split(real) == split(ours)
-    }
+    real.body != ours.body && split(real).is_some() && split(real) == split(ours)
 }
 
 /// The length of the random end of a generated name.

@@ -86,7 +86,10 @@ fn one(volume: &Field<'_, '_>, pod: Option<&str>, is_pod: bool, causes: &mut Cau
     {
         let at = causes.iter().skip(before).position(|cause| cause.field.starts_with(&image.path()));
         let at = at.map_or(causes.len(), |at| before + at);
-        causes.insert(at, || klient_core::StatusCause::required(image.field("reference").path(), ""));
+        // A second source is not looked into.
+        if causes.get(at).is_none_or(|cause| cause.field != image.path()) {
+            causes.insert(at, || klient_core::StatusCause::required(image.field("reference").path(), ""));
+        }
     }
 }
 
