@@ -1,7 +1,8 @@
 //! kube-rs's own integration tests against `klient serve`.
 //!
-//! The tests are those of the package `kube` in the version that `bench/Cargo.lock` names, unmodified. Each has a process of its own and
-//! a limited time, because some of them wait without a limit. Those that need a kubelet cannot pass; `xtask/clients/kube-rs.txt` lists them.
+//! The tests are those of the packages `kube`, `kube-client` and `kube-runtime` in the version that `bench/Cargo.lock` names, unmodified. Each
+//! has a process of its own and a limited time, because some of them wait without a limit. Those that need a kubelet cannot pass;
+//! `xtask/clients/kube-rs.txt` lists them.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::{
@@ -28,19 +29,22 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let listed = module::listed(&root.join("xtask/clients/kube-rs.txt"))?;
     let run_folder = root.join("bench/target/kube-rs-run");
     let server = Server::start(root, &run_folder)?;
-    println!("building {PACKAGE}");
-    let program = build(root, &checkout(root)?)?;
-    let names = output(root, &program.to_string_lossy(), &["--ignored", "--list"])?;
-    let names: Vec<&str> = names.lines().filter_map(|line| line.strip_suffix(": test")).collect();
-    let results = module::run_each(&names, AT_ONCE, |name| {
-        let mut child = Command::new(&program)
+    println!("building {}", PACKAGES.join(", "));
+    let mut tests = Vec::new();
+    for (package, program) in build(root, &checkout(root)?)? {
+        let names = output(root, &program.to_string_lossy(), &["--ignored", "--list"])?;
+        let names = names.lines().filter_map(|line| line.strip_suffix(": test"));
+        tests.extend(names.map(|name| (package.clone(), program.clone(), name.to_owned())));
+    }
+    let results = module::run_each(&tests, AT_ONCE, |(package, program, name)| {
+        let mut child = Command::new(program)
             .args(["--ignored", "--exact", name])
             .env("KUBECONFIG", server.kubeconfig())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(((*name).to_owned(), finish(&mut child)?.is_some_and(|status| status.success())))
+        Ok((format!("{package}: {name}"), finish(&mut child)?.is_some_and(|status| status.success())))
     });
     let results: BTreeMap<String, bool> = results.into_iter().collect::<Result<_>>()?;
     module::judge("kube-rs", "tests", &results, &listed, false)
@@ -60,51 +64,70 @@ fn finish(child: &mut Child) -> Result<Option<ExitStatus>> {
     Ok(None)
 }
 
-/// Copies the sources of a package to a folder in which they are a workspace of their own.
+/// Copies the sources of the packages to a folder in which they are a workspace of their own, and returns it.
 fn checkout(root: &Path) -> Result<PathBuf> {
     let manifest = root.join("bench/Cargo.toml").display().to_string();
     let arguments = ["metadata", "--locked", "--format-version", "1", "--manifest-path", &manifest];
     let metadata: Value = serde_json::from_str(&output(root, "cargo", &arguments)?)?;
-    let mut packages = metadata["packages"].as_array().into_iter().flatten();
-    let found = packages
-        .find(|found| found["name"] == PACKAGE)
-        .with_context(|| format!("the benchmarks do not use {PACKAGE}"))?;
-    let manifest = found["manifest_path"].as_str().context("cargo did not name the manifest")?;
-    let folder = root.join("bench/target").join(format!("{PACKAGE}-{}", found["version"].as_str().unwrap_or_default()));
-    if !folder.join("Cargo.toml").is_file() {
-        let unfinished = folder.with_extension("unfinished");
-        copy(Path::new(manifest).parent().context("the manifest has no folder")?, &unfinished)?;
-        writeln!(OpenOptions::new().append(true).open(unfinished.join("Cargo.toml"))?, "\n[workspace]")?;
-        // Its lock file can name versions that the registry no longer has.
-        fs::remove_file(unfinished.join("Cargo.lock"))?;
-        fs::rename(&unfinished, &folder)?;
+    let found = |name: &str| {
+        let mut packages = metadata["packages"].as_array().into_iter().flatten();
+        packages.find(|found| found["name"] == name).with_context(|| format!("the benchmarks do not use {name}"))
+    };
+    let version = found("kube")?["version"].as_str().unwrap_or_default().to_owned();
+    let folder = root.join("bench/target").join(format!("kube-rs-{version}"));
+    if folder.join("Cargo.toml").is_file() {
+        return Ok(folder);
     }
+    let unfinished = folder.with_extension("unfinished");
+    let mut workspace = format!("[workspace]\nresolver = \"2\"\nmembers = {PACKAGES:?}\n\n[patch.crates-io]\n");
+    for name in PACKAGES {
+        let manifest = found(name)?["manifest_path"].as_str().context("cargo did not name the manifest")?;
+        copy(Path::new(manifest).parent().context("the manifest has no folder")?, &unfinished.join(name))?;
+        workspace += &format!("{name} = {{ path = \"{name}\" }}\n");
+        // Published manifests do not name it, because it depends on the others itself.
+        if name != "kube" {
+            let features = ["derive", "client", "ws", "runtime", "unstable-client"];
+            let lines = format!("\n[dev-dependencies.kube]\nversion = \"={version}\"\nfeatures = {features:?}\n");
+            let manifest = unfinished.join(name).join("Cargo.toml");
+            write!(OpenOptions::new().append(true).open(manifest)?, "{lines}")?;
+        }
+    }
+    fs::write(unfinished.join("Cargo.toml"), workspace)?;
+    fs::rename(&unfinished, &folder)?;
     Ok(folder)
 }
 
-/// Builds the tests of a package, and returns their program.
-fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
+/// Builds the tests of the packages, and returns their programs.
+fn build(root: &Path, folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let target = root.join("bench/target/kube-rs-tests");
     let output = Command::new("cargo")
-        .args(["test", "--lib", "--no-run", "--message-format", "json", "--features", FEATURES, "--target-dir"])
+        .args(["test", "--workspace", "--lib", "--no-run", "--message-format", "json", "--features", FEATURES])
+        .arg("--target-dir")
         .arg(target)
         .current_dir(folder)
-        // The package chooses a Kubernetes version itself, and the main workspace's is in the environment.
+        // The packages choose a Kubernetes version themselves, and the main workspace's is in the environment.
         .env("K8S_OPENAPI_ENABLED_VERSION", "")
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo")?;
     let messages = String::from_utf8_lossy(&output.stdout);
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut programs = messages.filter(|message| message["profile"]["test"] == true);
-    let program = programs.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    program.with_context(|| format!("cargo built no tests in {}: {}", folder.display(), output.status))
+    let programs = messages.filter(|message| message["profile"]["test"] == true).filter_map(|message| {
+        let program = message["executable"].as_str().map(PathBuf::from)?;
+        // Crates are named as in Rust.
+        Some((message["target"]["name"].as_str()?.replace('_', "-"), program))
+    });
+    let programs: Vec<(String, PathBuf)> = programs.collect();
+    if programs.len() != PACKAGES.len() {
+        bail!("cargo built the tests of {} packages in {}: {}", programs.len(), folder.display(), output.status);
+    }
+    Ok(programs)
 }
 
-/// The package whose tests run. Those of `kube-client` and `kube-runtime` need `kube` itself, which their published manifests do not name.
-const PACKAGE: &str = "kube";
+/// The packages whose tests run.
+const PACKAGES: [&str; 3] = ["kube", "kube-client", "kube-runtime"];
 /// The features that the tests need.
-const FEATURES: &str = "runtime,derive,ws";
+const FEATURES: &str = "kube/runtime,kube/derive,kube/ws,kube-client/rustls-tls,kube-client/ws,kube-client/jsonpatch";
 /// The number of tests that run at the same time.
 const AT_ONCE: usize = 4;
 /// The time of one test.
